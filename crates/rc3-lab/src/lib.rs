@@ -31,6 +31,6 @@ pub fn main(registry: &Registry) -> ExitCode {
     match command {
         LabCommand::Sim(command) => sim::run(command, registry).into(),
         #[cfg(target_os = "linux")]
-        LabCommand::Net(command) => net::run(command).into(),
+        LabCommand::Net(command) => net::run(command),
     }
 }

@@ -42,9 +42,8 @@ fn namespaces(id: u32) -> Vec<String> {
 
 /// A run with one small flow of two schemes, over a slow and short path.
 fn tiny(out: &Path) -> Command {
-    let mut command = lab(
-        "run idle --rate 20mbit --rtt 10ms --sizes 20k --schemes rc3,tcp --runs 1 --lateness 100ms --json",
-    );
+    let mut command =
+        lab("run idle --rate 20mbit --rtt 10ms --sizes 20k --schemes rc3,tcp --runs 1 --lateness 100ms");
     command.arg("--out").arg(out).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -57,16 +56,13 @@ fn a_tiny_run_measures_and_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();
     let child = tiny(folder.path()).spawn().unwrap();
     let id = child.id();
-    let Output { status, stderr, stdout } = child.wait_with_output().unwrap();
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
     assert_eq!(namespaces(id), Vec::<String>::new());
     if status.code() == Some(BUSY) {
         eprintln!("skipped: {}", String::from_utf8_lossy(&stderr).trim());
         return;
     }
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    for line in String::from_utf8(stdout).unwrap().lines() {
-        assert!(serde_json::from_str::<serde_json::Value>(line).unwrap()["event"].is_string(), "{line}");
-    }
     let rows = fs::read_to_string(folder.path().join("flows.csv")).unwrap();
     let mut reader = csv::Reader::from_reader(rows.as_bytes());
     let head = reader.headers().unwrap().clone();

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, value_parser};
 use rc3_core::units::Rate;
 use rc3_text::units::{self, UnitError, parse_size, parse_time};
 
-use super::{act::Act, exit::NetExit};
+use super::{act::Act, error::EXIT_CODES};
 
 /// A rate such as `100mbit`.
 ///
@@ -32,8 +32,6 @@ pub enum NetCommand {
     Check(NetCheckArgs),
     /// Run experiments and write measurements, pictures and a report
     Run(NetRunArgs),
-    /// Write a trace of a varying rate in Mahimahi's format
-    Trace(NetTraceArgs),
     /// Append a few ratios of the commit that is checked out to those of earlier commits, and draw them
     Trend(NetTrendArgs),
     /// The WAN of a run
@@ -49,7 +47,7 @@ pub enum NetCommand {
 
 /// `rc3-lab net check`
 #[derive(Debug, Clone, Args)]
-#[command(after_help = NetExit::HELP)]
+#[command(after_help = EXIT_CODES)]
 pub struct NetCheckArgs {
     /// Program with QUIC implementations of others [default: rc3-peers beside this program]
     #[arg(long, value_name = "PROGRAM")]
@@ -72,7 +70,7 @@ pub struct NetTrendArgs {
 
 /// `rc3-lab net run`
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = NET_RUN_HELP)]
+#[command(after_help = format!("{NET_RUN_HELP}\n\n{EXIT_CODES}"))]
 pub struct NetRunArgs {
     /// Experiments by name, or `all` for the comparison of schemes
     #[arg(required = true, value_name = "NAME")]
@@ -116,9 +114,6 @@ pub struct NetRunArgs {
     /// Program with QUIC implementations of others [default: rc3-peers beside this program]
     #[arg(long, value_name = "PROGRAM")]
     pub peers: Option<PathBuf>,
-    /// Print one JSON event per line on standard output: begin, session, done
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// How many of what the experiments `exchanges`, `memory` and `workers` have.
@@ -152,49 +147,7 @@ pub struct Counts {
 
 const NET_RUN_HELP: &str = "\
 Needs Linux, and root except for experiments on loopback. Sender, another sender, router and receiver are network \
-namespaces; the WAN is a process of this program. The schemes take turns, in another order in each run. A flow counts only if the WAN was in time; otherwise it \
-is repeated, and after three times left out.
+namespaces; the WAN is a process of this program. The schemes take turns, in another order in each run. A flow counts \
+only if the WAN was in time; otherwise it is repeated, and after three times left out.
 
-The folder gets flows.csv, others.csv, checks.csv, pictures as SVG and PNG, report.md and report.html.
-
-Exit codes:
-    0  done
-    1  failed
-    2  wrong usage
-    3  this host lacks something, rc3-lab net check names it
-    4  the machine is too busy to measure
-    130  interrupted";
-
-/// `rc3-lab net trace`
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Each line is a time in milliseconds at which the link delivers 1500 bytes. The trace repeats after its last line.
-
-Shapes:
-    steps      LOW and HIGH in turn, half a period each
-    sine       between LOW and HIGH and back in each period
-    walk       a random walk between LOW and HIGH, with a new rate every tenth of a period, as on a cellular link
-    handover   HIGH, and nothing in the last twentieth of each period, as when a satellite is replaced")]
-pub struct NetTraceArgs {
-    /// File to write
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// How the rate changes
-    #[arg(long, value_enum, default_value = "walk")]
-    pub shape: super::shape::Shape,
-    /// Lowest rate
-    #[arg(long, default_value = "10mbit", value_parser = parse_rate, value_name = "RATE")]
-    pub low: Rate,
-    /// Highest rate
-    #[arg(long, default_value = "100mbit", value_parser = parse_rate, value_name = "RATE")]
-    pub high: Rate,
-    /// A period
-    #[arg(long, default_value = "2s", value_parser = parse_time, value_name = "TIME")]
-    pub period: Duration,
-    /// Duration of the trace
-    #[arg(long, default_value = "60s", value_parser = parse_time, value_name = "TIME")]
-    pub time: Duration,
-    /// Repeats a random walk
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    pub seed: u64,
-}
+The folder gets flows.csv, others.csv, checks.csv, pictures as SVG and PNG, report.md and report.html.";

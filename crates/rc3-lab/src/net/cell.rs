@@ -57,16 +57,6 @@ impl Cell {
         }
     }
 
-    /// About how long one scheme takes once.
-    pub fn estimate(&self) -> Duration {
-        let start = Duration::from_millis(200);
-        let flow = |bytes: &u64| {
-            let alone = (self.path.ideal(*bytes) * 2 + self.path.rtt * 4) * self.connections;
-            alone.max(self.window(*bytes)) + start
-        };
-        self.warm_up() + start + self.sizes.iter().map(flow).sum::<Duration>()
-    }
-
     /// How long a flow may take before it counts as failed.
     pub fn patience(&self, bytes: u64) -> Duration {
         Duration::from_secs(20) + self.path.ideal(bytes) * 40
@@ -92,6 +82,5 @@ mod tests {
         let load = cell(Company::Load(0.3));
         assert_eq!(load.window(10_000), Duration::from_secs(1));
         assert!(load.window(10_000_000) > Duration::from_secs(3));
-        assert!(load.estimate() > alone.estimate() + Duration::from_secs(2));
     }
 }

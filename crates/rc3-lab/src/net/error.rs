@@ -78,7 +78,9 @@ impl NetError {
         match self {
             Self::NoExperiment(_) => "rc3-lab net list prints the experiments",
             Self::NoScheme(_) => "rc3-lab net check prints the schemes",
-            Self::NoTrace => "name a file by --trace; rc3-lab net trace writes one",
+            Self::NoTrace => {
+                "name a file by --trace, with a time in milliseconds per line at which 1500 bytes are delivered"
+            }
             Self::Missing(_) => "rc3-lab net check explains each",
             Self::Tool { .. } => "run rc3-lab net check as root",
             Self::Process { .. } => "try again; with RUST_LOG=debug the processes explain more",
@@ -91,14 +93,45 @@ impl NetError {
     }
 
     /// How the command ends.
-    pub fn exit(&self) -> super::exit::NetExit {
-        use super::exit::NetExit;
+    pub fn code(&self) -> u8 {
         match self {
-            Self::NoExperiment(_) | Self::NoScheme(_) | Self::NoTrace => NetExit::Usage,
-            Self::Missing(_) => NetExit::Missing,
-            Self::Busy { .. } => NetExit::Busy,
-            Self::Interrupted => NetExit::Interrupted,
-            _ => NetExit::Failure,
+            Self::NoExperiment(_) | Self::NoScheme(_) | Self::NoTrace => 2,
+            Self::Missing(_) => 3,
+            Self::Busy { .. } => 4,
+            // As shells report SIGINT.
+            Self::Interrupted => 130,
+            _ => 1,
         }
+    }
+}
+
+/// The table of the codes, for `--help`.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  failed
+    2  wrong usage
+    3  this host lacks something, rc3-lab net check names it
+    4  the machine is too busy to measure
+    130  interrupted";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_lists_every_code() {
+        let listed: Vec<u8> =
+            EXIT_CODES.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
+        let busy = NetError::Busy { late: Duration::ZERO, limit: Duration::ZERO };
+        let errors = [
+            NetError::Invalid(String::new()),
+            NetError::NoTrace,
+            NetError::Missing(Vec::new()),
+            busy,
+            NetError::Interrupted,
+        ];
+        let codes: Vec<u8> = [0].into_iter().chain(errors.iter().map(NetError::code)).collect();
+        assert_eq!(listed, codes);
     }
 }

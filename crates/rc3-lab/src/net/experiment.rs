@@ -10,7 +10,7 @@ use super::{
     error::NetError,
     forwarder, fragments, kickass, memory,
     path::{Card, Discipline, Loss, Path},
-    priorities,
+    priorities, programs,
     report::Section,
     run::Lab,
     scheme::{self, Scheme},
@@ -39,8 +39,6 @@ pub enum Work {
     Other {
         /// What it needs.
         ground: Ground,
-        /// How long it takes.
-        estimate: fn(&Options) -> Duration,
         /// Does it.
         measure: fn(&mut Lab) -> Result<Vec<Section>, NetError>,
     },
@@ -67,7 +65,7 @@ pub struct Options {
 }
 
 /// All experiments.
-pub const EXPERIMENTS: [Experiment; 25] = [
+pub const EXPERIMENTS: [Experiment; 27] = [
     flows("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", idle).in_all(),
     flows("queues", "FCT with each queue discipline", queues).in_all(),
     flows("card", "FCT when the sender's card is as fast as the link", card).in_all(),
@@ -87,14 +85,12 @@ pub const EXPERIMENTS: [Experiment; 25] = [
         "fig16",
         "RC3 Fig. 16: goodput over time of a high and a low priority flow, queue at the sender's card",
         Ground::Wan(|options| vec![priorities::card(options)]),
-        |_| priorities::estimate(),
         |lab| priorities::measure(lab, "fig16", &priorities::card(&lab.options)),
     ),
     other(
         "fig17",
         "RC3 Fig. 17: the same with the queue at the router",
         Ground::Wan(|options| vec![priorities::router(options)]),
-        |_| priorities::estimate(),
         |lab| priorities::measure(lab, "fig17", &priorities::router(&lab.options)),
     ),
     flows("fig18", "RC3 Fig. 18: FCT with and without segmentation offload at the sender", fig18),
@@ -102,80 +98,76 @@ pub const EXPERIMENTS: [Experiment; 25] = [
         "kickass-fig8",
         "Kick-Ass Fig. 8: FCT under light load, with and without signals",
         Ground::Namespaces,
-        kickass::estimate_light,
         kickass::light,
     ),
     other(
         "kickass-fig9",
         "Kick-Ass Figs. 9 and 10: queueing delay and throughput under heavy load",
         Ground::Namespaces,
-        kickass::estimate_heavy,
         kickass::heavy,
     ),
     other(
         "kickass-fig11",
         "Kick-Ass Fig. 11: time in Kick-Ass mode over two routers",
         Ground::Namespaces,
-        kickass::estimate_path,
         kickass::path,
     ),
     other(
         "kickass-fig12",
         "Kick-Ass Fig. 12: lengths of packets and leading fragments that pass middleboxes",
         Ground::Wan(|options| fragments::paths(options).into_iter().map(|(_, path)| path).collect()),
-        fragments::estimate,
         fragments::measure,
     ),
     other(
         "kickass-shared",
         "FCT of kernel TCP alone and beside Kick-Ass, under light load",
         Ground::Namespaces,
-        kickass::estimate_shared,
         kickass::shared,
     ),
     other(
         "forwarder",
         "capacity of kickass forward: CPU time per packet, loss and delay up to 10 Gbit/s",
         Ground::Namespaces,
-        forwarder::estimate,
         forwarder::measure,
     ),
     other(
         "bulk",
         "one long stream over a veth pair: Gbit/s, and Gbit per CPU second of both ends",
         Ground::Namespaces,
-        streams::estimate_bulk,
         |lab| streams::bulk(lab, &streams::Pair::veth(lab.options.args.mtu)?),
     ),
-    other("bulk-loopback", "the same on loopback", Ground::Loopback, streams::estimate_bulk, |lab| {
+    other("bulk-loopback", "the same on loopback", Ground::Loopback, |lab| {
         streams::bulk(lab, &streams::Pair::loopback(lab.options.args.mtu))
     }),
     other(
         "exchanges",
         "requests and responses over a veth pair: percentiles of their times, and times over quinn's",
         Ground::Namespaces,
-        streams::estimate_exchanges,
         |lab| streams::exchanges(lab, &streams::Pair::veth(lab.options.args.mtu)?),
     ),
     other(
         "exchanges-loopback",
         "the same on loopback, on one connection and each on a new one",
         Ground::Loopback,
-        streams::estimate_exchanges,
         |lab| streams::exchanges(lab, &streams::Pair::loopback(lab.options.args.mtu)),
+    ),
+    other("transfer", "a file by rc3 send over a veth pair", Ground::Namespaces, programs::transfer),
+    other(
+        "tunnel",
+        "echo of keystrokes through rc3 tunnel and over kernel TCP, idle and beside bulk data",
+        Ground::Wan(|options| vec![programs::tunnel_path(options)]),
+        programs::tunnel,
     ),
     other(
         "memory",
         "memory of many connections and streams, and what idle ones cost",
         Ground::Loopback,
-        memory::estimate,
         memory::measure,
     ),
     other(
         "workers",
         "one worker of an endpoint beside several: connections, exchanges and bits per second",
         Ground::Loopback,
-        workers::estimate,
         workers::measure,
     ),
 ];
@@ -188,10 +180,9 @@ const fn other(
     name: &'static str,
     about: &'static str,
     ground: Ground,
-    estimate: fn(&Options) -> Duration,
     measure: fn(&mut Lab) -> Result<Vec<Section>, NetError>,
 ) -> Experiment {
-    Experiment { name, about, in_all: false, work: Work::Other { ground, estimate, measure } }
+    Experiment { name, about, in_all: false, work: Work::Other { ground, measure } }
 }
 
 impl Experiment {
@@ -420,17 +411,12 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_one_experiment_and_a_quick_run_is_short() {
+    fn names_are_those_of_one_experiment_and_quick_runs_have_less() {
         let names: HashSet<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
         assert_eq!(names.len(), EXPERIMENTS.len());
         let usual = Options::default();
         let quick =
             Options { args: NetRunArgs { quick: true, ..NetRunArgs::default() }, ..Options::default() };
-        for experiment in &EXPERIMENTS {
-            if let Work::Other { estimate, .. } = experiment.work {
-                assert!(estimate(&quick) <= estimate(&usual), "{}", experiment.name);
-            }
-        }
         assert_eq!((usual.runs(), quick.runs()), (10, 3));
         assert_eq!((usual.pick(None, 2, 1), quick.pick(None, 2, 1), quick.pick(Some(5), 2, 1)), (2, 1, 5));
     }

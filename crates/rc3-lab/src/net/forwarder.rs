@@ -1,21 +1,17 @@
-//! The capacity of `kickass forward`: packets of 1500 bytes through links of 20 Gbit/s with 20 ms of delay and 8 strict
-//! levels, so that only the forwarder limits the rate.
+//! The capacity of `kickass forward`: a long flow of kernel TCP through links with 20 ms of delay and 8 strict levels.
 
 use std::{net::SocketAddr, time::Duration};
 
-use rc3_core::units::Rate;
-use rc3_text::units::{rate_text, time_text};
-
 use super::{
-    act::Received,
     error::NetError,
-    experiment::Options,
     forward::{Forwarder, Port, address},
     namespace::Namespace,
-    others,
+    path::CONTENT,
     report::Section,
     run::Lab,
-    tables,
+    scheme::{PORT, Place, Scheme},
+    streams, tables,
+    transport::{Timed, Transport},
 };
 use crate::{document::Table, statistics::Estimate};
 
@@ -34,26 +30,9 @@ const SAMPLED: &str = "kickass = { fixed = \"100mbit\", sampling = { interval = 
 const EACH: &str = "kickass = { fixed = \"100mbit\" }";
 const KEYS: &str = "buffer = \"50M\"\n\
     queue = { kind = \"strict-priority\", levels = { 8 = 1, 16 = 2, 24 = 3, 32 = 4, 40 = 5, 48 = 6, 56 = 7 } }\n";
-const PORT: u16 = 14_433;
-/// For processes to start and to end.
-const AROUND: Duration = Duration::from_secs(3);
-
-/// One run.
-#[derive(Debug, Clone, Copy)]
-struct Run {
-    received: Received,
-    /// CPU seconds of the forwarder.
-    cpu: f64,
-}
-
-fn time(options: &Options) -> Duration {
-    options.pick(options.args.time, Duration::from_secs(5), Duration::from_secs(1))
-}
-
-/// About how long it takes.
-pub fn estimate(options: &Options) -> Duration {
-    (time(options) + AROUND) * LOADS.len() as u32 * options.runs()
-}
+/// Windows of TCP do not limit it.
+const WINDOWS: [&str; 2] =
+    ["net.ipv4.tcp_rmem=4096 131072 200000000", "net.ipv4.tcp_wmem=4096 131072 200000000"];
 
 /// Lets all loads take their turns.
 ///
@@ -63,81 +42,74 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let (sender, receiver) = (Namespace::new("sender")?, Namespace::new("receiver")?);
     // Leaves Don't Fragment clear.
     sender.sysctl("net.ipv4.ip_no_pmtu_disc=1")?;
-    let time = time(&lab.options);
+    for setting in WINDOWS {
+        sender.sysctl(setting)?;
+        receiver.sysctl(setting)?;
+    }
+    let time = lab.options.pick(lab.options.args.time, Duration::from_secs(5), Duration::from_secs(1));
     let names: Vec<String> =
         LOADS.iter().map(|(gigabits, signals, _)| format!("{gigabits} Gbit/s, signals: {signals}")).collect();
-    let measured = lab.turns(&names, time + AROUND, |nth| {
+    let bytes = |gigabits: u64| (gigabits as f64 * 1e9 / 8.0 * time.as_secs_f64()) as u64;
+    let measured = lab.turns(&names, |nth| {
         let (gigabits, _, signals) = LOADS[nth];
-        run(&sender, &receiver, gigabits, signals, time)
+        run(&sender, &receiver, gigabits, signals, bytes(gigabits))
     })?;
-    let text = "Packets of 1500 bytes, 43 in each call of the sender, links of 20 Gbit/s, 20 ms of delay, 8 strict levels. \
-                CPU time is user and system time of the forwarder, with the kernel's work within its writes.";
-    Ok(vec![Section::new("Capacity of kickass forward").text(text).table(table(&names, &measured, time))])
+    let text = "CPU time is user and system time of the forwarder, with the kernel's work within its writes.";
+    let mut table =
+        Table::new(&["link", "#goodput, Gbit/s", "#us of CPU per packet of 1500 bytes", "#% of a core"]);
+    for ((name, runs), (gigabits, ..)) in names.iter().zip(&measured).zip(LOADS) {
+        table.rows.push([vec![name.clone()], cells(runs, bytes(gigabits)).into()].concat());
+    }
+    Ok(vec![Section::new("Capacity of kickass forward").text(text).table(table)])
 }
 
+/// The flow, and CPU seconds of the forwarder.
 fn run(
     sender: &Namespace,
     receiver: &Namespace,
     gigabits: u64,
     signals: &str,
-    time: Duration,
-) -> Result<Run, NetError> {
-    let keys = format!("{KEYS}{signals}");
-    let port = |name, host, network, routes, reaches, keys| Port {
-        name,
-        host,
-        network,
-        routes,
-        reaches,
+    bytes: u64,
+) -> Result<(Timed, f64), NetError> {
+    let (rate, keys) = (format!("{gigabits}gbit"), format!("{KEYS}{signals}"));
+    let back = Port {
+        name: "kick-a",
+        host: sender,
+        network: 1,
+        routes: &[1],
+        reaches: &[2],
         rate: "20gbit",
-        delay: if network == 2 { "20ms" } else { "0ms" },
-        keys,
+        delay: "1us",
+        keys: "",
     };
-    let forwarder = Forwarder::start(&[
-        port("kick-a", sender, 1, &[1], &[2], ""),
-        port("kick-b", receiver, 2, &[2], &[1], &keys),
-    ])?;
-    let address = SocketAddr::from((address(2), PORT)).to_string();
-    let count = others::start(receiver, "count", &["count", &address])?;
-    count.line()?;
-    let before = forwarder.process.usage()?;
-    let rate = Rate::from_bits_per_second(gigabits * 1_000_000_000).map_or(0, Rate::bits_per_second);
-    let words = ["datagrams", &address, &rate_text(rate), &time_text(time)];
-    let datagrams = others::start(sender, "datagrams", &words)?;
-    let line = count.line_in(time + Duration::from_secs(30))?;
-    let cpu = (forwarder.process.usage()?.cpu - before.cpu).as_secs_f64();
-    drop(datagrams);
-    Ok(Run { received: serde_json::from_str(&line).map_err(std::io::Error::from)?, cpu })
+    let there = Port {
+        name: "kick-b",
+        host: receiver,
+        network: 2,
+        routes: &[2],
+        reaches: &[1],
+        rate: &rate,
+        delay: "20ms",
+        keys: &keys,
+    };
+    let forwarder = Forwarder::start(&[back, there])?;
+    let place = Place { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
+    let tcp = Scheme::own(Transport::Tcp).ok_or_else(|| NetError::NoScheme("tcp".to_owned()))?;
+    let before = forwarder.process.usage()?.cpu;
+    let timed = streams::send(&place, &tcp, bytes)?;
+    Ok((timed, (forwarder.process.usage()?.cpu - before).as_secs_f64()))
 }
 
-fn table(names: &[String], measured: &[Vec<Run>], time: Duration) -> Table {
-    let mut table = Table::new(&[
-        "load",
-        "#us of CPU per packet",
-        "#% of a core",
-        "#lost, %",
-        "#packets/s",
-        "#delay, ms: median",
-        "#99 %",
-        "#longest",
-    ]);
-    for (name, runs) in names.iter().zip(measured) {
-        let of = |value: &dyn Fn(&Run) -> f64| {
-            tables::optional(Estimate::of(&runs.iter().map(value).collect::<Vec<_>>()))
-        };
-        let lost = |run: &Run| run.received.sent.saturating_sub(run.received.received) as f64;
-        table.rows.push(vec![
-            name.clone(),
-            of(&|run| run.cpu * 1e6 / run.received.received as f64),
-            of(&|run| 100.0 * run.cpu / time.as_secs_f64()),
-            of(&|run| 100.0 * lost(run) / run.received.sent.max(1) as f64),
-            of(&|run| run.received.received as f64 / run.received.seconds.max(1e-9)),
-            of(&|run| run.received.delays[0] * 1e3),
-            of(&|run| run.received.delays[1] * 1e3),
-            of(&|run| run.received.delays[2] * 1e3),
-        ]);
-    }
-    table
+fn cells(runs: &[(Timed, f64)], bytes: u64) -> [String; 3] {
+    let of = |value: &dyn Fn(&(Timed, f64)) -> f64| {
+        tables::optional(Estimate::of(&runs.iter().map(value).collect::<Vec<_>>()))
+    };
+    let packets = bytes as f64 / CONTENT as f64;
+    [
+        of(&|(timed, _)| bytes as f64 * 8e-9 / timed.flow),
+        of(&|(_, cpu)| cpu * 1e6 / packets),
+        of(&|(timed, cpu)| 100.0 * cpu / timed.flow),
+    ]
 }
 
 #[cfg(test)]
@@ -145,10 +117,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_has_cost_loss_and_delay() {
-        let received = Received { sent: 1000, received: 900, seconds: 0.9, delays: [0.02, 0.03, 0.04] };
-        let rows =
-            table(&["load".to_owned()], &[vec![Run { received, cpu: 0.0009 }]], Duration::from_secs(1)).rows;
-        assert_eq!(rows[0], ["load", "1.00", "0.09", "10.0", "1000.0", "20.0", "30.0", "40.0"]);
+    fn cells_have_goodput_and_cost() {
+        let timed =
+            Timed { begun: 0, connect: 0.1, flow: 0.5, sender_cpu: 0.0, receiver_cpu: 0.0, modes: None };
+        let bytes = CONTENT * 100_000;
+        assert_eq!(cells(&[(timed, 0.1)], bytes), ["2.32", "1.00", "20.0"]);
     }
 }

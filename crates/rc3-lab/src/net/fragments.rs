@@ -75,14 +75,9 @@ pub fn paths(options: &Options) -> Vec<(String, Path)> {
     boxes.map(boxed).into_iter().chain([lossy]).collect()
 }
 
-/// How long one path takes.
-fn estimate_path(options: &Options) -> Duration {
+/// About how long one path takes.
+fn estimate(options: &Options) -> Duration {
     EVERY * QUESTIONS * u32::from(tries(options)) + Duration::from_secs(3)
-}
-
-/// How long all of them take.
-pub fn estimate(options: &Options) -> Duration {
-    estimate_path(options) * paths(options).len() as u32
 }
 
 /// How often a probe tries each length.
@@ -96,11 +91,10 @@ fn tries(options: &Options) -> u8 {
 /// If a process fails.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let (site, tries) = (lab.site()?, tries(&lab.options));
-    let (paths, patience) = (paths(&lab.options), estimate_path(&lab.options));
+    let (paths, patience) = (paths(&lab.options), estimate(&lab.options));
     let mut probed = Vec::new();
     for (name, path) in &paths {
-        let report =
-            lab.step(&format!("{NAME}, {name}"), patience, || run(&site, path, tries, patience * 4))?;
+        let report = lab.step(&format!("{NAME}, {name}"), || run(&site, path, tries, patience * 4))?;
         probed.push(Probed { name: name.clone(), loss: path.loss, report });
     }
     Ok(vec![section(&paths[0].1.to_string(), tries, &probed)])

@@ -52,23 +52,13 @@ fn idle(options: &Options) -> Duration {
     options.pick(None, Duration::from_secs(10), Duration::from_secs(1))
 }
 
-fn estimate_each(options: &Options) -> Duration {
-    settling(options) * 4 + idle(options)
-}
-
-/// About how long it takes.
-pub fn estimate(options: &Options) -> Duration {
-    (estimate_each(options) * 3) * (connections(options).len() as u32 + 1)
-}
-
 /// Measures all and makes the tables.
 ///
 /// # Errors
 /// If a process fails.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let schemes = lab.options.schemes(lab.all.clone(), &["rc3", "rc3-off", "quinn"])?;
-    let (settling, idle, estimate) =
-        (settling(&lab.options), idle(&lab.options), estimate_each(&lab.options));
+    let (settling, idle) = (settling(&lab.options), idle(&lab.options));
     let pair = Pair::loopback(None);
     let mut table = Table::new(&[
         "#connections",
@@ -82,7 +72,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     for count in connections(&lab.options) {
         for scheme in &schemes {
             let what = format!("{count} connections, {}", scheme.name);
-            let row = lab.step(&what, estimate, || {
+            let row = lab.step(&what, || {
                 let mut held = Held::start(&pair.place(), scheme, STREAMS + ENDED, settling)?;
                 let mut row = vec![count.to_string(), scheme.name.clone()];
                 for step in [format!("connect {count}"), "exchange".to_owned(), format!("open {STREAMS}")] {
@@ -100,7 +90,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let many = lab.options.pick(None, MANY, MANY / 100);
     let mut streams = Table::new(&["scheme", "#server", "#client"]);
     for scheme in &schemes {
-        let row = lab.step(&format!("{many} streams, {}", scheme.name), estimate, || {
+        let row = lab.step(&format!("{many} streams, {}", scheme.name), || {
             let each = many / CARRIERS;
             let mut held = Held::start(&pair.place(), scheme, each + ENDED, settling)?;
             let without = held.grown(&format!("connect {CARRIERS}"))?;

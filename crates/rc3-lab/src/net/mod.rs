@@ -12,7 +12,6 @@ pub mod charts;
 pub mod check;
 pub mod clock;
 pub mod error;
-pub mod exit;
 pub mod experiment;
 pub mod forward;
 pub mod forwarder;
@@ -27,6 +26,7 @@ pub mod path;
 pub mod peers;
 pub mod priorities;
 pub mod process;
+pub mod programs;
 pub mod progress;
 pub mod report;
 pub mod results;
@@ -34,7 +34,6 @@ pub mod run;
 pub mod sample;
 pub mod scheme;
 pub mod session;
-pub mod shape;
 pub mod simulated;
 pub mod site;
 pub mod streams;
@@ -46,14 +45,13 @@ pub mod validate;
 pub mod wan;
 pub mod workers;
 
-use std::{fmt::Write, fs};
+use std::{fmt::Write, process::ExitCode};
 
 use rc3_cli::output;
 
 use self::{
-    args::{NetCheckArgs, NetCommand, NetTraceArgs},
+    args::{NetCheckArgs, NetCommand},
     error::NetError,
-    exit::NetExit,
     experiment::EXPERIMENTS,
     run::Lab,
     scheme::Scheme,
@@ -61,12 +59,11 @@ use self::{
 use crate::NAME;
 
 /// Does what was typed.
-pub fn run(typed: NetCommand) -> NetExit {
+pub fn run(typed: NetCommand) -> ExitCode {
     let done = match typed {
         NetCommand::List => list(),
         NetCommand::Check(args) => check(&args),
         NetCommand::Run(args) => interrupt::watch().and_then(|()| Lab::new(args)).and_then(Lab::run),
-        NetCommand::Trace(args) => trace(&args),
         NetCommand::Trend(args) => interrupt::watch().and_then(|()| trend::trend(&args)),
         NetCommand::Wan { config } => wan(&config),
         NetCommand::Act(act) => act
@@ -74,10 +71,10 @@ pub fn run(typed: NetCommand) -> NetExit {
             .map_err(|error| NetError::Process { what: "process".to_owned(), why: error.to_string() }),
     };
     match done {
-        Ok(()) => NetExit::Success,
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(NAME, &error, error.hint());
-            error.exit()
+            error.code().into()
         }
     }
 }
@@ -110,15 +107,6 @@ fn check(args: &NetCheckArgs) -> Result<(), NetError> {
     }
     output::print(&text)?;
     usable
-}
-
-fn trace(args: &NetTraceArgs) -> Result<(), NetError> {
-    let invalid = |error: rc3_link::TraceError| NetError::Invalid(error.to_string());
-    let trace = shape::trace(args).map_err(invalid)?;
-    let failed = |source| NetError::File { path: args.file.clone(), source };
-    fs::write(&args.file, trace.to_string()).map_err(failed)?;
-    let mean = rc3_text::units::about_rate(trace.mean_rate().bits_per_second() as f64);
-    Ok(output::print(&format!("{}: {mean} on average\n", args.file.display()))?)
 }
 
 fn wan(config: &str) -> Result<(), NetError> {

@@ -103,14 +103,6 @@ impl First {
     }
 }
 
-/// How long one order takes.
-const ORDER: Duration = Duration::from_secs(PHASES[2].as_secs() + 1);
-
-/// How long both orders take.
-pub fn estimate() -> Duration {
-    ORDER * 2
-}
-
 /// The path with the queue at the sender's interface.
 pub fn card(options: &Options) -> Path {
     Path { card: Card::AsLink, ..options.path_of(100, 20) }
@@ -132,7 +124,7 @@ pub fn measure(lab: &mut Lab, name: &str, path: &Path) -> Result<Vec<Section>, N
         let file = format!("{name}-{}.csv", if first == First::Low { "low-first" } else { "high-first" });
         let file = std::path::absolute(lab.options.args.out.join(file))?;
         let what = format!("{name}, {}", first.about());
-        measured.push((first, lab.step(&what, ORDER, || run(&site, path, first, &file))?));
+        measured.push((first, lab.step(&what, || run(&site, path, first, &file))?));
     }
     Ok(vec![section(name, path, &measured)])
 }

@@ -29,9 +29,6 @@ use super::{
     validate,
 };
 
-/// About how long the checks of a path take.
-const CHECKS: Duration = Duration::from_secs(8);
-
 /// A trace with its absolute path, which the WAN reads, and its mean rate.
 fn trace(file: &File) -> Result<(PathBuf, Rate), NetError> {
     let failed = |source| NetError::File { path: file.to_owned(), source };
@@ -87,7 +84,7 @@ impl Lab {
         if experiments.iter().any(|experiment| experiment.needs_namespaces()) {
             check::require(&check::requirements(peers.as_deref()))?;
         }
-        let progress = Progress::new(estimate(&experiments, &options, schemes.len()), options.args.json);
+        let progress = Progress::default();
         let names = schemes.iter().map(|scheme| scheme.name.clone()).collect();
         let results = Results { schemes: names, lateness: options.args.lateness, ..Results::default() };
         let (site, sections, load) = (None, Vec::new(), machine::load());
@@ -111,7 +108,7 @@ impl Lab {
         let done = self.measure();
         self.report()?;
         done?;
-        self.progress.finish(&out.display().to_string());
+        self.progress.note(&format!("done: {}/report.md", out.display()));
         busy(&self.results)?;
         match self.results.failures.as_slice() {
             [] => Ok(()),
@@ -131,21 +128,14 @@ impl Lab {
         Ok(self.site.insert(site).clone())
     }
 
-    /// Does one step of an experiment, which should take so long.
+    /// Does one step of an experiment.
     ///
     /// # Errors
     /// If it fails, or the laboratory is interrupted.
-    pub fn step<T>(
-        &mut self,
-        what: &str,
-        estimate: Duration,
-        step: impl FnOnce() -> Result<T, NetError>,
-    ) -> Result<T, NetError> {
+    pub fn step<T>(&mut self, what: &str, step: impl FnOnce() -> Result<T, NetError>) -> Result<T, NetError> {
         interrupt::check()?;
         self.progress.begin(what);
-        let done = step()?;
-        self.progress.end(estimate);
-        Ok(done)
+        step()
     }
 
     /// Lets so many take their turns, in another order each time. Returns what each measured, by run.
@@ -155,7 +145,6 @@ impl Lab {
     pub fn turns<T>(
         &mut self,
         names: &[String],
-        estimate: Duration,
         mut turn: impl FnMut(usize) -> Result<T, NetError>,
     ) -> Result<Vec<Vec<T>>, NetError> {
         let runs = self.options.runs();
@@ -163,7 +152,7 @@ impl Lab {
         for run in 1..=runs {
             for nth in order(names.len(), run) {
                 let what = format!("{}, run {run} of {runs}", names[nth]);
-                measured[nth].push(self.step(&what, estimate, || turn(nth))?);
+                measured[nth].push(self.step(&what, || turn(nth))?);
             }
         }
         Ok(measured)
@@ -190,7 +179,7 @@ impl Lab {
         for path in paths(&self.experiments, &self.options) {
             let (site, limit) = (self.site()?, self.results.lateness_limit(&path));
             let checks =
-                self.step(&format!("checking {path}"), CHECKS, || validate::validate(&site, &path, limit))?;
+                self.step(&format!("checking {path}"), || validate::validate(&site, &path, limit))?;
             self.results.checks.extend(checks.clone());
             validate::require(&checks)?;
         }
@@ -241,7 +230,6 @@ impl Lab {
             }
         }
         drop(wan);
-        self.progress.end(cell.estimate());
         Ok(())
     }
 
@@ -260,17 +248,6 @@ impl Lab {
         }
         report::write(out, &about, &self.results, std::mem::take(&mut self.sections))
     }
-}
-
-/// About how long all experiments take.
-fn estimate(experiments: &[&Experiment], options: &Options, schemes: usize) -> Duration {
-    let turn =
-        |cell: &Cell| cell.estimate() * (schemes + usize::from(cell.company != Company::Nobody)) as u32;
-    let work = |experiment: &&Experiment| match experiment.work {
-        Work::Flows(cells) => cells(options).iter().map(|cell| turn(cell) * options.runs()).sum(),
-        Work::Other { estimate, .. } => estimate(options),
-    };
-    experiments.iter().map(work).sum::<Duration>() + CHECKS * paths(experiments, options).len() as u32
 }
 
 /// One path for each rate and round-trip time that the WAN has.

@@ -80,17 +80,6 @@ impl Pair {
     }
 }
 
-/// About how long bulk transfers take.
-pub fn estimate_bulk(options: &Options) -> Duration {
-    let bytes: u64 = sizes(options).iter().sum();
-    Duration::from_secs_f64(7.0 * (0.5 + bytes as f64 / 3e8)) * options.runs()
-}
-
-/// About how long exchanges take.
-pub fn estimate_exchanges(options: &Options) -> Duration {
-    Duration::from_micros(500) * 4 * count(options) * options.runs()
-}
-
 /// Bytes of the streams.
 fn sizes(options: &Options) -> Vec<u64> {
     options.sizes(&[STREAM], &[STREAM / 10])
@@ -146,8 +135,7 @@ pub fn bulk(lab: &mut Lab, pair: &Pair) -> Result<Vec<Section>, NetError> {
     let names = names(&schemes);
     let mut sections = Vec::new();
     for bytes in sizes(&lab.options) {
-        let estimate = estimate_bulk(&lab.options) / names.len() as u32 / lab.options.runs();
-        let measured = lab.turns(&names, estimate, |nth| send(&pair.place(), &schemes[nth], bytes))?;
+        let measured = lab.turns(&names, |nth| send(&pair.place(), &schemes[nth], bytes))?;
         let rates = |timed: &Timed| bytes as f64 * 8e-9 / timed.total();
         let mut table =
             Table::new(&["scheme", "#Gbit/s", "#Gbit per CPU second, both ends", "#over that of quinn"]);
@@ -180,10 +168,8 @@ pub fn exchanges(lab: &mut Lab, pair: &Pair) -> Result<Vec<Section>, NetError> {
     for bytes in lab.options.sizes(&[EXCHANGE], &[EXCHANGE]) {
         for is_new in [false, true].into_iter().take(if pair.name == "loopback" { 2 } else { 1 }) {
             let count = if is_new { count / 4 } else { count };
-            let estimate = Duration::from_micros(500) * count;
             let place = pair.place();
-            let measured =
-                lab.turns(&names, estimate, |nth| ask(&place, &schemes[nth], count, bytes, is_new))?;
+            let measured = lab.turns(&names, |nth| ask(&place, &schemes[nth], count, bytes, is_new))?;
             let how = if is_new { "each on a new connection" } else { "on one connection" };
             let title = format!("{count} exchanges of {} over {}, {how}", about_bytes(bytes), pair.name);
             sections.push(section(title, &names, &measured));

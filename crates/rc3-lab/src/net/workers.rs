@@ -40,11 +40,6 @@ fn time(options: &Options) -> Duration {
     options.pick(options.args.time, Duration::from_secs(3), Duration::from_secs(1))
 }
 
-/// About how long it takes.
-pub fn estimate(options: &Options) -> Duration {
-    (time(options) + Duration::from_secs(1)) * 3 * workers(options).len() as u32 * options.runs()
-}
-
 /// Lets the numbers of workers take their turns with each kind of operation.
 ///
 /// # Errors
@@ -65,8 +60,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
         time,
         threads: workers.iter().copied().max().unwrap_or(1),
     };
-    let measured =
-        lab.turns(&names, time + Duration::from_secs(1), |nth| load.run(turns[nth].0, turns[nth].1))?;
+    let measured = lab.turns(&names, |nth| load.run(turns[nth].0, turns[nth].1))?;
     let mut table = Table::new(&["operation", "#workers", "#rate", "unit", "#cores", "#rate per core"]);
     for ((operation, workers), runs) in turns.iter().zip(&measured) {
         let of = |value: fn(&[f64; 2]) -> f64| {

@@ -10,16 +10,14 @@ use kickass_tools::{
         sweep::{Plan, sweep},
     },
 };
-use rc3_core::units::Rate;
 use rc3_text::units::parse_time;
 
 use super::{
-    datagrams, echo, end_with_input,
+    echo, end_with_input,
     load::{self, Traffic},
     saturate::Operation,
 };
 use crate::net::{
-    args::parse_rate,
     transport::{Exchange, Result, Setup, Transport, tcp},
     urgency,
 };
@@ -125,22 +123,6 @@ pub enum Act {
         /// Its configuration
         config: PathBuf,
     },
-    /// Send numbered datagrams
-    Datagrams {
-        /// To whom
-        address: SocketAddr,
-        /// Of IP packets
-        #[arg(value_parser = parse_rate)]
-        rate: Rate,
-        /// How long
-        #[arg(value_parser = parse_time)]
-        time: Duration,
-    },
-    /// Count them
-    Count {
-        /// Where
-        address: SocketAddr,
-    },
     /// Answer probes of lengths
     Answer {
         /// Where
@@ -207,8 +189,6 @@ impl Act {
             Self::Exec { program, words } => Err(Command::new(program).args(words).exec().into()),
             Self::Long { congestion, address, dscp } => tcp::send_forever(&congestion, address, dscp),
             Self::Forward { config } => Ok(forward::run(&config, print_event)?),
-            Self::Datagrams { address, rate, time } => datagrams::send(address, rate, time),
-            Self::Count { address } => datagrams::receive(address),
             Self::Answer { address } => {
                 let socket = listen::bind(Some(address), address.port())?;
                 println!("ready");

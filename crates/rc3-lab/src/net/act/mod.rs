@@ -3,14 +3,13 @@
 //! All of them except clients end with their standard input, so none outlives a laboratory that was killed.
 
 mod command;
-mod datagrams;
 mod echo;
 pub mod load;
 mod saturate;
 
 use std::{io, thread};
 
-pub use self::{command::Act, datagrams::Received, saturate::Operation};
+pub use self::{command::Act, saturate::Operation};
 
 /// Ends this process with its standard input.
 fn end_with_input() {

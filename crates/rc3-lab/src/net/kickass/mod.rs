@@ -93,8 +93,6 @@ const ACCESS: [(&str, Colour, &str, &str, bool); 3] = [
 
 /// Flows that began in time may take so much longer.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// About how much longer than the time in which flows begin a run takes.
-const AROUND: Duration = Duration::from_secs(15);
 
 fn light_time(options: &Options) -> Duration {
     options.pick(options.args.time, Duration::from_secs(60), Duration::from_secs(10))
@@ -106,26 +104,6 @@ fn heavy_time(options: &Options) -> Duration {
 
 fn path_time(options: &Options) -> Duration {
     options.pick(options.args.time, Duration::from_secs(40), Duration::from_secs(10))
-}
-
-/// About how long each of the experiments takes.
-pub fn estimate_light(options: &Options) -> Duration {
-    (light_time(options) + AROUND) * ALL.len() as u32
-}
-
-/// See [`estimate_light`].
-pub fn estimate_heavy(options: &Options) -> Duration {
-    (heavy_time(options) + AROUND * 2) * ALL.len() as u32
-}
-
-/// See [`estimate_light`].
-pub fn estimate_shared(options: &Options) -> Duration {
-    (light_time(options) + AROUND) * 2
-}
-
-/// See [`estimate_light`].
-pub fn estimate_path(options: &Options) -> Duration {
-    (path_time(options) + AROUND) * ACCESS.len() as u32
 }
 
 /// Fig. 8.
@@ -164,7 +142,7 @@ pub fn path(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let time = path_time(&lab.options);
     let mut runs = Vec::new();
     for (title, colour, rate, size, with_others) in ACCESS {
-        let run = lab.step(title, time + AROUND, || over_two_routers(rate, size, with_others, time))?;
+        let run = lab.step(title, || over_two_routers(rate, size, with_others, time))?;
         runs.push(Run { title, colour, ..run });
     }
     results::write(&lab.options.args.out, "kickass-fig11", &runs)?;
@@ -183,7 +161,7 @@ fn testbed(
     let mut runs = Vec::new();
     for setting in settings {
         let what = format!("{load} load, {}", setting.title);
-        let run = lab.step(&what, time + AROUND, || {
+        let run = lab.step(&what, || {
             for host in [&sender, &receiver] {
                 host.sysctl(&format!("net.ipv4.tcp_ecn={}", u8::from(setting.ecn)))?;
             }
