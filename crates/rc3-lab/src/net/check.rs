@@ -2,12 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use super::{
-    error::NetError,
-    namespace::{Namespace, remove_left_over},
-    scheme::Scheme,
-    urgency,
-};
+use super::{error::NetError, namespace::Namespace, scheme::Scheme, transport::Transport, urgency};
 
 /// Something the laboratory uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,68 +19,71 @@ pub struct Requirement {
 
 /// All requirements, in the order in which they depend on each other.
 pub fn requirements(peers: Option<&Path>) -> Vec<Requirement> {
-    let root = nix::unistd::geteuid().is_root();
+    let fail = |fails: bool, why: &str| fails.then(|| why.to_owned());
+    let is_root = nix::unistd::geteuid().is_root();
     let ip = found("ip");
+    let able = is_root && ip.is_none();
     let mut all = vec![
-        needed("root", (!root).then(|| "this is another user".to_owned()), "start it with sudo"),
-        needed("ip", ip.clone(), "install iproute2"),
+        needed("root", fail(!is_root, "this is another user"), "start it with sudo"),
+        needed("ip", ip, "install iproute2"),
         needed("sysctl", found("sysctl"), "install procps"),
+        needed(
+            "TUN",
+            fail(!Path::new("/dev/net/tun").exists(), "there is no /dev/net/tun"),
+            "load the module tun",
+        ),
     ];
-    let able = root && ip.is_none();
-    let tun = (!Path::new("/dev/net/tun").exists()).then(|| "there is no /dev/net/tun".to_owned());
-    all.push(needed("TUN", tun, "load the module tun"));
     if able {
         all.extend(inside());
     }
-    let real_time = (!urgency::has_real_time()).then(|| "chrt cannot give a real-time priority".to_owned());
-    all.push(Requirement {
-        name: "chrt",
-        without: Some("WAN in time while other programs run"),
-        missing: real_time,
-        hint: "install util-linux, start it as root",
-    });
-    let peers = peers.map_or_else(|| Some("there is no rc3-peers beside this program".to_owned()), |_| None);
-    all.push(Requirement {
-        name: "rc3-peers",
-        without: Some("QUIC implementations of others"),
-        missing: peers,
-        hint: "build peers/, see docs/LABORATORY.md",
-    });
+    all.extend([
+        Requirement {
+            without: Some("WAN in time while other programs run"),
+            ..needed(
+                "chrt",
+                fail(!urgency::has_real_time(), "chrt cannot give a real-time priority"),
+                "install util-linux, start it as root",
+            )
+        },
+        Requirement {
+            without: Some("QUIC implementations of others"),
+            ..needed(
+                "rc3-peers",
+                fail(peers.is_none(), "there is no rc3-peers beside this program"),
+                "build peers/, see docs/LABORATORY.md",
+            )
+        },
+    ]);
     all
 }
 
 /// What only a namespace shows.
 fn inside() -> Vec<Requirement> {
+    let hint = "use a kernel with CONFIG_NET_NS, outside of a container";
     let namespace = match Namespace::new("check") {
         Ok(namespace) => namespace,
-        Err(error) => {
-            let why = Some(error.to_string());
-            return vec![needed(
-                "network namespaces",
-                why,
-                "use a kernel with CONFIG_NET_NS, outside of a container",
-            )];
-        }
+        Err(error) => return vec![needed("network namespaces", Some(error.to_string()), hint)],
     };
+    let fault = |done: Result<String, NetError>| done.err().map(|error| error.to_string());
     let veth = namespace.ip(["link", "add", "card", "type", "veth", "peer", "name", "far"]);
     let rules = namespace.ip(["rule", "add", "iif", "card", "lookup", "100"]);
     let htb = namespace.tc("qdisc add dev card root handle 1: htb default 10");
-    let bbr = Scheme::all(None).iter().any(|scheme| scheme.name == "tcp-bbr");
+    let lacks_bbr = Scheme::own(Transport::TcpBbr).is_none();
     vec![
-        needed("network namespaces", None, ""),
+        needed("network namespaces", None, hint),
         needed("veth", fault(veth), "load the module veth"),
         needed("policy routing", fault(rules), "use a kernel with CONFIG_IP_MULTIPLE_TABLES"),
         Requirement {
-            name: "tc and HTB",
             without: Some("card as fast as the link: card, fig15, fig16"),
-            missing: fault(htb),
-            hint: "install iproute2, load the module sch_htb",
+            ..needed("tc and HTB", fault(htb), "install iproute2, load the module sch_htb")
         },
         Requirement {
-            name: "BBR of the kernel",
             without: Some("the scheme tcp-bbr"),
-            missing: (!bbr).then(|| "the kernel does not have it".to_owned()),
-            hint: "load the module tcp_bbr",
+            ..needed(
+                "BBR of the kernel",
+                lacks_bbr.then(|| "the kernel does not have it".to_owned()),
+                "load the module tcp_bbr",
+            )
         },
     ]
 }
@@ -94,20 +92,8 @@ fn needed(name: &'static str, missing: Option<String>, hint: &'static str) -> Re
     Requirement { name, without: None, missing, hint }
 }
 
-fn fault(done: Result<String, NetError>) -> Option<String> {
-    done.err().map(|error| error.to_string())
-}
-
 fn found(tool: &str) -> Option<String> {
     Command::new(tool).arg("-V").output().err().map(|error| error.to_string())
-}
-
-/// Removes what laboratories that are no longer running have left.
-///
-/// # Errors
-/// If `ip` fails.
-pub fn clean() -> Result<Vec<String>, NetError> {
-    remove_left_over()
 }
 
 /// Nothing, if the laboratory can run.

@@ -98,7 +98,7 @@ fn check(args: &NetCheckArgs) -> Result<(), NetError> {
         };
     }
     let usable = check::require(&requirements);
-    let removed = if usable.is_ok() { check::clean()? } else { Vec::new() };
+    let removed = if usable.is_ok() { namespace::remove_left_over()? } else { Vec::new() };
     for name in &removed {
         let _ = writeln!(text, "removed  {name}, left over by a laboratory that is no longer running");
     }

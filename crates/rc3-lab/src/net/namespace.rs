@@ -97,7 +97,7 @@ impl Drop for Namespace {
 ///
 /// # Errors
 /// If `ip` fails.
-pub fn left_over() -> Result<Vec<String>, NetError> {
+fn left_over() -> Result<Vec<String>, NetError> {
     let listed = ip(["netns", "list"])?;
     let names = listed.lines().filter_map(|line| line.split_whitespace().next());
     let dead = |name: &&str| owner(name).is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists());

@@ -75,6 +75,7 @@ pub fn transfer(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let folder = tempfile::tempdir()?;
     let (file, to) = (folder.path().join("file"), folder.path().join("in"));
     let bytes = lab.options.sizes(&[FILE], &[FILE / 10])[0];
+    fs::create_dir(&to)?;
     fs::File::create(&file)?.set_len(bytes)?;
     let names = ["rc3 send".to_owned()];
     let measured = lab.turns(&names, |_| {
@@ -117,7 +118,7 @@ pub fn tunnel(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let tcp = Scheme::own(Transport::Tcp).ok_or_else(|| NetError::NoScheme("tcp".to_owned()))?;
     // Also for the tunnel, which reaches only the receiver's loopback.
     let direct = site.place();
-    let _server = tcp.serve(&Place { address: SocketAddr::from(([0, 0, 0, 0], PORT)), ..direct }, &[])?;
+    let server = tcp.serve(&Place { address: SocketAddr::from(([0, 0, 0, 0], PORT)), ..direct }, &[])?;
     let state = tempfile::tempdir()?;
     let state = |side: &str| state.path().join(side).display().to_string();
     let bind = format!("{RECEIVER}:4433");
@@ -146,7 +147,7 @@ pub fn tunnel(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     for (name, place, beside) in cases {
         let times = lab.step(name, || {
             let _bulk = beside.map(bulk).transpose()?;
-            streams::ask(place, &tcp, strokes, 1, false)
+            streams::ask(place, &tcp, &server, strokes, 1, false)
         })?;
         table.rows.push([vec![name.to_owned()], cells(&times).into()].concat());
         // What is still queued.

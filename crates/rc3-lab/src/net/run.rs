@@ -18,6 +18,7 @@ use super::{
     experiment::{self, Experiment, Options, Work},
     interrupt,
     machine::{self, Machine},
+    namespace,
     path::Path,
     peers,
     progress::Progress,
@@ -100,7 +101,7 @@ impl Lab {
         let out = self.options.args.out.clone();
         fs::create_dir_all(&out).map_err(|source| NetError::File { path: out.clone(), source })?;
         if self.experiments.iter().any(|experiment| experiment.needs_namespaces()) {
-            for name in check::clean()? {
+            for name in namespace::remove_left_over()? {
                 let why = "left over by a laboratory that is no longer running";
                 self.progress.note(&format!("removed {name}, {why}"));
             }

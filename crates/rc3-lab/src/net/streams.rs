@@ -10,7 +10,7 @@ use super::{
     namespace::Namespace,
     report::Section,
     run::Lab,
-    scheme::{PORT, Place, Scheme},
+    scheme::{PORT, Place, Scheme, Server},
     tables,
     transport::Timed,
 };
@@ -105,23 +105,23 @@ pub fn per_cpu_second(timed: &Timed, bytes: u64) -> f64 {
     bytes as f64 * 8e-9 / (timed.sender_cpu + timed.receiver_cpu)
 }
 
-/// Makes exchanges and returns how long each took, in microseconds.
+/// Makes exchanges with a server and returns how long each took, in microseconds.
 ///
 /// # Errors
 /// If a process fails.
 pub fn ask(
     place: &Place<'_>,
     scheme: &Scheme,
+    server: &Server,
     count: u32,
     bytes: u64,
     new_connections: bool,
 ) -> Result<Sample, NetError> {
-    let server = scheme.serve(place, &[])?;
     let mut words = vec![count.to_string(), bytes.to_string()];
     if new_connections {
         words.push("--new-connections".to_owned());
     }
-    let line = scheme.client(place, &server, "ask", &words, &[])?.line_in(PATIENCE)?;
+    let line = scheme.client(place, server, "ask", &words, &[])?.line_in(PATIENCE)?;
     Ok(line.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).collect())
 }
 
@@ -169,7 +169,10 @@ pub fn exchanges(lab: &mut Lab, pair: &Pair) -> Result<Vec<Section>, NetError> {
         for is_new in [false, true].into_iter().take(if pair.name == "loopback" { 2 } else { 1 }) {
             let count = if is_new { count / 4 } else { count };
             let place = pair.place();
-            let measured = lab.turns(&names, |nth| ask(&place, &schemes[nth], count, bytes, is_new))?;
+            let measured = lab.turns(&names, |nth| {
+                let server = schemes[nth].serve(&place, &[])?;
+                ask(&place, &schemes[nth], &server, count, bytes, is_new)
+            })?;
             let how = if is_new { "each on a new connection" } else { "on one connection" };
             let title = format!("{count} exchanges of {} over {}, {how}", about_bytes(bytes), pair.name);
             sections.push(section(title, &names, &measured));

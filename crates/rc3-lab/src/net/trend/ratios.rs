@@ -71,7 +71,10 @@ fn bulk_ratios(place: &Place<'_>, runs: usize) -> Result<Vec<f64>> {
 fn exchange_ratios(place: &Place<'_>, runs: usize) -> Result<Vec<Vec<f64>>> {
     let mut ratios = vec![Vec::new(); SHARES.len()];
     for _ in 0..runs {
-        let times = |transport| ask(place, &scheme(transport)?, EXCHANGES, EXCHANGE_BYTES, false);
+        let times = |transport| {
+            let scheme = scheme(transport)?;
+            ask(place, &scheme, &scheme.serve(place, &[])?, EXCHANGES, EXCHANGE_BYTES, false)
+        };
         let (rc3, quinn) = (times(Transport::Rc3)?, times(Transport::Quinn)?);
         for (ratios, share) in ratios.iter_mut().zip(SHARES) {
             ratios.push(rc3.quantile(share) / quinn.quantile(share));

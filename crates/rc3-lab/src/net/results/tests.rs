@@ -1,0 +1,72 @@
+//! Flows that were never measured, for tests of tables and reports; and tests of estimates.
+
+use rc3_core::units::Rate;
+
+use super::*;
+use crate::net::cell::Company;
+
+pub(in crate::net) fn cell(name: &str, company: Company, connections: u32) -> Cell {
+    let path = path::Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
+    Cell {
+        name: name.to_owned(),
+        path,
+        company,
+        sizes: vec![10_000, 1_000_000],
+        connections,
+        card_known: false,
+    }
+}
+
+pub(in crate::net) fn flow(cell: &Cell, scheme: &str, bytes: u64, run: u32, ratio: f64) -> FlowSample {
+    let ideal_s = cell.path.ideal(bytes).as_secs_f64();
+    FlowSample {
+        experiment: "idle".to_owned(),
+        cell: cell.name.clone(),
+        scheme: scheme.to_owned(),
+        bytes,
+        run,
+        connection: 1,
+        connect_s: 0.04,
+        fct_s: ideal_s * ratio,
+        ideal_s,
+        sender_cpu_s: 0.002,
+        receiver_cpu_s: 0.001,
+        others_share: None,
+        late_p99_s: 0.0002,
+        late_max_s: 0.001,
+        dropped: 0,
+        lost: 0,
+        attempts: 1,
+        counts: true,
+    }
+}
+
+#[test]
+fn only_flows_that_count_are_in_an_estimate() {
+    let cell = cell("idle", Company::Nobody, 1);
+    let mut flows: Vec<FlowSample> = [1.0, 1.2, 1.1]
+        .into_iter()
+        .zip(1..)
+        .map(|(ratio, run)| flow(&cell, "rc3", 10_000, run, ratio))
+        .collect();
+    flows.push(FlowSample { counts: false, ..flow(&cell, "rc3", 10_000, 4, 9.0) });
+    flows.push(FlowSample { connection: 2, ..flow(&cell, "rc3", 10_000, 1, 5.0) });
+    let results = Results { schemes: vec!["rc3".to_owned(), "tcp".to_owned()], flows, ..Results::default() };
+    let ratios = results.ratios(&cell, 10_000);
+    let rc3 = ratios[0].unwrap();
+    assert!((rc3.median - 1.1).abs() < 1e-12 && rc3.count == 3);
+    assert_eq!(ratios[1], None);
+    assert_eq!(results.flows_of(&cell, "rc3", 10_000, Which::Later).count(), 1);
+}
+
+#[test]
+fn files_have_a_row_for_each_measurement() {
+    let folder = tempfile::tempdir().unwrap();
+    let cell = cell("idle", Company::Nobody, 1);
+    let flows = vec![flow(&cell, "rc3", 10_000, 1, 1.5), flow(&cell, "tcp", 10_000, 1, 2.0)];
+    let results = Results { flows: flows.clone(), ..Results::default() };
+    results.write_csv(folder.path()).unwrap();
+    let mut reader = csv::Reader::from_path(folder.path().join("flows.csv")).unwrap();
+    let read: Vec<FlowSample> = reader.deserialize().collect::<Result<_, _>>().unwrap();
+    assert_eq!(read, flows);
+}
