@@ -26,7 +26,7 @@ if [ "${1:-}" != --page ]; then
     done
     echo "every flow and all tables are in $out/reports"
 fi
-# Reports on real sockets come from benches/kickass.sh, kickass-path.sh and `rc3-lab net run kickass-fig12`.
+# Reports on real sockets come from `rc3-lab net run kickass-fig8` and so on.
 "$lab" sim coverage "$docs" >"$docs/coverage.md"
 # The page is written by hand down to the line that names this script. Below it is the list of coverage without single
 # figures, its links relative to the page.
