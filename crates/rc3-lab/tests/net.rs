@@ -82,6 +82,44 @@ fn a_tiny_run_measures_and_leaves_nothing_behind() {
     }
 }
 
+#[test]
+fn loopback_needs_no_namespaces_and_names_every_scheme() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = lab(
+        "run bulk-loopback exchanges-loopback --sizes 100k --exchanges 8 --schemes rc3,quinn,tcp --runs 1",
+    );
+    let Output { status, stderr, .. } = command.arg("--out").arg(folder.path()).output().unwrap();
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    let report = fs::read_to_string(folder.path().join("report.md")).unwrap();
+    for part in [
+        "100 kB over loopback",
+        "on one connection",
+        "each on a new connection",
+        "| rc3 |",
+        "| quinn |",
+        "| tcp |",
+    ] {
+        assert!(report.contains(part), "{part} is missing in {report}");
+    }
+}
+
+#[test]
+fn flows_of_kickass_are_in_a_report() {
+    if !able() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let child =
+        lab("run kickass-shared --time 2s").arg("--out").arg(folder.path()).stderr(Stdio::piped()).spawn();
+    let child = child.unwrap();
+    let id = child.id();
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    assert_eq!(namespaces(id), Vec::<String>::new());
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    let report = fs::read_to_string(folder.path().join("report.md")).unwrap();
+    assert!(report.contains("| TCP, others Kick-Ass |"), "{report}");
+}
+
 /// Waits until a laboratory has its namespaces.
 fn begun(child: &mut Child) -> bool {
     let until = Instant::now() + Duration::from_secs(20);

@@ -31,7 +31,7 @@ pub enum NetCommand {
     /// Check what this host lacks for the laboratory, and remove what earlier runs left over
     Check(NetCheckArgs),
     /// Run experiments and write measurements, pictures and a report
-    Run(NetRunArgs),
+    Run(Box<NetRunArgs>),
     /// Append a few ratios of the commit that is checked out to those of earlier commits, and draw them
     Trend(NetTrendArgs),
     /// The WAN of a run

@@ -63,7 +63,7 @@ pub fn run(typed: NetCommand) -> ExitCode {
     let done = match typed {
         NetCommand::List => list(),
         NetCommand::Check(args) => check(&args),
-        NetCommand::Run(args) => interrupt::watch().and_then(|()| Lab::new(args)).and_then(Lab::run),
+        NetCommand::Run(args) => interrupt::watch().and_then(|()| Lab::new(*args)).and_then(Lab::run),
         NetCommand::Trend(args) => interrupt::watch().and_then(|()| trend::trend(&args)),
         NetCommand::Wan { config } => wan(&config),
         NetCommand::Act(act) => act

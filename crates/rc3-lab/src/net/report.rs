@@ -47,7 +47,18 @@ pub enum Part {
     /// A table.
     Table(Table),
     /// A picture, and the name of its files without the ending.
-    Picture(String, Chart),
+    Picture(String, Box<Chart>),
+}
+
+impl Part {
+    /// The table, if it is one.
+    #[cfg(test)]
+    pub(super) fn as_table(&self) -> Option<&Table> {
+        match self {
+            Self::Table(table) => Some(table),
+            _ => None,
+        }
+    }
 }
 
 impl Section {
@@ -73,7 +84,7 @@ impl Section {
     /// With another picture.
     #[must_use]
     pub fn picture(mut self, stem: &str, chart: Chart) -> Self {
-        self.parts.push(Part::Picture(stem.to_owned(), chart));
+        self.parts.push(Part::Picture(stem.to_owned(), Box::new(chart)));
         self
     }
 

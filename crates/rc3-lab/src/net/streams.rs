@@ -246,11 +246,7 @@ mod tests {
         let sample = |factor: f64| (1..=1000).map(|nth| f64::from(nth) * factor).collect::<Sample>();
         let measured = [vec![sample(1.0), sample(1.0)], vec![sample(2.0), sample(2.0)]];
         let section = section("title".to_owned(), &names(&["quinn", "rc3"]), &measured);
-        let tables: Vec<&Table> = section
-            .parts
-            .iter()
-            .filter_map(|part| if let Part::Table(table) = part { Some(table) } else { None })
-            .collect();
+        let tables: Vec<&Table> = section.parts.iter().filter_map(Part::as_table).collect();
         assert_eq!(tables[0].rows[1], ["rc3", "200", "1000", "1800", "1980", "1998", "2000"]);
         assert_eq!(
             tables[1].rows,

@@ -242,6 +242,21 @@ mod tests {
     }
 
     #[test]
+    fn a_scheme_beside_itself_is_as_good() {
+        let cell = cell("idle", Company::Nobody, 1);
+        let flows = ["one", "other"].into_iter().flat_map(|scheme| {
+            let runs = [1.2, 1.4, 1.3, 1.6, 1.5, 1.7];
+            let cell = &cell;
+            (1..).zip(runs).map(move |(run, ratio)| flow(cell, scheme, 10_000, run, ratio))
+        });
+        let schemes = vec!["one".to_owned(), "other".to_owned()];
+        let results = Results { schemes, flows: flows.collect(), ..Results::default() };
+        let rows = completion(&results, &cell).rows;
+        assert_eq!(rows[1][1], rows[2][1]);
+        assert!(rows[1][1].ends_with("#1"), "{rows:?}");
+    }
+
+    #[test]
     fn an_overview_ranks_schemes_that_have_all_sizes() {
         let (results, _) = results();
         assert_eq!(overview(&results).rows, [["idle", "#1 (1.02)", "#2 (2.02)", "-"]]);

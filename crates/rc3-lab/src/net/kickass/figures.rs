@@ -417,8 +417,7 @@ mod tests {
     use crate::net::report::Part;
 
     fn tables(section: &Section) -> Vec<&Table> {
-        let table = |part| if let &Part::Table(ref table) = part { Some(table) } else { None };
-        section.parts.iter().filter_map(table).collect()
+        section.parts.iter().filter_map(Part::as_table).collect()
     }
 
     #[test]

@@ -116,7 +116,8 @@ impl Bottleneck {
         let count = |value: &Value| value.as_u64().unwrap_or(0);
         let dropped = WANTED.map(|reason| count(&last["dropped"][reason])).iter().sum();
         Some(Self {
-            delays: serde_json::from_value(best.unwrap_or(&last["queue_delay"])["buckets"].clone()).ok()?,
+            delays: serde_json::from_value(best.unwrap_or_else(|| &last["queue_delay"])["buckets"].clone())
+                .ok()?,
             backlog: best.is_none().then(|| waiting.map(|bytes| 8.0 * bytes / rate).collect()),
             counts: [dropped, count(&last["marked"]), count(&last["signalled"])],
         })
