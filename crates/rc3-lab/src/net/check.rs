@@ -68,7 +68,7 @@ fn inside() -> Vec<Requirement> {
     let veth = namespace.ip(["link", "add", "card", "type", "veth", "peer", "name", "far"]);
     let rules = namespace.ip(["rule", "add", "iif", "card", "lookup", "100"]);
     let htb = namespace.tc("qdisc add dev card root handle 1: htb default 10");
-    let lacks_bbr = Scheme::own(Transport::TcpBbr).is_none();
+    let lacks_bbr = Scheme::own(Transport::TcpBbr).is_err();
     vec![
         needed("network namespaces", None, hint),
         needed("veth", fault(veth), "load the module veth"),

@@ -67,6 +67,9 @@ pub enum NetError {
         /// Why.
         source: io::Error,
     },
+    /// A process has printed something else than expected.
+    #[error("a process has printed something else: {0}")]
+    Json(#[from] serde_json::Error),
     /// Anything else of the system.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -83,7 +86,9 @@ impl NetError {
             }
             Self::Missing(_) => "rc3-lab net check explains each",
             Self::Tool { .. } => "run rc3-lab net check as root",
-            Self::Process { .. } => "try again; with RUST_LOG=debug the processes explain more",
+            Self::Process { .. } | Self::Json(_) => {
+                "try again; with RUST_LOG=debug the processes explain more"
+            }
             Self::Invalid(_) => "stop other programs, or lower --rate",
             Self::Busy { .. } => "stop other programs, lower --rate, or raise --lateness",
             Self::Failed { .. } => "report.md lists all of them, and has what was measured",

@@ -134,22 +134,22 @@ pub const EXPERIMENTS: [Experiment; 27] = [
         "bulk",
         "one long stream over a veth pair: Gbit/s, and Gbit per CPU second of both ends",
         Ground::Namespaces,
-        |lab| streams::bulk(lab, &streams::Pair::veth(lab.options.args.mtu)?),
+        |lab| streams::bulk(lab, &streams::Hosts::veth(lab.options.args.mtu)?),
     ),
     other("bulk-loopback", "the same on loopback", Ground::Loopback, |lab| {
-        streams::bulk(lab, &streams::Pair::loopback(lab.options.args.mtu))
+        streams::bulk(lab, &streams::Hosts::loopback(lab.options.args.mtu))
     }),
     other(
         "exchanges",
         "requests and responses over a veth pair: percentiles of their times, and times over quinn's",
         Ground::Namespaces,
-        |lab| streams::exchanges(lab, &streams::Pair::veth(lab.options.args.mtu)?),
+        |lab| streams::exchanges(lab, &streams::Hosts::veth(lab.options.args.mtu)?),
     ),
     other(
         "exchanges-loopback",
         "the same on loopback, on one connection and each on a new one",
         Ground::Loopback,
-        |lab| streams::exchanges(lab, &streams::Pair::loopback(lab.options.args.mtu)),
+        |lab| streams::exchanges(lab, &streams::Hosts::loopback(lab.options.args.mtu)),
     ),
     other("transfer", "a file by rc3 send over a veth pair", Ground::Namespaces, programs::transfer),
     other(

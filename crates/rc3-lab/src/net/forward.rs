@@ -84,11 +84,7 @@ impl Forwarder {
     /// If they cannot be read.
     pub fn totals(&self) -> Result<Vec<Value>, NetError> {
         let lines = self.process.lines_so_far();
-        Ok(lines
-            .iter()
-            .map(|line| serde_json::from_str(line))
-            .collect::<Result<_, _>>()
-            .map_err(std::io::Error::from)?)
+        Ok(lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>()?)
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     streams, tables,
     transport::{Timed, Transport},
 };
-use crate::{document::Table, statistics::Estimate};
+use crate::document::Table;
 
 /// Rates in Gbit/s, and signals: none, one per millisecond, or one in each packet.
 const LOADS: [(u64, &str, &str); 7] = [
@@ -94,16 +94,14 @@ fn run(
     };
     let forwarder = Forwarder::start(&[back, there])?;
     let place = Place { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
-    let tcp = Scheme::own(Transport::Tcp).ok_or_else(|| NetError::NoScheme("tcp".to_owned()))?;
+    let tcp = Scheme::own(Transport::Tcp)?;
     let before = forwarder.process.usage()?.cpu;
     let timed = streams::send(&place, &tcp, bytes)?;
     Ok((timed, (forwarder.process.usage()?.cpu - before).as_secs_f64()))
 }
 
 fn cells(runs: &[(Timed, f64)], bytes: u64) -> [String; 3] {
-    let of = |value: &dyn Fn(&(Timed, f64)) -> f64| {
-        tables::optional(Estimate::of(&runs.iter().map(value).collect::<Vec<_>>()))
-    };
+    let of = |value: &dyn Fn(&(Timed, f64)) -> f64| tables::estimated(runs.iter().map(value));
     let packets = bytes as f64 / CONTENT as f64;
     [
         of(&|(timed, _)| bytes as f64 * 8e-9 / timed.flow),

@@ -133,7 +133,7 @@ fn run(site: &Site, path: &Path, tries: u8, patience: Duration) -> Result<Report
     let words = ["probe", &address, "--tries", &tries.to_string(), "--every", &every];
     let probe: Process = super::others::start(&site.sender, "probe", &words)?;
     let line = probe.line_in(patience)?;
-    Ok(serde_json::from_str(&line).map_err(std::io::Error::from)?)
+    Ok(serde_json::from_str(&line)?)
 }
 
 /// One row per path: what arrives, and the probe's verdict.

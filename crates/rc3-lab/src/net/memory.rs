@@ -14,7 +14,7 @@ use super::{
     report::Section,
     run::Lab,
     scheme::{Place, Scheme, Server},
-    streams::Pair,
+    streams::Hosts,
 };
 use crate::document::Table;
 
@@ -59,7 +59,7 @@ fn idle(options: &Options) -> Duration {
 pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let schemes = lab.options.schemes(lab.all.clone(), &["rc3", "rc3-off", "quinn"])?;
     let (settling, idle) = (settling(&lab.options), idle(&lab.options));
-    let pair = Pair::loopback(None);
+    let hosts = Hosts::loopback(None);
     let mut table = Table::new(&[
         "#connections",
         "scheme",
@@ -73,7 +73,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
         for scheme in &schemes {
             let what = format!("{count} connections, {}", scheme.name);
             let row = lab.step(&what, || {
-                let mut held = Held::start(&pair.place(), scheme, STREAMS + ENDED, settling)?;
+                let mut held = Held::start(&hosts.place(), scheme, STREAMS + ENDED, settling)?;
                 let mut row = vec![count.to_string(), scheme.name.clone()];
                 for step in [format!("connect {count}"), "exchange".to_owned(), format!("open {STREAMS}")] {
                     row.push(kilobytes(held.grown(&step)?, count));
@@ -92,7 +92,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     for scheme in &schemes {
         let row = lab.step(&format!("{many} streams, {}", scheme.name), || {
             let each = many / CARRIERS;
-            let mut held = Held::start(&pair.place(), scheme, each + ENDED, settling)?;
+            let mut held = Held::start(&hosts.place(), scheme, each + ENDED, settling)?;
             let without = held.grown(&format!("connect {CARRIERS}"))?;
             let with = held.grown(&format!("open {each}"))?;
             let [server, client] = minus(with, without).map(|bytes| (bytes / many as u64).to_string());

@@ -110,6 +110,6 @@ fn check(args: &NetCheckArgs) -> Result<(), NetError> {
 }
 
 fn wan(config: &str) -> Result<(), NetError> {
-    let config = serde_json::from_str(config).map_err(std::io::Error::from)?;
+    let config = serde_json::from_str(config)?;
     Ok(wan::run(&config)?)
 }

@@ -161,7 +161,7 @@ pub(super) fn start(host: &Namespace, what: &str, words: &[&str]) -> Result<Proc
 pub(super) fn sink(site: &Site) -> Result<Server, NetError> {
     let mut place = Place { sender: &site.other, ..site.place() };
     place.address.set_port(SINK);
-    let tcp = Scheme::own(Transport::Tcp).ok_or_else(|| NetError::NoScheme("tcp".to_owned()))?;
+    let tcp = Scheme::own(Transport::Tcp)?;
     tcp.serve(&place, &[])
 }
 

@@ -19,14 +19,11 @@ use super::{
     run::Lab,
     scheme::{PORT, Place, Scheme},
     site::RECEIVER,
-    streams::{self, Pair},
+    streams::{self, Hosts},
     tables,
     transport::Transport,
 };
-use crate::{
-    document::Table,
-    statistics::{Estimate, Sample},
-};
+use crate::{document::Table, statistics::Sample};
 
 /// Bytes of the file.
 const FILE: u64 = 500_000_000;
@@ -66,12 +63,12 @@ fn ticket_of(process: &Process) -> Result<String, NetError> {
     }
 }
 
-/// Sends a file over a veth pair.
+/// Sends a file over a veth hosts.
 ///
 /// # Errors
 /// If a process fails, or another file arrives.
 pub fn transfer(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
-    let pair = Pair::veth(lab.options.args.mtu)?;
+    let hosts = Hosts::veth(lab.options.args.mtu)?;
     let folder = tempfile::tempdir()?;
     let (file, to) = (folder.path().join("file"), folder.path().join("in"));
     let bytes = lab.options.sizes(&[FILE], &[FILE / 10])[0];
@@ -79,7 +76,7 @@ pub fn transfer(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     fs::File::create(&file)?.set_len(bytes)?;
     let names = ["rc3 send".to_owned()];
     let measured = lab.turns(&names, |_| {
-        let (place, to) = (pair.place(), to.display().to_string());
+        let (place, to) = (hosts.place(), to.display().to_string());
         let listen = SocketAddr::new(place.address.ip(), PORT).to_string();
         let receiver = start(place.receiver, "recv", &["recv", "--listen", &listen, "--dir", &to, "--json"])?;
         let (ticket, begun) = (ticket_of(&receiver)?, Instant::now());
@@ -95,9 +92,9 @@ pub fn transfer(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
         Ok(bytes as f64 * 8e-9 / seconds)
     })?;
     let mut table = Table::new(&["program", "#Gbit/s"]);
-    table.rows.push(vec![names[0].clone(), tables::optional(Estimate::of(&measured[0]))]);
+    table.rows.push(vec![names[0].clone(), tables::estimated(measured[0].iter().copied())]);
     let text =
-        format!("{} over a veth pair, with the start of the sender:", rc3_text::units::about_bytes(bytes));
+        format!("{} over a veth hosts, with the start of the sender:", rc3_text::units::about_bytes(bytes));
     Ok(vec![Section::new("A file by rc3 send").text(text).table(table)])
 }
 
@@ -115,7 +112,7 @@ pub fn tunnel(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let strokes = lab.options.pick(lab.options.args.counts.exchanges, STROKES, STROKES / 5);
     site.set_card(&path)?;
     let _wan = site.start_wan(&path, 1, None)?;
-    let tcp = Scheme::own(Transport::Tcp).ok_or_else(|| NetError::NoScheme("tcp".to_owned()))?;
+    let tcp = Scheme::own(Transport::Tcp)?;
     // Also for the tunnel, which reaches only the receiver's loopback.
     let direct = site.place();
     let server = tcp.serve(&Place { address: SocketAddr::from(([0, 0, 0, 0], PORT)), ..direct }, &[])?;

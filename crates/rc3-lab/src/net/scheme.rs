@@ -54,21 +54,26 @@ pub struct Place<'a> {
 impl Scheme {
     /// All schemes that this host can run. `peers` is the program with implementations of others, if there is one.
     pub fn all(peers: Option<&Path>) -> Vec<Self> {
-        let mut all: Vec<Self> = OWN.into_iter().filter_map(Self::own).collect();
+        let mut all: Vec<Self> = OWN.into_iter().filter_map(|transport| Self::own(transport).ok()).collect();
         // Behind the libraries, before the kernel.
         let place = all.iter().position(|scheme| scheme.name.starts_with("tcp")).unwrap_or(all.len());
         all.splice(place..place, peers.map(others).unwrap_or_default());
         all
     }
 
-    /// A scheme of this program; `None` if the kernel does not have it.
-    pub fn own(transport: Transport) -> Option<Self> {
+    /// A scheme of this program.
+    ///
+    /// # Errors
+    /// If the kernel does not have it.
+    pub fn own(transport: Transport) -> Result<Self, NetError> {
         let has = |name| {
             let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
             fs::read_to_string(file).unwrap_or_default().split_whitespace().any(|known| known == name)
         };
-        let is_there = transport.kernel().is_none_or(has);
-        is_there.then(|| Self { name: transport.name(), version: version(transport), program: None })
+        match transport.kernel().is_none_or(has) {
+            true => Ok(Self { name: transport.name(), version: version(transport), program: None }),
+            false => Err(NetError::NoScheme(transport.name())),
+        }
     }
 
     /// Starts a new server.
@@ -173,7 +178,7 @@ pub fn chosen(all: Vec<Scheme>, names: &[String]) -> Result<Vec<Scheme>, NetErro
     }
     let find = |name: &String| {
         let listed = all.iter().find(|scheme| scheme.name == *name).cloned();
-        let own = || Scheme::own(Transport::from_str(name, false).ok()?);
+        let own = || Scheme::own(Transport::from_str(name, false).ok()?).ok();
         listed.or_else(own).ok_or_else(|| NetError::NoScheme(name.clone()))
     };
     names.iter().map(find).collect()

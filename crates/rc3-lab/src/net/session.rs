@@ -171,7 +171,7 @@ pub fn send(
     let process = scheme.client(place, server, "time", &words, &settings)?;
     let flow = |_| {
         let line = process.line_in(cell.patience(bytes))?;
-        Ok(serde_json::from_str(&line).map_err(std::io::Error::from)?)
+        Ok(serde_json::from_str(&line)?)
     };
     (0..cell.connections).map(flow).collect()
 }

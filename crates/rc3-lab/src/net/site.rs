@@ -133,7 +133,7 @@ impl Site {
             links: LinkSpec::both(path, seed),
             timeline,
         };
-        let config = serde_json::to_string(&config).map_err(std::io::Error::from)?;
+        let config = serde_json::to_string(&config)?;
         let mut command = urgency::first()?;
         command.args(["net", "wan", &config]);
         let process = Process::start("WAN", command)?;
@@ -150,7 +150,7 @@ impl Site {
         let mut sum = 0;
         for device in DEVICES {
             let text = self.router.ip(["-s", "-j", "link", "show", "dev", device])?;
-            let value: Value = serde_json::from_str(&text).map_err(std::io::Error::from)?;
+            let value: Value = serde_json::from_str(&text)?;
             sum += value[0]["stats64"]["tx"]["dropped"].as_u64().unwrap_or(0);
         }
         Ok(sum)
@@ -194,7 +194,7 @@ impl Wan<'_> {
     pub fn report(&mut self) -> Result<WanReport, NetError> {
         self.process.ask("")?;
         let line = self.process.line()?;
-        let mut report: WanReport = serde_json::from_str(&line).map_err(std::io::Error::from)?;
+        let mut report: WanReport = serde_json::from_str(&line)?;
         let overflowed = self.site.overflowed()?;
         report.refused += overflowed - std::mem::replace(&mut self.overflowed, overflowed);
         Ok(report)

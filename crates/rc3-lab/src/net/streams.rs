@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Two hosts.
 #[derive(Debug)]
-pub struct Pair {
+pub struct Hosts {
     sender: Namespace,
     receiver: Namespace,
     address: SocketAddr,
@@ -42,7 +42,7 @@ pub struct Pair {
     name: &'static str,
 }
 
-impl Pair {
+impl Hosts {
     /// This host.
     pub fn loopback(mtu: Option<u16>) -> Self {
         let (sender, receiver) = (Namespace::HERE, Namespace::HERE);
@@ -97,7 +97,7 @@ pub fn send(place: &Place<'_>, scheme: &Scheme, bytes: u64) -> Result<Timed, Net
     let server = scheme.serve(place, &[])?;
     let sender = scheme.client(place, &server, "time", &[bytes.to_string(), "1".to_owned()], &[])?;
     let line = sender.line_in(PATIENCE)?;
-    Ok(serde_json::from_str(&line).map_err(std::io::Error::from)?)
+    Ok(serde_json::from_str(&line)?)
 }
 
 /// Gbit per CPU second of both ends.
@@ -129,13 +129,13 @@ pub fn ask(
 ///
 /// # Errors
 /// If a process fails.
-pub fn bulk(lab: &mut Lab, pair: &Pair) -> Result<Vec<Section>, NetError> {
+pub fn bulk(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Section>, NetError> {
     let usual = ["rc3", "rc3-trust", "rc3-off", "quinn", "quinn-large", "s2n-quic", "tcp"];
     let schemes = lab.options.schemes(lab.all.clone(), &usual)?;
     let names = names(&schemes);
     let mut sections = Vec::new();
     for bytes in sizes(&lab.options) {
-        let measured = lab.turns(&names, |nth| send(&pair.place(), &schemes[nth], bytes))?;
+        let measured = lab.turns(&names, |nth| send(&hosts.place(), &schemes[nth], bytes))?;
         let rates = |timed: &Timed| bytes as f64 * 8e-9 / timed.total();
         let mut table =
             Table::new(&["scheme", "#Gbit/s", "#Gbit per CPU second, both ends", "#over that of quinn"]);
@@ -149,7 +149,7 @@ pub fn bulk(lab: &mut Lab, pair: &Pair) -> Result<Vec<Section>, NetError> {
             let cells = [Estimate::of(&rates), Estimate::of(&per_second[nth]), over[nth]];
             table.rows.push([vec![name.clone()], cells.map(tables::optional).into()].concat());
         }
-        let title = format!("{} over {}", about_bytes(bytes), pair.name);
+        let title = format!("{} over {}", about_bytes(bytes), hosts.name);
         sections.push(Section::new(title).text(HOW).table(table));
     }
     Ok(sections)
@@ -161,20 +161,20 @@ const HOW: &str = "Medians and intervals; ratios are of the same run. CPU time i
 ///
 /// # Errors
 /// If a process fails.
-pub fn exchanges(lab: &mut Lab, pair: &Pair) -> Result<Vec<Section>, NetError> {
+pub fn exchanges(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Section>, NetError> {
     let schemes = lab.options.schemes(lab.all.clone(), &["rc3", "rc3-off", "quinn", "tcp"])?;
     let (names, count) = (names(&schemes), count(&lab.options));
     let mut sections = Vec::new();
     for bytes in lab.options.sizes(&[EXCHANGE], &[EXCHANGE]) {
-        for is_new in [false, true].into_iter().take(if pair.name == "loopback" { 2 } else { 1 }) {
+        for is_new in [false, true].into_iter().take(if hosts.name == "loopback" { 2 } else { 1 }) {
             let count = if is_new { count / 4 } else { count };
-            let place = pair.place();
+            let place = hosts.place();
             let measured = lab.turns(&names, |nth| {
                 let server = schemes[nth].serve(&place, &[])?;
                 ask(&place, &schemes[nth], &server, count, bytes, is_new)
             })?;
             let how = if is_new { "each on a new connection" } else { "on one connection" };
-            let title = format!("{count} exchanges of {} over {}, {how}", about_bytes(bytes), pair.name);
+            let title = format!("{count} exchanges of {} over {}, {how}", about_bytes(bytes), hosts.name);
             sections.push(section(title, &names, &measured));
         }
     }

@@ -67,8 +67,7 @@ pub fn others(results: &Results, cell: &Cell) -> Table {
     let mut table = Table::new(&names);
     for scheme in std::iter::once(NOBODY).chain(results.schemes.iter().map(String::as_str)) {
         let of = |quantity: &dyn Fn(&OthersSample) -> Option<f64>| {
-            let values: Vec<f64> = results.others_of(cell, scheme).filter_map(quantity).collect();
-            optional(Estimate::of(&values))
+            estimated(results.others_of(cell, scheme).filter_map(quantity))
         };
         let mut row = vec![
             scheme.to_owned(),
@@ -199,7 +198,13 @@ fn by_size(first: &str, cell: &Cell) -> Table {
     Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-pub(super) fn optional(estimate: Option<Estimate>) -> String {
+/// The estimate of these values as a cell.
+pub fn estimated(values: impl IntoIterator<Item = f64>) -> String {
+    optional(Estimate::of(&values.into_iter().collect::<Vec<_>>()))
+}
+
+/// The estimate as a cell.
+pub fn optional(estimate: Option<Estimate>) -> String {
     estimate.map_or_else(|| "-".to_owned(), |estimate| interval(&estimate))
 }
 

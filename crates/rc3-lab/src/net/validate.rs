@@ -120,7 +120,7 @@ fn bulk(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
 
 /// A flow of kernel TCP that never leaves slow start.
 fn slow_start(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
-    let scheme = Scheme::own(Transport::TcpReno).ok_or_else(|| NetError::NoScheme("tcp-reno".to_owned()))?;
+    let scheme = Scheme::own(Transport::TcpReno)?;
     let (bytes, expected) = textbook(path);
     let server = scheme.serve(&site.place(), &[])?;
     let cell = cell(path, Company::Nobody);

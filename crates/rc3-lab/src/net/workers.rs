@@ -18,11 +18,11 @@ use super::{
     report::Section,
     run::Lab,
     scheme::{Place, Scheme},
-    streams::Pair,
+    streams::Hosts,
     tables,
     transport::Transport,
 };
-use crate::{document::Table, statistics::Estimate};
+use crate::document::Table;
 
 const CORES: &str = "0,1";
 /// Nanoseconds in which a thread of a slow server runs once.
@@ -47,15 +47,15 @@ fn time(options: &Options) -> Duration {
 pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let (counts, time, workers) =
         (lab.options.args.counts.clone(), time(&lab.options), workers(&lab.options));
-    let pair = Pair::loopback(None);
+    let hosts = Hosts::loopback(None);
     let turns: Vec<(Operation, usize)> = Operation::value_variants()
         .iter()
         .flat_map(|operation| workers.iter().map(|workers| (*operation, *workers)))
         .collect();
     let names: Vec<String> =
         turns.iter().map(|(operation, workers)| format!("{} with {workers}", operation.names().0)).collect();
-    let load = Load {
-        place: pair.place(),
+    let load = Measurement {
+        place: hosts.place(),
         counts: &counts,
         time,
         threads: workers.iter().copied().max().unwrap_or(1),
@@ -63,9 +63,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     let measured = lab.turns(&names, |nth| load.run(turns[nth].0, turns[nth].1))?;
     let mut table = Table::new(&["operation", "#workers", "#rate", "unit", "#cores", "#rate per core"]);
     for ((operation, workers), runs) in turns.iter().zip(&measured) {
-        let of = |value: fn(&[f64; 2]) -> f64| {
-            tables::optional(Estimate::of(&runs.iter().map(value).collect::<Vec<_>>()))
-        };
+        let of = |value: fn(&[f64; 2]) -> f64| tables::estimated(runs.iter().map(value));
         let (name, unit) = operation.names();
         table.rows.push(vec![
             name.to_owned(),
@@ -85,7 +83,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     Ok(vec![Section::new("Workers of an endpoint").text(text).table(table)])
 }
 
-struct Load<'a> {
+struct Measurement<'a> {
     place: Place<'a>,
     counts: &'a Counts,
     time: Duration,
@@ -93,7 +91,7 @@ struct Load<'a> {
     threads: usize,
 }
 
-impl Load<'_> {
+impl Measurement<'_> {
     fn clients(&self) -> usize {
         self.counts.clients.unwrap_or(2)
     }
@@ -109,7 +107,7 @@ impl Load<'_> {
             }
             None => Command::new(this),
         };
-        let scheme = Scheme::own(Transport::Rc3).ok_or_else(|| NetError::NoScheme("rc3".to_owned()))?;
+        let scheme = Scheme::own(Transport::Rc3)?;
         Process::start(what, scheme.completed(command, what, &self.place, words, &[]))
     }
 

@@ -235,7 +235,7 @@ impl Servers {
     fn start(sender: &Namespace, receiver: &Namespace, port: u16) -> Result<Self, NetError> {
         let place = Place { sender, receiver, address: SocketAddr::from((address(2), port)), mtu: None };
         let serve = |transport: Transport| {
-            let scheme = Scheme::own(transport).ok_or_else(|| NetError::NoScheme(transport.name()))?;
+            let scheme = Scheme::own(transport)?;
             scheme.serve(&place, &[])
         };
         Ok(Self { rc3: serve(Transport::Rc3)?, _tcp: serve(Transport::Tcp)?, address: place.address })

@@ -43,7 +43,7 @@ impl Run {
     /// From what the senders printed, and the totals of the forwarder over time.
     pub(super) fn new(lines: &[String], totals: &[Value]) -> Result<Self, NetError> {
         let flows = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Arrived>, _>>();
-        let flows = flows.map_err(io::Error::from)?;
+        let flows = flows?;
         let steered = flows.iter().filter(|flow| flow.timed.modes.is_some()).cloned().collect();
         let port = Bottleneck::new(totals).ok_or_else(|| io::Error::other("the forwarder has no totals"))?;
         Ok(Self { title: "", colour: Colour::Black, flows, steered, port })

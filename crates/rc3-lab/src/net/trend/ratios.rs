@@ -2,9 +2,8 @@
 
 use super::{ideal, router, simulator};
 use crate::net::{
-    error::NetError,
     scheme::{Place, Scheme},
-    streams::{Pair, ask, per_cpu_second, send},
+    streams::{Hosts, ask, per_cpu_second, send},
     transport::{Result, Transport},
 };
 
@@ -52,9 +51,9 @@ pub(crate) const MEASURES: [Measure; 11] = [
 
 /// All measures with the values of their runs.
 pub(crate) fn measure(runs: usize) -> Result<Vec<(Measure, Vec<f64>)>> {
-    let pair = Pair::loopback(Some(MTU));
-    let mut values = vec![bulk_ratios(&pair.place(), runs)?];
-    values.extend(exchange_ratios(&pair.place(), runs)?);
+    let hosts = Hosts::loopback(Some(MTU));
+    let mut values = vec![bulk_ratios(&hosts.place(), runs)?];
+    values.extend(exchange_ratios(&hosts.place(), runs)?);
     values.extend(router::ratios(runs)?);
     values.extend(simulator::ratios(runs)?);
     values.extend(ideal::ratios()?);
@@ -63,7 +62,7 @@ pub(crate) fn measure(runs: usize) -> Result<Vec<(Measure, Vec<f64>)>> {
 
 fn bulk_ratios(place: &Place<'_>, runs: usize) -> Result<Vec<f64>> {
     let rate = |transport| -> Result<f64> {
-        Ok(per_cpu_second(&send(place, &scheme(transport)?, BULK_BYTES)?, BULK_BYTES))
+        Ok(per_cpu_second(&send(place, &Scheme::own(transport)?, BULK_BYTES)?, BULK_BYTES))
     };
     (0..runs).map(|_| Ok(rate(Transport::Rc3)? / rate(Transport::QuinnLarge)?)).collect()
 }
@@ -72,7 +71,7 @@ fn exchange_ratios(place: &Place<'_>, runs: usize) -> Result<Vec<Vec<f64>>> {
     let mut ratios = vec![Vec::new(); SHARES.len()];
     for _ in 0..runs {
         let times = |transport| {
-            let scheme = scheme(transport)?;
+            let scheme = Scheme::own(transport)?;
             ask(place, &scheme, &scheme.serve(place, &[])?, EXCHANGES, EXCHANGE_BYTES, false)
         };
         let (rc3, quinn) = (times(Transport::Rc3)?, times(Transport::Quinn)?);
@@ -81,8 +80,4 @@ fn exchange_ratios(place: &Place<'_>, runs: usize) -> Result<Vec<Vec<f64>>> {
         }
     }
     Ok(ratios)
-}
-
-fn scheme(transport: Transport) -> std::result::Result<Scheme, NetError> {
-    Scheme::own(transport).ok_or_else(|| NetError::NoScheme(transport.name()))
 }
