@@ -5,6 +5,7 @@ use std::{
     fs,
     path::Path,
     process::{Child, Command, Output, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
 };
@@ -13,6 +14,14 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+
+/// Laboratories measure time, so that one runs at once.
+static LABORATORY: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    // A test that failed has left nothing that another one needs.
+    LABORATORY.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The machine is too busy, which is no fault of the laboratory.
 const BUSY: i32 = 4;
@@ -50,6 +59,7 @@ fn tiny(out: &Path) -> Command {
 
 #[test]
 fn a_tiny_run_measures_and_leaves_nothing_behind() {
+    let _alone = alone();
     if !able() {
         return;
     }
@@ -84,6 +94,7 @@ fn a_tiny_run_measures_and_leaves_nothing_behind() {
 
 #[test]
 fn loopback_needs_no_namespaces_and_names_every_scheme() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let mut command = lab(
         "run bulk-loopback exchanges-loopback --sizes 100k --exchanges 8 --schemes rc3,quinn,tcp --runs 1",
@@ -105,6 +116,7 @@ fn loopback_needs_no_namespaces_and_names_every_scheme() {
 
 #[test]
 fn flows_of_kickass_are_in_a_report() {
+    let _alone = alone();
     if !able() {
         return;
     }
@@ -134,6 +146,7 @@ fn begun(child: &mut Child) -> bool {
 
 #[test]
 fn an_interrupted_run_removes_its_namespaces_and_a_killed_one_is_cleaned_up_after() {
+    let _alone = alone();
     if !able() {
         return;
     }
@@ -153,6 +166,5 @@ fn an_interrupted_run_removes_its_namespaces_and_a_killed_one_is_cleaned_up_afte
     assert!(!namespaces(id).is_empty());
     let output = lab("check").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    // The other test may have been quicker.
     assert_eq!(namespaces(id), Vec::<String>::new(), "{text}");
 }
