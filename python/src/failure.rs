@@ -4,7 +4,6 @@ use std::io;
 
 use rc3::{
     cli::{exit::Exit, high::UsageError},
-    copy::error::CopyError,
     transfer::error::TransferError,
 };
 
@@ -56,18 +55,6 @@ impl From<TransferError> for Failure {
             | TransferError::Busy
             | TransferError::Stalled(_)
             | TransferError::Lost(_) => "ConnectionError",
-            _ => class(exit),
-        };
-        Self { class, message: error.to_string(), hint: error.hint().to_owned(), exit_code: exit.code() }
-    }
-}
-
-impl From<CopyError> for Failure {
-    fn from(error: CopyError) -> Self {
-        let exit = Exit::from(&error);
-        let class = match error {
-            CopyError::Transfer(error) => return error.into(),
-            CopyError::Lost(_) => "ConnectionError",
             _ => class(exit),
         };
         Self { class, message: error.to_string(), hint: error.hint().to_owned(), exit_code: exit.code() }

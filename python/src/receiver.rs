@@ -79,9 +79,10 @@ fn closed() -> Failure {
 }
 
 fn listen(words: Vec<OsString>) -> Result<receive::Receiver, Failure> {
-    let Command::Recv(job, _) = resolve(words)? else {
-        return Err(Failure::usage("not a receiver of files", "call rc3.Receiver"));
+    let job = match resolve(words)? {
+        Command::Recv(job, _) if job.dir.is_some() => job,
+        _ => return Err(Failure::usage("not a receiver of files", "call rc3.Receiver")),
     };
     let _inside = runtime()?.tokio.enter();
-    Ok(receive::Receiver::listen(job)?)
+    Ok(receive::Receiver::listen(*job)?)
 }

@@ -8,7 +8,10 @@ use rc3::{
     NAME,
     cli::{high::Command, low::LowArgs},
     copy::copy_until,
-    transfer::{progress::Reporter, send::send_until},
+    transfer::{
+        progress::Reporter,
+        send::{Content, send_until},
+    },
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +28,9 @@ pub(crate) fn transfer(words: Vec<OsString>, report: Py<PyAny>) -> PyResult<Oper
         let mut reporter = Reporter::observed(observer(events));
         let stop = stop.cancelled_owned();
         match resolve(words)? {
-            Command::Send(job, _) => Ok(send_until(stop, *job, &mut reporter).await?),
+            Command::Send(job, _) if matches!(job.content, Content::Paths(..)) => {
+                Ok(send_until(stop, *job, &mut reporter).await?)
+            }
             Command::Copy(job, _) => Ok(copy_until(stop, *job, &mut reporter).await?),
             _ => Err(Failure::usage("neither send nor copy", "call rc3.send or rc3.copy")),
         }

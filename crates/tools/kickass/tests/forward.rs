@@ -664,7 +664,7 @@ fn rc3(words: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     match Rc3::resolve(LowArgs::parse_from(words.split(' '))).unwrap() {
         Rc3::Recv(job, style) => {
-            runtime.block_on(receive(job, &mut Reporter::new(style, "receiving"))).unwrap();
+            runtime.block_on(receive(*job, &mut Reporter::new(style, "receiving"))).unwrap();
         }
         Rc3::Send(job, style) => {
             runtime.block_on(send::send(*job, &mut Reporter::new(style, "sending"))).unwrap();

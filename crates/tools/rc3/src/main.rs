@@ -20,14 +20,13 @@ use rc3::{
         tunnel::TunnelCommand,
         usage,
     },
-    copy::{self, CopyJob},
+    copy::{self, copy},
     descriptors,
     transfer::{
         error::TransferError,
-        pipe::{self, PipeJob},
         progress::{Reporter, Style},
-        receive::{ReceiveJob, receive},
-        send::{SendJob, send},
+        receive::receive,
+        send::{Content, send},
     },
     tunnel::{client, error::TunnelError, files::Files, serve},
 };
@@ -68,19 +67,23 @@ fn run(command: Command) -> Exit {
     match command {
         #[cfg(unix)]
         Command::Demo { scenarios, json, svg } => demo::run(&scenarios, json, svg.as_deref()),
-        Command::Recv(job, style) => recv_files(job, style),
-        Command::Send(job, style) => send_files(*job, style),
-        Command::RecvPipe(job, style) => recv_pipe(job, style),
-        Command::SendPipe(job, style) => send_pipe(*job, style),
-        Command::Copy(job, style) => copy_files(*job, style),
-        Command::CopyPeer => transfer(|runtime| {
+        Command::Recv(job, style) => {
+            let grace = if job.dir.is_some() { GRACE } else { Duration::ZERO };
+            transfer(style, "receiving", grace, async |reporter| receive(*job, reporter).await)
+        }
+        Command::Send(job, style) => {
+            let grace = if matches!(job.content, Content::Paths(..)) { GRACE } else { Duration::ZERO };
+            transfer(style, "sending", grace, async |reporter| send(*job, reporter).await)
+        }
+        Command::Copy(job, style) => {
+            transfer(style, "copying", GRACE, async |reporter| copy(*job, reporter).await)
+        }
+        Command::CopyPeer => with_runtime(Duration::ZERO, |runtime| {
             runtime.block_on(copy::serve());
             Exit::Success
         }),
         Command::Doctor(job) => doctor::look(&job),
-        Command::DoctorListen { network, bind, advertise, ticket_file } => {
-            doctor::listen(&network, bind, advertise, ticket_file.as_deref())
-        }
+        Command::DoctorListen(job) => doctor::listen(&job),
         Command::Bench(job) => bench(&job),
         Command::BenchListen(job) => bench_listen(&job),
         Command::Tunnel(command) => tunnel(&command),
@@ -89,64 +92,39 @@ fn run(command: Command) -> Exit {
     }
 }
 
-fn send_files(job: SendJob, style: Style) -> Exit {
-    let mut reporter = Reporter::new(style, "sending");
-    transfer(|runtime| match runtime.block_on(send(job, &mut reporter)) {
-        Ok(()) => Exit::Success,
-        Err(error) => {
-            reporter.error(&error);
-            Exit::from(&error)
-        }
+/// A hanging disk must not delay the exit for longer, nor a read or write of a pipe at all.
+const GRACE: Duration = Duration::from_secs(1);
+
+fn transfer(
+    style: Style,
+    verb: &'static str,
+    grace: Duration,
+    work: impl AsyncFnOnce(&mut Reporter) -> Result<(), TransferError>,
+) -> Exit {
+    let mut reporter = Reporter::new(style, verb);
+    with_runtime(grace, |runtime| {
+        let outcome = runtime.block_on(work(&mut reporter));
+        ended(outcome, |error| reporter.error(error))
     })
 }
 
-fn recv_files(job: ReceiveJob, style: Style) -> Exit {
-    let mut reporter = Reporter::new(style, "receiving");
-    transfer(|runtime| match runtime.block_on(receive(job, &mut reporter)) {
-        Ok(()) => Exit::Success,
-        Err(error) => {
-            reporter.error(&error);
-            Exit::from(&error)
-        }
-    })
-}
-
-fn send_pipe(job: PipeJob, style: Style) -> Exit {
-    let mut reporter = Reporter::new(style, "sending");
-    transfer(|runtime| {
-        ended(runtime.block_on(pipe::send_pipe(job, io::stdin(), &mut reporter)), &mut reporter)
-    })
-}
-
-fn recv_pipe(job: ReceiveJob, style: Style) -> Exit {
-    let mut reporter = Reporter::new(style, "receiving");
-    transfer(|runtime| ended(runtime.block_on(pipe::receive_to_stdout(job, &mut reporter)), &mut reporter))
-}
-
-fn ended(outcome: Result<(), TransferError>, reporter: &mut Reporter) -> Exit {
+/// The exit code of an outcome, after its error is printed.
+fn ended<E>(outcome: Result<(), E>, complain: impl FnOnce(&E)) -> Exit
+where
+    for<'a> Exit: From<&'a E>,
+{
     match outcome {
         Ok(()) => Exit::Success,
         Err(error) => {
-            reporter.error(&error);
+            complain(&error);
             Exit::from(&error)
         }
     }
 }
 
-fn copy_files(job: CopyJob, style: Style) -> Exit {
-    let mut reporter = Reporter::new(style, "copying");
-    transfer(|runtime| match runtime.block_on(copy::copy(job, &mut reporter)) {
-        Ok(()) => Exit::Success,
-        Err(error) => {
-            reporter.failure(&error, error.hint());
-            Exit::from(&error)
-        }
-    })
-}
-
 fn bench(job: &BenchJob) -> Exit {
     let mut progress = Progress::new(job.style, &job.visit.plan);
-    transfer(|runtime| {
+    with_runtime(GRACE, |runtime| {
         let measured = runtime.block_on(visit(&job.visit, &mut progress)).and_then(|report| {
             progress.finish(&report);
             job.picture.as_ref().map_or(Ok(()), |(path, format)| {
@@ -154,51 +132,36 @@ fn bench(job: &BenchJob) -> Exit {
                 picture::write(&report, path, *format).map_err(failed)
             })
         });
-        match measured {
-            Ok(()) => Exit::Success,
-            Err(error) => {
-                progress.error(&error);
-                Exit::from(&error)
-            }
-        }
+        ended(measured, |error| progress.error(error))
     })
 }
 
 fn bench_listen(job: &ListenJob) -> Exit {
-    transfer(|runtime| match runtime.block_on(listen(job)) {
-        Ok(()) => Exit::Success,
-        Err(error) => {
+    with_runtime(GRACE, |runtime| {
+        ended(runtime.block_on(listen(job)), |error| {
             // Ctrl-C is how a listener ends.
             if !matches!(error, BenchError::Interrupted) {
-                output::complain(NAME, &error, error.hint());
+                output::complain(NAME, error, error.hint());
             }
-            Exit::from(&error)
-        }
+        })
     })
 }
 
 fn tunnel(command: &TunnelCommand) -> Exit {
-    let runtime = match tokio::runtime::Runtime::new() {
-        Ok(runtime) => runtime,
-        Err(error) => return finish(Err(error)),
-    };
-    let outcome = match command {
+    let work = |runtime: &tokio::runtime::Runtime| match command {
         TunnelCommand::Serve(job) => runtime.block_on(serve::serve(job)),
         TunnelCommand::Connect(job) => runtime.block_on(client::run(job)),
         TunnelCommand::ShowIdentity(files) => show_identity(files),
     };
     // A read of standard input may never end.
-    runtime.shutdown_background();
-    match outcome {
-        Ok(()) => Exit::Success,
-        Err(error) => {
+    with_runtime(Duration::ZERO, |runtime| {
+        ended(work(runtime), |error| {
             // Ctrl-C is how a tunnel ends.
             if !matches!(error, TunnelError::Interrupted) {
-                output::complain(NAME, &error, error.hint());
+                output::complain(NAME, error, error.hint());
             }
-            Exit::from(&error)
-        }
-    }
+        })
+    })
 }
 
 fn show_identity(files: &Files) -> Result<(), TunnelError> {
@@ -207,12 +170,11 @@ fn show_identity(files: &Files) -> Result<(), TunnelError> {
     Ok(())
 }
 
-fn transfer(work: impl FnOnce(&tokio::runtime::Runtime) -> Exit) -> Exit {
+fn with_runtime(grace: Duration, work: impl FnOnce(&tokio::runtime::Runtime) -> Exit) -> Exit {
     match tokio::runtime::Runtime::new() {
         Ok(runtime) => {
             let exit = work(&runtime);
-            // A hanging disk must not delay the exit.
-            runtime.shutdown_timeout(Duration::from_secs(1));
+            runtime.shutdown_timeout(grace);
             exit
         }
         Err(error) => finish(Err(error)),
@@ -230,10 +192,11 @@ fn finish(result: io::Result<()>) -> Exit {
 }
 
 mod doctor {
-    use std::{io, net::SocketAddr, path::Path};
+    use std::io;
 
     use rc3::{
         NAME,
+        bench::listen::ListenJob,
         cli::{exit::Exit, high::DoctorJob},
         doctor::{
             Report, fingerprint, flow::Flows, host::HostReport, listen, path::PathReport, probe::Key,
@@ -241,7 +204,6 @@ mod doctor {
         },
         transfer::{
             identity::Identity,
-            network::Network,
             random::random,
             reachable,
             ticket::{Secret, Ticket},
@@ -294,39 +256,27 @@ mod doctor {
         found
     }
 
-    pub(super) fn listen(
-        network: &Network,
-        listen: Option<SocketAddr>,
-        advertise: Option<(String, Option<u16>)>,
-        ticket_file: Option<&Path>,
-    ) -> Exit {
-        match Runtime::new()
-            .and_then(|runtime| runtime.block_on(serve(network, listen, advertise, ticket_file)))
-        {
+    pub(super) fn listen(job: &ListenJob) -> Exit {
+        match Runtime::new().and_then(|runtime| runtime.block_on(serve(job))) {
             Ok(exit) => exit,
             Err(error) => failed(&error),
         }
     }
 
-    async fn serve(
-        network: &Network,
-        address: Option<SocketAddr>,
-        advertise: Option<(String, Option<u16>)>,
-        ticket_file: Option<&Path>,
-    ) -> io::Result<Exit> {
-        let socket = reachable::bind(address, listen::bind)?;
+    async fn serve(job: &ListenJob) -> io::Result<Exit> {
+        let socket = reachable::bind(job.address, listen::bind)?;
         let local = socket.local_addr()?;
         let secret = Secret(random().map_err(io::Error::other)?);
-        let ticket = reachable::invite(local, advertise.as_ref(), fingerprint(), secret)
+        let ticket = reachable::invite(local, job.advertise.as_ref(), fingerprint(), secret)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         // Removed on drop.
-        let written = ticket_file.map(|path| TicketFile::write(path, &ticket)).transpose()?;
+        let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose()?;
         if written.is_none() {
             output::print(&format!("{ticket}\n"))?;
         }
         let (key, identity) = (Key::new(secret), Identity::generate().map_err(io::Error::other)?);
         tokio::select! {
-            served = listen::serve(socket, &key, &identity, network) => served.map(|()| Exit::Success),
+            served = listen::serve(socket, &key, &identity, &job.network) => served.map(|()| Exit::Success),
             interrupted = signal::ctrl_c() => interrupted.map(|()| Exit::Interrupted),
         }
     }

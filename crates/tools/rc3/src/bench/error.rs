@@ -69,7 +69,7 @@ pub enum BenchError {
 
 impl BenchError {
     /// What the user can do.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
             Self::Connect { .. } => {
                 "check that `rc3 bench --listen` still runs and that firewalls pass UDP to that port"

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rc3_cli::output;
-use rc3_net::{Connection, Endpoint, RlpMode, SendStream, ServerConfig};
+use rc3_net::{Connection, Endpoint, SendStream, ServerConfig};
 use rc3_text::units::about_time;
 use tokio::time::timeout;
 
@@ -26,19 +26,20 @@ use super::{
 use crate::{
     figures::PathFigures,
     transfer::{
-        FAILED, IDLE_TIMEOUT,
+        FAILED,
         error::TransferError,
         identity::Identity,
-        interrupted, message,
+        interrupted,
+        meet::{self, Settings},
+        message,
         network::Network,
         newcomers::Newcomers,
         paths::printable_path,
         progress::{count, line},
         random::random,
-        reachable, receive,
+        reachable,
         ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
         ticket_file::TicketFile,
-        transport,
     },
 };
 
@@ -121,16 +122,10 @@ impl Listener {
     ) -> Result<Self, BenchError> {
         let identity = Identity::generate()?;
         let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-        config.transport_config(Arc::new(transport(
-            RlpMode::Guard,
-            rc3_net::Congestion::default(),
-            None,
-            1,
-            IDLE_TIMEOUT,
-        )?));
+        config.transport_config(Arc::new(Settings::default().transport(1, 1)?));
         // A visitor may make the listener forget, so it must not use the memory of other commands.
         let network = Network { path_memory: None, ..network.clone() };
-        let endpoint = receive::bind(&config, &network, address)?;
+        let endpoint = meet::bind(&config, &network, address)?;
         let secret = Secret(random::<SECRET_BYTES>()?);
         Ok(Self { endpoint, fingerprint: identity.fingerprint(), secret, patience })
     }

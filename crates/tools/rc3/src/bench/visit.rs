@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rc3_net::{ClientConfig, Congestion, Connection, Endpoint, RecvStream, RlpMode, SendStream};
+use rc3_net::{ClientConfig, Connection, Endpoint, RecvStream, RlpMode, SendStream};
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -27,13 +27,14 @@ use crate::{
     figures::PathFigures,
     scheme::Scheme,
     transfer::{
-        FAILED, IDLE_TIMEOUT,
+        FAILED,
         identity::{self, SERVER_NAME},
-        interrupted, message,
+        interrupted,
+        meet::{self, Settings},
+        message,
         network::Network,
-        not_connected, send,
+        not_connected,
         ticket::Ticket,
-        transport,
     },
 };
 
@@ -61,9 +62,9 @@ pub struct VisitJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn visit(job: &VisitJob, progress: &mut Progress) -> Result<Report, BenchError> {
-    let address = send::resolve(&job.ticket).await?;
+    let address = meet::resolve(&job.ticket).await?;
     let path_memory = job.network.path_memory.clone().filter(|_| !job.plan.forget);
-    let endpoint = send::open(&Network { path_memory, ..job.network.clone() }, address)?;
+    let endpoint = meet::open(&Network { path_memory, ..job.network.clone() }, address)?;
     let visit = Visit { job, endpoint: &endpoint, address };
     let mut running = Box::pin(visit.run(progress));
     let outcome = tokio::select! {
@@ -177,8 +178,9 @@ impl Visit<'_> {
             Scheme::Plain => RlpMode::Off,
             Scheme::Rc3 => RlpMode::Guard,
         };
+        let settings = Settings { rlp: mode, ..Settings::default() };
         let mut config = ClientConfig::new(Arc::new(identity::client(self.job.ticket.fingerprint(), ALPN)?));
-        config.transport_config(Arc::new(transport(mode, Congestion::default(), None, 1, IDLE_TIMEOUT)?));
+        config.transport_config(Arc::new(settings.transport(1, 1)?));
         let connecting = self
             .endpoint
             .connect_with(config, self.address, SERVER_NAME)

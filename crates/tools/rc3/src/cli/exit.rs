@@ -4,42 +4,42 @@ use std::process::ExitCode;
 
 use crate::{
     bench::error::BenchError,
-    copy::error::CopyError,
     transfer::error::TransferError,
     tunnel::{error::TunnelError, open::Answer},
 };
 
-/// How the command ended.
+/// How the command ended, with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Exit {
     /// Everything requested is done.
-    Success,
+    Success = 0,
     /// It failed.
-    Failure,
+    Failure = 1,
     /// The command line is invalid.
-    Usage,
+    Usage = 2,
     /// The received content differs from the sent content.
-    NotVerified,
+    NotVerified = 3,
     /// The other side refused, or its certificate does not match the ticket.
-    Refused,
+    Refused = 4,
     /// Some files exist with other content and were not replaced; all others arrived.
-    Exists,
-    /// Some files were skipped; all others were sent.
-    LeftOut,
+    Exists = 5,
     /// The doctor found a problem that the user can fix.
-    Findings,
+    Findings = 6,
+    /// Some files were skipped; all others were sent.
+    LeftOut = 7,
     /// `rc3 copy` cannot run ssh.
-    NoSsh,
+    NoSsh = 8,
     /// The other host has no rc3.
-    NoPeer,
+    NoPeer = 9,
     /// The other host has another version of rc3.
-    Version,
+    Version = 10,
     /// UDP to the other host does not answer.
-    NoUdp,
+    NoUdp = 11,
     /// The user pressed Ctrl-C.
-    Interrupted,
+    Interrupted = 130,
     /// ssh failed.
-    Ssh,
+    Ssh = 255,
 }
 
 impl Exit {
@@ -63,22 +63,7 @@ Exit codes:
 
     /// The number.
     pub fn code(self) -> u8 {
-        match self {
-            Self::Success => 0,
-            Self::Failure => 1,
-            Self::Usage => 2,
-            Self::NotVerified => 3,
-            Self::Refused => 4,
-            Self::Exists => 5,
-            Self::Findings => 6,
-            Self::LeftOut => 7,
-            Self::NoSsh => 8,
-            Self::NoPeer => 9,
-            Self::Version => 10,
-            Self::NoUdp => 11,
-            Self::Interrupted => 130,
-            Self::Ssh => 255,
-        }
+        self as u8
     }
 }
 
@@ -98,21 +83,12 @@ impl From<&TransferError> for Exit {
             TransferError::Conflicts(_) => Self::Exists,
             TransferError::LeftOut(_) => Self::LeftOut,
             TransferError::Interrupted { .. } => Self::Interrupted,
+            TransferError::NoSsh { .. } => Self::NoSsh,
+            TransferError::Ssh(_) => Self::Ssh,
+            TransferError::NoPeer { .. } => Self::NoPeer,
+            TransferError::Version { .. } => Self::Version,
+            TransferError::NoUdp { .. } => Self::NoUdp,
             TransferError::Pipe(error) => Self::from(&**error),
-            _ => Self::Failure,
-        }
-    }
-}
-
-impl From<&CopyError> for Exit {
-    fn from(error: &CopyError) -> Self {
-        match error {
-            CopyError::NoSsh { .. } => Self::NoSsh,
-            CopyError::Ssh(_) => Self::Ssh,
-            CopyError::NoPeer { .. } => Self::NoPeer,
-            CopyError::Version { .. } => Self::Version,
-            CopyError::NoUdp { .. } => Self::NoUdp,
-            CopyError::Transfer(error) => Self::from(error),
             _ => Self::Failure,
         }
     }

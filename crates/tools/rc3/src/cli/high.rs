@@ -2,12 +2,11 @@
 
 use std::{
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
 use clap_complete::Shell;
-use rc3_net::{Congestion, RlpMode, marks::MarkChoice};
+use rc3_net::{Congestion, RlpMode};
 #[cfg(unix)]
 use rc3_text::units::size_text;
 use thiserror::Error;
@@ -15,8 +14,8 @@ use thiserror::Error;
 #[cfg(unix)]
 use super::low::DemoArgs;
 use super::low::{
-    BenchArgs, CongestionChoice, DoctorArgs, FsyncChoice, LowArgs, LowCommand, MarksChoice, NetworkArgs,
-    PeerArgs, RecvArgs, RlpChoice, SendArgs,
+    BenchArgs, CongestionChoice, DoctorArgs, LowArgs, LowCommand, NetworkArgs, PeerArgs, RecvArgs, RlpChoice,
+    SendArgs,
 };
 use super::{
     ticket,
@@ -29,18 +28,16 @@ use crate::{
         plan::{self, Plan},
         visit::VisitJob,
     },
-    copy::{CopyJob, cli::CopyUsageError},
+    copy::CopyJob,
     doctor::fingerprint,
     transfer::{
-        destination::{Existing, Fsync, Policy},
-        manifest::Selection,
-        network::{self, Marking, Network},
+        destination::Fsync,
+        meet::Settings,
+        network::{self, Network},
         paths::printable_path,
-        patterns::Patterns,
-        pipe::PipeJob,
         progress::Style,
-        receive::{ReceiveJob, STEP_PATIENCE},
-        send::{PATIENCE, SendJob},
+        receive::ReceiveJob,
+        send::{Content, SendJob},
         ticket::{Ticket, TicketError},
     },
 };
@@ -66,14 +63,10 @@ pub enum Command {
         /// A picture file.
         svg: Option<PathBuf>,
     },
-    /// Receive files.
-    Recv(ReceiveJob, Style),
-    /// Send files.
+    /// Receive files, or a pipe.
+    Recv(Box<ReceiveJob>, Style),
+    /// Send files, or a pipe.
     Send(Box<SendJob>, Style),
-    /// Receive a stream on standard output.
-    RecvPipe(ReceiveJob, Style),
-    /// Send standard input.
-    SendPipe(Box<PipeJob>, Style),
     /// Copy by ssh.
     Copy(Box<CopyJob>, Style),
     /// Serve a copy.
@@ -81,16 +74,7 @@ pub enum Command {
     /// Check this host, and a path.
     Doctor(DoctorJob),
     /// Answer checks from another host.
-    DoctorListen {
-        /// Network settings.
-        network: Network,
-        /// Address to listen on.
-        bind: Option<SocketAddr>,
-        /// Address in the ticket, instead of that of the default route.
-        advertise: Option<(String, Option<u16>)>,
-        /// File for the ticket, instead of printing it.
-        ticket_file: Option<PathBuf>,
-    },
+    DoctorListen(ListenJob),
     /// Measure a path.
     Bench(Box<BenchJob>),
     /// Answer measurements of another host.
@@ -176,9 +160,21 @@ pub enum UsageError {
     /// A name that cannot stand in `known_peers`.
     #[error("a peer's name is one word without `#` at its start")]
     PeerName,
-    /// See [`CopyUsageError`].
-    #[error(transparent)]
-    Copy(#[from] CopyUsageError),
+    /// No remote side of a copy.
+    #[error("neither side is on another host")]
+    Local,
+    /// Two remote sides.
+    #[error("both sides are on other hosts")]
+    Remote,
+    /// Sources on several hosts, or some here.
+    #[error("the sources are not on one host")]
+    Mixed,
+    /// ssh would read it as an option.
+    #[error("the host is empty or begins with a dash")]
+    Host,
+    /// Unbalanced quotes.
+    #[error("--ssh has unbalanced quotes")]
+    Ssh,
     /// Standard input for two purposes, or beside files.
     #[error("`-` for standard input stands alone before the ticket")]
     Pipe,
@@ -214,7 +210,11 @@ impl UsageError {
             }
             Self::NoState => "name a directory by --state DIR",
             Self::PeerName => "choose another --name",
-            Self::Copy(error) => error.hint(),
+            Self::Local => "write HOST:PATH for one side, or use cp",
+            Self::Remote => "run rc3 copy on one of the two hosts",
+            Self::Mixed => "run one command for each host",
+            Self::Host => "write HOST:PATH, or ./NAME for a local name with a colon",
+            Self::Ssh => "write for example: --ssh 'ssh -p 2222'",
             Self::Pipe => "write: rc3 send - TICKET, with --name FILE if the receiver writes files",
             Self::Pattern(_) => "see rc3 send --help; quote patterns so that the shell leaves them alone",
             Self::TwoTickets => "omit one of them",
@@ -242,8 +242,8 @@ impl Command {
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
             LowCommand::Copy(args) => {
-                let (job, style) = args.resolve()?;
-                Self::Copy(Box::new(job), style)
+                let style = Style::choose(args.output.json, args.output.quiet);
+                Self::Copy(Box::new(args.resolve()?), style)
             }
             LowCommand::CopyPeer => Self::CopyPeer,
             LowCommand::Doctor(args) => doctor(args)?,
@@ -299,7 +299,7 @@ fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
     let network = self::network(network);
     let PeerArgs { ticket, ticket_file, listen, bind, advertise } = peer;
     if listen {
-        return Ok(Command::DoctorListen { network, bind, advertise, ticket_file });
+        return Ok(Command::DoctorListen(ListenJob { address: bind, advertise, ticket_file, network }));
     }
     let named = ticket::named(ticket.as_deref(), ticket_file.as_deref())?;
     // The variable may hold a ticket for `rc3 send`, which the doctor must ignore.
@@ -359,64 +359,32 @@ pub(crate) fn congestion(choice: CongestionChoice) -> Congestion {
     }
 }
 
-pub(crate) fn marking(choice: MarksChoice) -> Marking {
-    match choice {
-        MarksChoice::Auto => Marking::Found,
-        MarksChoice::Le => Marking::Chosen(MarkChoice::LowerEffort),
-        MarksChoice::Cs1 => Marking::Chosen(MarkChoice::Cs1),
-        MarksChoice::None => Marking::Chosen(MarkChoice::None),
-        MarksChoice::Raised => Marking::Chosen(MarkChoice::Raised),
-        MarksChoice::PerLevel => Marking::PerLevel,
-    }
-}
-
 pub(crate) fn network(args: NetworkArgs) -> Network {
-    let marking = marking(args.marks);
     let path_memory = if args.no_path_memory { None } else { args.path_memory.or_else(network::path_memory) };
-    Network { marking, path_memory }
+    Network { marking: args.marks, path_memory }
 }
 
 fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.output.json, args.output.quiet);
-    let qlog = args.output.qlog.or_else(rc3_net::qlog::directory_from_env);
-    let existing = match (args.force, args.keep_both) {
-        (true, _) => Existing::Replace,
-        (false, true) => Existing::KeepBoth,
-        (false, false) => Existing::Report,
-    };
-    let fsync = match args.fsync {
-        FsyncChoice::None => Fsync::None,
-        FsyncChoice::File => Fsync::File,
-        FsyncChoice::End if cfg!(target_os = "linux") => Fsync::End,
-        // Other systems cannot sync a whole file system.
-        FsyncChoice::End => Fsync::File,
-    };
-    let RecvArgs { quick_check, discard_partial, idle_timeout, .. } = args;
-    let policy = Policy { existing, quick_check, fsync, discard_partial };
-    let rlp = rlp(args.rlp);
-    let network = network(args.network);
-    let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, stdout, .. } = args;
-    let job = ReceiveJob {
-        patience: STEP_PATIENCE,
-        dir,
-        listen,
-        advertise,
-        identity,
-        ticket_file,
-        keep,
-        policy,
+    // Other systems cannot sync a whole file system.
+    let is_possible = args.fsync != Fsync::End || cfg!(target_os = "linux");
+    let policy = args.policy.resolve(if is_possible { args.fsync } else { Fsync::File });
+    let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, idle_timeout, .. } = args;
+    let dir = (!args.stdout).then_some(dir);
+    let settings = Settings {
+        rlp: rlp(args.rlp),
+        network: network(args.network),
+        qlog: args.output.qlog.or_else(rc3_net::qlog::directory_from_env),
         idle_timeout,
-        qlog,
-        rlp,
-        network,
+        ..Settings::default()
     };
-    if stdout { Command::RecvPipe(job, style) } else { Command::Recv(job, style) }
+    let job = ReceiveJob { dir, listen, advertise, identity, ticket_file, keep, policy, settings };
+    Command::Recv(Box::new(job), style)
 }
 
 fn send(args: SendArgs) -> Result<Command, UsageError> {
-    let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, network, idle_timeout, .. } = args;
-    let patterns = Patterns::new(&args.include, &args.exclude)?;
-    let selection = Selection { links: args.links, patterns };
+    let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, idle_timeout, .. } = args;
+    let selection = args.selection.resolve()?;
     // `-` alone is standard input, and the ticket comes from elsewhere.
     let is_alone = paths.len() == 1 && paths[0].as_os_str() == "-";
     let argument = paths.pop_if(|last| !is_alone && ticket::is_ticket(last.as_os_str()));
@@ -431,33 +399,19 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     if paths.is_empty() {
         return Err(UsageError::NoPath);
     }
-    let style = Style::choose(args.output.json, args.output.quiet);
-    let qlog = args.output.qlog.or_else(rc3_net::qlog::directory_from_env);
-    let (rlp, congestion) = (rlp(args.rlp), congestion(args.congestion));
-    let network = self::network(network);
-    let patience = PATIENCE;
-    if is_pipe {
-        paths.clear();
-    }
-    let job = SendJob {
-        paths,
-        ticket,
-        selection,
-        dry_run,
-        rate_limit,
-        rlp,
-        congestion,
+    let settings = Settings {
+        rlp: rlp(args.rlp),
+        congestion: congestion(args.congestion),
         mtu,
-        network,
-        qlog,
+        network: network(args.network),
+        qlog: args.output.qlog.or_else(rc3_net::qlog::directory_from_env),
         idle_timeout,
-        patience,
+        ..Settings::default()
     };
-    Ok(if is_pipe {
-        Command::SendPipe(Box::new(PipeJob { send: job, name }), style)
-    } else {
-        Command::Send(Box::new(job), style)
-    })
+    let content = if is_pipe { Content::Input(name) } else { Content::Paths(paths) };
+    let style = Style::choose(args.output.json, args.output.quiet);
+    let job = SendJob { content, selection, ticket, dry_run, rate_limit, settings };
+    Ok(Command::Send(Box::new(job), style))
 }
 
 #[cfg(all(test, unix))]

@@ -6,11 +6,20 @@ use clap::{Args, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
 use rc3_core::units::Rate;
 use rc3_text::units::{UnitError, parse_rate, parse_size, parse_time};
+use serde::{Deserialize, Serialize};
 
 use super::{exit::Exit, tunnel::TunnelArgs};
-use crate::copy::cli::CopyArgs;
 #[cfg(unix)]
 use crate::demo::{buffer::Buffer, queue::Queue};
+use crate::{
+    copy::cli::CopyArgs,
+    transfer::{
+        destination::{Existing, Fsync, Policy},
+        manifest::Selection,
+        network::Marking,
+        patterns::Patterns,
+    },
+};
 
 /// Fast first round trips over wide-area links: a demonstration, and verified file transfer.
 #[derive(Debug, Clone, Parser)]
@@ -29,7 +38,7 @@ impl LowArgs {
             LowCommand::Demo(args) => args.json,
             LowCommand::Recv(args) => args.output.json,
             LowCommand::Send(args) => args.output.json,
-            LowCommand::Copy(args) => args.json,
+            LowCommand::Copy(args) => args.output.json,
             LowCommand::Doctor(args) => args.json,
             LowCommand::Bench(args) => args.json,
             LowCommand::CopyPeer
@@ -172,23 +181,14 @@ pub struct RecvArgs {
     /// Continue after the first complete transfer, and serve up to 4 senders at a time
     #[arg(long)]
     pub keep: bool,
-    /// Replace files that exist with other content
-    #[arg(long, conflicts_with = "keep_both")]
-    pub force: bool,
-    /// Keep files that exist with other content, and store the new ones as `NAME (1).EXT`
-    #[arg(long)]
-    pub keep_both: bool,
-    /// Take an existing file of the same size and modification time for the same, without comparing the content
-    #[arg(long)]
-    pub quick_check: bool,
+    /// What happens to files that exist, and to incomplete ones
+    #[command(flatten)]
+    pub policy: PolicyArgs,
     /// Write to disk: each file before it gets its name, with names and directories (file), or everything before the
     /// end is reported (end)
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = FsyncChoice::None)]
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Fsync::None)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "file")]
-    pub fsync: FsyncChoice,
-    /// Delete incomplete files instead of keeping them for the next run
-    #[arg(long)]
-    pub discard_partial: bool,
+    pub fsync: Fsync,
     /// Give a sender up that has been silent for this long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_idle_timeout)]
     pub idle_timeout: Duration,
@@ -239,15 +239,9 @@ pub struct SendArgs {
     /// Only list what would happen to each file
     #[arg(long)]
     pub dry_run: bool,
-    /// Send symbolic links inside directories as links
-    #[arg(long)]
-    pub links: bool,
-    /// Send only files that match; repeatable
-    #[arg(long, value_name = "PATTERN")]
-    pub include: Vec<String>,
-    /// Do not send what matches; repeatable, stronger than --include
-    #[arg(long, value_name = "PATTERN")]
-    pub exclude: Vec<String>,
+    /// Which files
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// Give the receiver up when it has been silent for this long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_idle_timeout)]
     pub idle_timeout: Duration,
@@ -364,12 +358,64 @@ pub struct PeerArgs {
     pub advertise: Option<(String, Option<u16>)>,
 }
 
+/// What happens to files that exist, and to incomplete ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct PolicyArgs {
+    /// Replace files that exist with other content
+    #[arg(long, conflicts_with = "keep_both")]
+    pub force: bool,
+    /// Keep files that exist with other content, and store the new ones as `NAME (1).EXT`
+    #[arg(long)]
+    pub keep_both: bool,
+    /// Take an existing file of the same size and modification time for the same, without comparing the content
+    #[arg(long)]
+    pub quick_check: bool,
+    /// Delete incomplete files instead of keeping them for the next run
+    #[arg(long)]
+    pub discard_partial: bool,
+}
+
+impl PolicyArgs {
+    pub(crate) fn resolve(self, fsync: Fsync) -> Policy {
+        let existing = match (self.force, self.keep_both) {
+            (true, _) => Existing::Replace,
+            (false, true) => Existing::KeepBoth,
+            (false, false) => Existing::Report,
+        };
+        let Self { quick_check, discard_partial, .. } = self;
+        Policy { existing, quick_check, fsync, discard_partial }
+    }
+}
+
+/// Which files of directories are sent.
+#[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct SelectionArgs {
+    /// Send symbolic links inside directories as links
+    #[arg(long)]
+    pub links: bool,
+    /// Send only files that match; repeatable
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<String>,
+    /// Do not send what matches; repeatable, stronger than --include
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+}
+
+impl SelectionArgs {
+    /// # Errors
+    /// When a pattern is malformed.
+    pub(crate) fn resolve(&self) -> Result<Selection, globset::Error> {
+        let patterns = Patterns::new(&self.include, &self.exclude)?;
+        Ok(Selection { links: self.links, patterns })
+    }
+}
+
 /// Network settings.
 #[derive(Debug, Clone, Args)]
 pub struct NetworkArgs {
     /// Marks of the packets (DSCP)
-    #[arg(long, value_enum, default_value_t = MarksChoice::Auto, value_name = "MARKS")]
-    pub marks: MarksChoice,
+    #[arg(long, value_enum, default_value_t = Marking::Auto, value_name = "MARKS")]
+    pub marks: Marking,
     /// Remember paths in this file for a day: destinations, rates, round trips [default: rc3/paths in
     /// $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE", conflicts_with = "no_path_memory")]
@@ -379,25 +425,15 @@ pub struct NetworkArgs {
     pub no_path_memory: bool,
 }
 
-/// The DSCPs to send with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
-pub enum MarksChoice {
-    /// Those that overtook on this path when `rc3 doctor` checked it in the last day, else le
-    Auto,
-    /// Low priority is LE, lower effort (1)
-    Le,
-    /// Low priority is CS1 (8)
-    Cs1,
-    /// No marks
-    None,
-    /// Low priority is 0, normal priority CS3 (24): for paths that serve nothing below best effort
-    Raised,
-    /// One DSCP for each level, for queues configured for them
-    PerLevel,
+impl NetworkArgs {
+    /// These marks, and the usual memory of paths.
+    pub(crate) fn with_marks(marks: Marking) -> Self {
+        Self { marks, path_memory: None, no_path_memory: false }
+    }
 }
 
 /// Whether RLP is allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum RlpChoice {
     /// Until the path turns out to ignore priorities
     Guard,
@@ -408,7 +444,7 @@ pub enum RlpChoice {
 }
 
 /// Congestion control.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum CongestionChoice {
     /// RFC 9438
     Cubic,
@@ -416,17 +452,6 @@ pub enum CongestionChoice {
     Newreno,
     /// Rates signalled by routers, such as `kickass forward`; New Reno without signals
     Kickass,
-}
-
-/// When files are written to disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum FsyncChoice {
-    /// When the system decides
-    None,
-    /// Each file before it gets its name
-    File,
-    /// Everything at the end
-    End,
 }
 
 /// Output of a transfer.
@@ -450,7 +475,7 @@ fn parse_idle_timeout(text: &str) -> Result<Duration, String> {
     if range.contains(&time) { Ok(time) } else { Err("choose a time from 100ms to 3600s".to_owned()) }
 }
 
-fn rate(text: &str) -> Result<Rate, UnitError> {
+pub(crate) fn rate(text: &str) -> Result<Rate, UnitError> {
     parse_rate(text).map(Rate::from)
 }
 

@@ -2,22 +2,28 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rc3_core::units::Rate;
-use rc3_text::units::{UnitError, parse_rate};
-use thiserror::Error;
 
-use super::{
-    CopyJob, Direction, Place, ViaSsh,
-    message::{Choice, Handling},
-};
+use super::{CopyJob, Direction, Place};
 use crate::{
     cli::{
-        high,
-        low::{CongestionChoice, NetworkArgs, RlpChoice},
+        high::UsageError,
+        low::{CongestionChoice, NetworkArgs, OutputArgs, PolicyArgs, RlpChoice, SelectionArgs, rate},
     },
-    transfer::progress::Style,
+    transfer::destination::Policy,
 };
+
+/// Whether ssh carries the datagrams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ViaSsh {
+    /// Always
+    Always,
+    /// If UDP does not answer
+    Auto,
+    /// Never
+    Never,
+}
 
 /// `rc3 copy`
 #[derive(Debug, Clone, Args)]
@@ -61,30 +67,15 @@ pub struct CopyArgs {
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true)]
     #[arg(default_value = "never", default_missing_value = "always")]
     pub via_ssh: ViaSsh,
-    /// Replace files that exist with other content
-    #[arg(long, conflicts_with = "keep_both")]
-    pub force: bool,
-    /// Keep files that exist with other content, and store the new ones as `NAME (1).EXT`
-    #[arg(long)]
-    pub keep_both: bool,
-    /// Take an existing file of the same size and modification time for the same, without comparing the content
-    #[arg(long)]
-    pub quick_check: bool,
-    /// Copy symbolic links as links
-    #[arg(long)]
-    pub links: bool,
-    /// Copy only files that match a pattern; may be given more than once
-    #[arg(long, value_name = "PATTERN")]
-    pub include: Vec<String>,
-    /// Leave out what matches a pattern; may be given more than once
-    #[arg(long, value_name = "PATTERN")]
-    pub exclude: Vec<String>,
+    /// What happens to files that exist, and to incomplete ones
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    /// Which files
+    #[command(flatten)]
+    pub selection: SelectionArgs,
     /// Write each file to disk before it gets its name, and sync new names and directories
     #[arg(long)]
     pub fsync: bool,
-    /// Delete incomplete files instead of keeping them for the next run
-    #[arg(long)]
-    pub discard_partial: bool,
     /// Send at most at this average rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate_limit: Option<Rate>,
@@ -97,98 +88,42 @@ pub struct CopyArgs {
     /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// Print one JSON event per line: skipped, waiting, start, progress, file, done, error
-    #[arg(long, conflicts_with = "quiet")]
-    pub json: bool,
-    /// Print only errors
-    #[arg(long)]
-    pub quiet: bool,
-}
-
-/// Why the arguments name no copy.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum CopyUsageError {
-    /// No remote side.
-    #[error("neither side is on another host")]
-    Local,
-    /// Two remote sides.
-    #[error("both sides are on other hosts")]
-    Remote,
-    /// Sources on several hosts, or some here.
-    #[error("the sources are not on one host")]
-    Mixed,
-    /// ssh would read it as an option.
-    #[error("the host is empty or begins with a dash")]
-    Host,
-    /// A malformed pattern.
-    #[error("not a pattern: {0}")]
-    Pattern(#[from] globset::Error),
-    /// Unbalanced quotes.
-    #[error("--ssh has unbalanced quotes")]
-    Ssh,
-}
-
-impl CopyUsageError {
-    /// What the user can do.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Local => "write HOST:PATH for one side, or use cp",
-            Self::Remote => "run rc3 copy on one of the two hosts",
-            Self::Mixed => "run one command for each host",
-            Self::Host => "write HOST:PATH, or ./NAME for a local name with a colon",
-            Self::Pattern(_) => "quote patterns so that the shell leaves them alone; see rc3 send --help",
-            Self::Ssh => "write for example: --ssh 'ssh -p 2222'",
-        }
-    }
+    /// Output settings
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 impl CopyArgs {
-    /// The job and its output.
+    /// How to handle files.
+    pub(super) fn policy(&self) -> Policy {
+        self.policy.resolve(self.fsync.into())
+    }
+
+    /// The job.
     ///
     /// # Errors
-    /// See [`CopyUsageError`].
-    pub fn resolve(self) -> Result<(CopyJob, Style), CopyUsageError> {
+    /// See [`UsageError`].
+    pub(crate) fn resolve(self) -> Result<CopyJob, UsageError> {
         let (host, direction) = direction(&self.places)?;
         let ssh = self.ssh.as_deref().map(shlex::split).map_or(Some(Vec::new()), |words| words);
-        let ssh = ssh.ok_or(CopyUsageError::Ssh)?;
+        let ssh = ssh.ok_or(UsageError::Ssh)?;
         if host.is_empty() || host.starts_with('-') || (self.ssh.is_some() && ssh.is_empty()) {
-            return Err(CopyUsageError::Host);
+            return Err(UsageError::Host);
         }
-        let Self { force, keep_both, quick_check, fsync, discard_partial, .. } = self;
-        let Self { rlp, congestion, rate_limit, .. } = self;
-        let choice = Choice { links: self.links, include: self.include, exclude: self.exclude };
-        let selection = choice.selection()?;
-        let job = CopyJob {
-            direction,
-            host,
-            ssh,
-            rc3_path: self.rc3_path,
-            ports: self.port,
-            address: self.address,
-            via_ssh: self.via_ssh,
-            policy: Handling { force, keep_both, quick_check, fsync, discard_partial },
-            choice,
-            selection,
-            rate_limit,
-            rlp,
-            congestion,
-            marks: self.network.marks,
-            network: high::network(self.network),
-        };
-        Ok((job, Style::choose(self.json, self.quiet)))
+        self.selection.resolve()?;
+        Ok(CopyJob { direction, host, ssh, args: self })
     }
 }
 
 /// The other host, and which way the data goes.
-fn direction(places: &[OsString]) -> Result<(String, Direction), CopyUsageError> {
+fn direction(places: &[OsString]) -> Result<(String, Direction), UsageError> {
     let mut places: Vec<_> = places.iter().map(|place| Place::parse(place)).collect();
-    let Some(last) = places.pop() else { return Err(CopyUsageError::Local) };
+    let Some(last) = places.pop() else { return Err(UsageError::Local) };
     match last {
         Place::There { host, path } => {
             let here = |place| match place {
                 Place::Here(source) => Ok(source),
-                Place::There { .. } => Err(CopyUsageError::Remote),
+                Place::There { .. } => Err(UsageError::Remote),
             };
             let sources: Vec<PathBuf> = places.into_iter().map(here).collect::<Result<_, _>>()?;
             Ok((host, Direction::Upload { sources, path }))
@@ -204,15 +139,11 @@ fn direction(places: &[OsString]) -> Result<(String, Direction), CopyUsageError>
             hosts.dedup();
             match (hosts.pop(), hosts.is_empty() && sources.len() == local) {
                 (Some(host), true) => Ok((host, Direction::Download { sources, path })),
-                (Some(_), false) => Err(CopyUsageError::Mixed),
-                (None, _) => Err(CopyUsageError::Local),
+                (Some(_), false) => Err(UsageError::Mixed),
+                (None, _) => Err(UsageError::Local),
             }
         }
     }
-}
-
-fn rate(text: &str) -> Result<Rate, UnitError> {
-    parse_rate(text).map(Rate::from)
 }
 
 fn parse_ports(text: &str) -> Result<(u16, u16), String> {
@@ -230,7 +161,7 @@ fn parse_ports(text: &str) -> Result<(u16, u16), String> {
 mod tests {
     use super::*;
 
-    fn way(places: &[&str]) -> Result<(String, Direction), CopyUsageError> {
+    fn way(places: &[&str]) -> Result<(String, Direction), UsageError> {
         direction(&places.iter().map(OsString::from).collect::<Vec<_>>())
     }
 
@@ -242,10 +173,10 @@ mod tests {
         let (host, direction) = way(&["h:a", "h:b", "."]).unwrap();
         let sources = vec![b"a".to_vec(), b"b".to_vec()];
         assert_eq!((host.as_str(), direction), ("h", Direction::Download { sources, path: ".".into() }));
-        assert!(matches!(way(&["a", "b"]), Err(CopyUsageError::Local)));
-        assert!(matches!(way(&["h:a", "h:b"]), Err(CopyUsageError::Remote)));
-        assert!(matches!(way(&["h:a", "i:b", "."]), Err(CopyUsageError::Mixed)));
-        assert!(matches!(way(&["a", "h:b", "."]), Err(CopyUsageError::Mixed)));
+        assert!(matches!(way(&["a", "b"]), Err(UsageError::Local)));
+        assert!(matches!(way(&["h:a", "h:b"]), Err(UsageError::Remote)));
+        assert!(matches!(way(&["h:a", "i:b", "."]), Err(UsageError::Mixed)));
+        assert!(matches!(way(&["a", "h:b", "."]), Err(UsageError::Mixed)));
     }
 
     #[test]

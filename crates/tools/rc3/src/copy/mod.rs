@@ -2,40 +2,45 @@
 //!
 //! The near end starts `ssh HOST -- rc3 copy-peer`; both ends talk in frames (`wire`) through the standard input and
 //! output of ssh. The far end listens on UDP and replies with its port, fingerprint and secret; the transfer is that of
-//! `rc3 send` and `rc3 recv` (`transfer::once`). With `--via-ssh`, frames carry the datagrams too (`relay`).
+//! `rc3 send` and `rc3 recv` (`transfer::side`). With `--via-ssh`, frames carry the datagrams too (`relay`).
 
-use std::path::PathBuf;
+use std::{path::PathBuf, pin::pin, time::Duration};
 
-use rc3_core::units::Rate;
-use rc3_net::marks::MarkChoice;
+use tokio::time::timeout;
 
+pub use far::serve;
 pub use near::{copy, copy_until};
-pub use peer::serve;
 pub use place::Place;
 
+use cli::CopyArgs;
+use wire::{Carrier, Wire};
+
 use crate::{
-    cli::low::{CongestionChoice, MarksChoice, RlpChoice},
+    cli::{
+        high,
+        low::{CongestionChoice, NetworkArgs, RlpChoice},
+    },
     transfer::{
-        IDLE_TIMEOUT,
-        manifest::Selection,
+        close_code,
+        error::TransferError,
+        meet::Settings,
         network::{Marking, Network},
-        once::Settings,
-        send::{PATIENCE, SendJob},
-        ticket::Ticket,
+        progress::Reporter,
+        receive::wind_up,
+        side::{Meeting, Side},
     },
 };
 
 pub mod cli;
-pub mod error;
-mod landing;
-mod link;
-mod message;
+mod far;
 mod near;
-mod peer;
 mod place;
 mod relay;
 mod ssh;
 mod wire;
+
+/// Time for the other end's last message.
+const END_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Parameters of a copy.
 #[derive(Debug, Clone)]
@@ -45,22 +50,8 @@ pub struct CopyJob {
     host: String,
     /// The program for ssh and its options; empty: ssh.
     ssh: Vec<String>,
-    rc3_path: String,
-    /// First and last UDP port to try there; 0 is any.
-    ports: (u16, u16),
-    /// Where UDP reaches the host, instead of the address that ssh reached.
-    address: Option<String>,
-    via_ssh: ViaSsh,
-    policy: message::Handling,
-    /// As words for the other host.
-    choice: message::Choice,
-    /// The same, for this host.
-    selection: Selection,
-    rate_limit: Option<Rate>,
-    rlp: RlpChoice,
-    congestion: CongestionChoice,
-    marks: MarksChoice,
-    network: Network,
+    /// All other settings, as typed.
+    args: CopyArgs,
 }
 
 /// From where to where.
@@ -70,36 +61,41 @@ enum Direction {
     Download { sources: Vec<Vec<u8>>, path: PathBuf },
 }
 
-/// Whether ssh carries the datagrams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum ViaSsh {
-    /// Always
-    Always,
-    /// If UDP does not answer
-    Auto,
-    /// Never
-    Never,
+/// The transport of either end. Through ssh nothing reads marks, and no address is worth remembering.
+fn settings(
+    rlp: RlpChoice,
+    congestion: CongestionChoice,
+    network: NetworkArgs,
+    carrier: Carrier,
+) -> Settings {
+    let network = match carrier {
+        Carrier::Udp { .. } => high::network(network),
+        Carrier::Ssh => Network { marking: Marking::None, path_memory: None },
+    };
+    let (rlp, congestion) = (high::rlp(rlp), high::congestion(congestion));
+    Settings { rlp, congestion, network, ..Settings::default() }
 }
 
-/// Network settings for a path through ssh, where nothing reads marks and no address is worth remembering.
-fn unmarked() -> Network {
-    Network { marking: Marking::Chosen(MarkChoice::None), path_memory: None }
-}
-
-/// A sender's job without paths: they are scanned before.
-fn send_job(ticket: Ticket, settings: Settings, rate_limit: Option<Rate>) -> SendJob {
-    SendJob {
-        paths: Vec::new(),
-        ticket,
-        selection: Selection::default(),
-        dry_run: false,
-        rate_limit,
-        rlp: settings.rlp,
-        congestion: settings.congestion,
-        mtu: None,
-        network: settings.network,
-        qlog: None,
-        idle_timeout: IDLE_TIMEOUT,
-        patience: PATIENCE,
-    }
+/// Transfers while the wire carries datagrams, until `stop`.
+async fn transfer(
+    side: &Side,
+    meeting: &Meeting,
+    wire: &mut Wire,
+    stop: impl Future<Output = ()>,
+    reporter: &mut Reporter,
+) -> Result<(), TransferError> {
+    // Dropped after the close: the end of its streams must not arrive before the reason.
+    let mut moving = pin!(side.run(meeting, reporter));
+    let ended = || Err(TransferError::Lost("ssh or the far end ended".to_owned()));
+    let outcome = tokio::select! {
+        outcome = moving.as_mut() => outcome,
+        done = wire.run() => match done {
+            // The last packets may still be on their way.
+            Some(_) => timeout(END_PATIENCE, moving.as_mut()).await.unwrap_or_else(|_| ended()),
+            None => ended(),
+        },
+        () = stop => Err(TransferError::Interrupted { kept: 0 }),
+    };
+    let parting = close_code(outcome.as_ref().err());
+    wire.during(wind_up(meeting.endpoint(), side.destination(), parting, outcome)).await
 }

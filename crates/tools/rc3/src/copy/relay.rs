@@ -1,7 +1,7 @@
 //! Carries UDP datagrams through ssh, between a socket on loopback and frames.
 //!
 //! A full pipe stops the reading of the socket, whose buffer then drops what does not fit: to QUIC, ssh is a path with a
-//! queue of bounded length. There is no other buffer.
+//! queue of bounded length.
 
 use std::{
     io,
@@ -9,9 +9,14 @@ use std::{
     sync::Arc,
 };
 
-use tokio::{net::UdpSocket, sync::mpsc, task::JoinHandle};
+use bytes::Bytes;
+use tokio::{net::UdpSocket, task::JoinHandle};
 
-use super::wire::{DATAGRAM_BYTES_MAX, Frame};
+use super::wire::Frame;
+use crate::transfer::{message::encode, session::Outbox};
+
+/// Most bytes of a datagram.
+const DATAGRAM_BYTES_MAX: usize = 65_535;
 
 /// One end of the relay; ends when dropped.
 pub(super) struct Relay {
@@ -32,7 +37,7 @@ impl Relay {
     }
 
     /// Relays the datagrams of the endpoint at `port` of this host, and of no other program.
-    pub(super) async fn start(&mut self, port: u16, outgoing: mpsc::Sender<Frame>) -> io::Result<()> {
+    pub(super) async fn start(&mut self, port: u16, outbox: Outbox) -> io::Result<()> {
         self.socket.connect((Ipv4Addr::LOCALHOST, port)).await?;
         let socket = Arc::clone(&self.socket);
         self.sending = Some(tokio::spawn(async move {
@@ -40,7 +45,8 @@ impl Relay {
             loop {
                 // Errors are ICMP's, of an endpoint that is not ready or has left.
                 let Ok(read) = socket.recv(&mut buf).await else { continue };
-                if outgoing.send(Frame::Datagram(buf[..read].to_owned())).await.is_err() {
+                let datagram = Frame::Datagram(Bytes::copy_from_slice(&buf[..read]));
+                if outbox.send(encode(&datagram)).await.is_err() {
                     return;
                 }
             }

@@ -1,11 +1,15 @@
 //! The ssh process that starts the far end.
 
-use std::{
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+use std::{io, process::Stdio, time::Duration};
+
+use tokio::{
+    io::BufReader,
+    process::{Child, ChildStdin, ChildStdout, Command},
+    time::timeout,
 };
 
-use super::{CopyJob, error::CopyError, wire::Wire};
+use super::CopyJob;
+use crate::transfer::error::TransferError;
 
 /// Time for ssh to end by itself.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -14,51 +18,28 @@ const OPTIONS: [&str; 4] = ["-T", "-oRemoteCommand=none", "-oClearAllForwardings
 /// The hidden command of the far end.
 const PEER_COMMAND: &str = "copy-peer";
 
-/// Ends ssh when dropped.
-pub(super) struct Ssh {
-    child: Child,
+/// Starts the far end; ssh is killed when the process is dropped. What ssh prints on standard error passes through. Nothing
+/// secret is in the arguments or the environment.
+pub(super) fn start(job: &CopyJob) -> Result<(Child, BufReader<ChildStdout>, ChildStdin), TransferError> {
+    let mut words = job.ssh.iter();
+    let program = words.next().map_or("ssh", String::as_str);
+    let mut command = Command::new(program);
+    command.args(words);
+    if job.ssh.is_empty() {
+        command.args(OPTIONS);
+    }
+    command.arg(&job.host).arg(format!("{} {PEER_COMMAND}", shell_word(&job.args.rc3_path)));
+    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
+    let failed = |error| TransferError::NoSsh { program: program.to_owned(), error };
+    let mut child = spawned.map_err(failed)?;
+    let pipes = child.stdout.take().zip(child.stdin.take());
+    let (from, to) = pipes.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+    Ok((child, BufReader::new(from), to))
 }
 
-impl Ssh {
-    /// Starts the far end. What ssh prints on standard error passes through. Nothing secret is in the arguments or the
-    /// environment.
-    pub(super) fn start(job: &CopyJob) -> Result<(Self, Wire), CopyError> {
-        let mut words = job.ssh.iter();
-        let program = words.next().map_or("ssh", String::as_str);
-        let mut command = Command::new(program);
-        command.args(words);
-        if job.ssh.is_empty() {
-            command.args(OPTIONS);
-        }
-        command.arg(&job.host).arg(format!("{} {PEER_COMMAND}", shell_word(&job.rc3_path)));
-        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let failed = |error| CopyError::NoSsh { program: program.to_owned(), error };
-        let mut child = spawned.map_err(failed)?;
-        let pipes = child.stdout.take().zip(child.stdin.take());
-        let ssh = Self { child };
-        let (from, to) = pipes.ok_or_else(|| failed(std::io::ErrorKind::BrokenPipe.into()))?;
-        Ok((ssh, Wire::near(from, to)))
-    }
-
-    /// The exit code, after a while; `None` if a signal ended it.
-    pub(super) async fn exit_code(&mut self) -> Option<i32> {
-        let until = Instant::now() + END_PATIENCE;
-        while Instant::now() < until {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return status.code();
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        None
-    }
-}
-
-impl Drop for Ssh {
-    fn drop(&mut self) {
-        // Without effect on a process that has ended and was waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// The exit code, after a while; `None` if a signal ended it.
+pub(super) async fn exit_code(ssh: &mut Child) -> Option<i32> {
+    timeout(END_PATIENCE, ssh.wait()).await.ok()?.ok()?.code()
 }
 
 /// A path for the remote shell, which expands a leading `~/` only.

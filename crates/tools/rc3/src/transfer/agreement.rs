@@ -3,22 +3,20 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    io,
     sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 
 use super::{
     content::Content,
-    destination::{Destination, Existing, Same},
+    destination::{Destination, Same},
     error::TransferError,
-    expected::{Expected, ExpectedDirectory, Received, Totals},
-    faults,
-    message::{Change, FromReceiver, FromSender, Refusal, Skip, Work, reason},
-    outcome::Unkept,
+    expected::{Expected, Received, Totals},
+    message::{Change, FromReceiver, FromSender, Refusal, Work, reason},
     paths::SafePath,
     places::{Fate, Look, Places},
     session::Session,
+    verdict::{Unkept, Verdict},
 };
 
 /// Hashes requested in advance: a round trip's worth of small files.
@@ -29,37 +27,38 @@ const HASHED_BYTES_PER_SECOND_MIN: u64 = 4 << 20;
 const RESUMED_MAX: usize = 64;
 
 /// The agreement of both sides.
+#[derive(Default)]
 pub(super) struct Agreement {
     /// All files and links, with the paths that they get.
     pub(super) files: Vec<Expected>,
-    /// Indices of the files to receive, in order.
-    pub(super) to_come: Vec<u32>,
+    /// Files to receive, in order, each with whether it has a stream.
+    pub(super) to_come: Vec<(u32, bool)>,
     /// Links to make.
     pub(super) links: Vec<Expected>,
-    /// Files that already exist with the sender's content, by their hashes.
-    pub(super) unchanged: Vec<u32>,
-    /// Entries that are not created.
-    pub(super) skipped: Vec<(u32, Skip)>,
-    /// Files that exist with other content, and what happens to them.
-    pub(super) changes: Vec<(u32, Change)>,
-    /// What the user learns at the end.
-    pub(super) unkept: Unkept,
-    /// Bytes that streams will bring.
-    pub(super) needed: u64,
-    /// Bytes of files that exist already.
-    pub(super) there: u64,
-    /// Lengths of all files.
-    pub(super) totals: Totals,
+    /// The directories, each with whether it did not exist.
+    pub(super) directories: Vec<(Expected, bool)>,
     /// Files from an earlier transfer, until their streams arrive.
     pub(super) resumed: HashMap<u32, Content>,
-    /// The directories, each with whether it did not exist.
-    pub(super) directories: Vec<(ExpectedDirectory, bool)>,
+    /// Lengths of all files.
+    pub(super) totals: Totals,
+    /// Bytes that streams will bring.
+    pub(super) needed: u64,
+    /// Files and links that exist already, and their bytes.
+    pub(super) there: (usize, u64),
+    /// What the user learns at the end.
+    pub(super) unkept: Unkept,
+    /// Entries that are settled.
+    verdicts: Vec<(u32, Verdict)>,
+    /// Files that exist with other content, and what happens to them.
+    changes: Vec<(u32, Change)>,
 }
 
-/// Why a transfer is refused, for the sender and for this side.
-type Refused = (Refusal, TransferError);
-
 impl Agreement {
+    /// Takes the whole of a pipe.
+    pub(super) fn of_pipe(manifest: Received) -> Self {
+        Self { files: manifest.files, to_come: vec![(0, true)], ..Self::default() }
+    }
+
     /// Checks what exists, and creates the directories unless this is a dry run.
     pub(super) async fn reach(
         session: &mut Session,
@@ -69,33 +68,134 @@ impl Agreement {
         dry_run: bool,
     ) -> Result<Self, TransferError> {
         let there = destination.clone();
-        let looked = session.blocking(Work::Comparing, move || look(&there, manifest));
-        let Looked { manifest, looks, blocked } = looked.await?;
+        let look = move || {
+            let places = Places::new(&there, &manifest);
+            let looks: Vec<_> = manifest.files.iter().map(|file| places.look(file)).collect();
+            let blocked = places.into_blocked();
+            (manifest, looks, blocked)
+        };
+        let (manifest, looks, blocked) = session.blocking(Work::Comparing, look).await?;
         let fates = compare(session, destination, &manifest.files, looks).await?;
-
         let (there, arrived) = (destination.clone(), Arc::clone(arrived));
-        let prepared = session.blocking(Work::Comparing, move || {
-            let mut plan = Plan { manifest, fates, blocked };
-            let directories = if dry_run { Vec::new() } else { plan.make_directories(&there)? };
-            plan.agreement(&there, directories, &arrived, dry_run)
-        });
-        let prepared = prepared.await?;
-        settled(session, prepared).await
+        let prepare = move || Self::prepare(&there, manifest, fates, blocked, &arrived, dry_run);
+        match session.blocking(Work::Comparing, prepare).await? {
+            Ok(agreement) => Ok(agreement),
+            Err(error) => session.refuse(Refusal::Storage, error).await,
+        }
+    }
+
+    fn prepare(
+        destination: &Destination,
+        manifest: Received,
+        fates: Vec<Fate>,
+        mut blocked: HashMap<SafePath, Verdict>,
+        arrived: &Arc<AtomicU64>,
+        dry_run: bool,
+    ) -> Result<Self, TransferError> {
+        let mut agreement = Self { totals: manifest.totals, ..Self::default() };
+        agreement.verdicts.extend(manifest.unnameable.iter().map(|&entry| (entry, Verdict::Name)));
+        for (path, reason) in &manifest.absent {
+            agreement.unkept.add_absent(path, reason);
+        }
+        if !dry_run {
+            agreement.directories = make_directories(destination, &manifest, &mut blocked)?;
+        }
+        for directory in &manifest.directories {
+            if let Some(verdict) = blocked.get(&directory.path) {
+                agreement.settle(directory.entry, &directory.path, verdict.clone());
+            }
+        }
+        for (mut file, fate) in manifest.files.into_iter().zip(fates) {
+            let blocked = file.path.parent().and_then(|parent| blocked.get(parent));
+            match blocked.map_or(fate, |verdict| Fate::Settled(verdict.clone())) {
+                Fate::Settled(verdict) => agreement.settle(file.entry, &file.path, verdict),
+                Fate::There(path) => {
+                    if !dry_run {
+                        destination.remove_leftover(&file);
+                        destination.adopt(&path, &file);
+                    }
+                    agreement.there = (agreement.there.0 + 1, agreement.there.1 + file.bytes);
+                    agreement.settle(file.entry, &file.path, Verdict::Same);
+                }
+                Fate::Receive(path, change) => {
+                    agreement.changes.extend(change.map(|change| (file.entry, change)));
+                    file.path = path;
+                    agreement.receive(destination, &file, arrived);
+                }
+            }
+            agreement.files.push(file);
+        }
+        match destination.free_bytes() {
+            Some(free) if agreement.needed > free => {
+                Err(TransferError::NoSpace { needed: agreement.needed, free })
+            }
+            _ => Ok(agreement),
+        }
+    }
+
+    fn settle(&mut self, entry: u32, path: &SafePath, verdict: Verdict) {
+        self.unkept.add(path, &verdict);
+        // Of its own omission the sender knows.
+        if !matches!(verdict, Verdict::Omitted(_)) {
+            self.verdicts.push((entry, verdict));
+        }
+    }
+
+    fn receive(&mut self, destination: &Destination, file: &Expected, arrived: &Arc<AtomicU64>) {
+        if file.link.is_some() {
+            return self.links.push(file.clone());
+        }
+        let can_resume = self.resumed.len() < RESUMED_MAX;
+        let resumed = can_resume.then(|| Content::resume(destination, file, Arc::clone(arrived))).flatten();
+        let (has_stream, missing) = match &resumed {
+            Some(content) => (!content.gaps().is_empty(), content.gaps().len()),
+            None => (file.has_stream(), file.bytes - file.holes.len()),
+        };
+        self.resumed.extend(resumed.map(|content| (file.entry, content)));
+        self.to_come.push((file.entry, has_stream));
+        self.needed += missing;
+    }
+
+    /// Signals everything to the sender, which then begins to send unless this is a dry run.
+    pub(super) async fn say(&self, session: &mut Session, dry_run: bool) -> Result<(), TransferError> {
+        for (entry, verdict) in &self.verdicts {
+            session.say(&FromReceiver::Settled { entry: *entry, verdict: verdict.clone() }).await?;
+        }
+        for (&entry, content) in &self.resumed {
+            session.say(&FromReceiver::Missing { entry, gaps: content.missing().said() }).await?;
+        }
+        for &(entry, change) in self.changes.iter().filter(|_| dry_run) {
+            session.say(&FromReceiver::Would { entry, change }).await?;
+        }
+        session.say(&FromReceiver::Accepted).await
     }
 }
 
-/// The first look at all places.
-struct Looked {
-    manifest: Received,
-    looks: Vec<Look>,
-    blocked: HashMap<SafePath, Skip>,
-}
-
-fn look(destination: &Destination, manifest: Received) -> Looked {
-    let places = Places::new(destination, &manifest);
-    let looks = manifest.files.iter().map(|file| places.look(file)).collect();
-    let blocked = places.into_blocked().into_iter().map(|path| (path, Skip::Conflict)).collect();
-    Looked { manifest, looks, blocked }
+/// Creates the missing directories; returns all, each with whether it is new.
+fn make_directories(
+    destination: &Destination,
+    manifest: &Received,
+    blocked: &mut HashMap<SafePath, Verdict>,
+) -> Result<Vec<(Expected, bool)>, TransferError> {
+    let mut made = Vec::new();
+    for directory in &manifest.directories {
+        let path = &directory.path;
+        if blocked.contains_key(path) {
+            continue;
+        }
+        if let Some(verdict) = path.parent().and_then(|parent| blocked.get(parent)).cloned() {
+            blocked.insert(path.clone(), verdict);
+            continue;
+        }
+        match destination.create_directory(directory) {
+            Ok(new) => made.push((directory.clone(), new)),
+            Err(error) => match Verdict::of(&error) {
+                Some(verdict) => drop(blocked.insert(path.clone(), verdict)),
+                None => return Err(TransferError::Write { path: path.to_string(), error }),
+            },
+        }
+    }
+    Ok(made)
 }
 
 /// Compares the files that may be the same.
@@ -105,41 +205,40 @@ async fn compare(
     files: &[Expected],
     looks: Vec<Look>,
 ) -> Result<Vec<Fate>, TransferError> {
-    let mut fates: Vec<Fate> = looks.iter().map(|look| look.fate.clone()).collect();
-    let open = files.iter().zip(looks).enumerate().filter(|(_, (_, look))| !look.candidates.is_empty());
-    let mut open = open.map(|(at, (file, look))| (at, file, look.candidates));
+    let mut fates = Vec::new();
+    let mut open = VecDeque::new();
+    for (at, (file, Look { candidates, fate })) in files.iter().zip(looks).enumerate() {
+        fates.push(fate);
+        open.extend((!candidates.is_empty()).then_some((at, file, candidates)));
+    }
     let mut asked = VecDeque::new();
     loop {
         while asked.len() < COMPARED_AHEAD
-            && let Some((at, file, candidates)) = open.next()
+            && let Some(next) = open.pop_front()
         {
-            session.say(&FromReceiver::Compare { file: file.index }).await?;
-            asked.push_back((at, file, candidates));
+            session.say(&FromReceiver::Compare { entry: next.1.entry }).await?;
+            asked.push_back(next);
         }
-        let Some((at, asked_file, candidates)) = asked.pop_front() else { return Ok(fates) };
-        let reading = Duration::from_secs(asked_file.bytes / HASHED_BYTES_PER_SECOND_MIN);
-        let hash = match session.hear_soon("the hash of a file that exists", reading).await? {
-            FromSender::Hash { file, hash } if file == asked_file.index => hash,
-            FromSender::Omit { file, omission } if file == asked_file.index => {
-                if let Some(fate) = fates.get_mut(at) {
-                    *fate = Fate::Omitted(omission);
+        let Some((at, file, candidates)) = asked.pop_front() else { return Ok(fates) };
+        let reading = Duration::from_secs(file.bytes / HASHED_BYTES_PER_SECOND_MIN);
+        let fate = match session.hear_soon("the hash of a file that exists", reading).await? {
+            FromSender::Hash { entry, hash } if entry == file.entry => {
+                let there = destination.clone();
+                let compared = move || compared(&there, candidates, hash.into());
+                match session.blocking(Work::Comparing, compared).await? {
+                    Ok(path) => Fate::There(path),
+                    // Nothing else would be done with it.
+                    Err(verdict) if matches!(fates[at], Fate::Settled(_)) => Fate::Settled(verdict),
+                    Err(_) => continue,
                 }
-                continue;
+            }
+            FromSender::Omit { entry, omission } if entry == file.entry => {
+                Fate::Settled(Verdict::Omitted(omission))
             }
             FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
             _ => return Err(TransferError::Protocol("a message other than the requested hash".to_owned())),
         };
-        let there = destination.clone();
-        let hash = hash.into();
-        let compared = session.blocking(Work::Comparing, move || compared(&there, candidates, hash)).await?;
-        if let Some(fate) = fates.get_mut(at) {
-            match compared {
-                Ok(path) => *fate = Fate::Unchanged(path),
-                // Nothing else would be done with it.
-                Err(skip) if matches!(fate, Fate::Skip(_)) => *fate = Fate::Skip(skip),
-                Err(_) => {}
-            }
-        }
+        fates[at] = fate;
     }
 }
 
@@ -148,207 +247,17 @@ fn compared(
     destination: &Destination,
     candidates: Vec<SafePath>,
     hash: blake3::Hash,
-) -> Result<SafePath, Skip> {
-    let mut why = Skip::Conflict;
+) -> Result<SafePath, Verdict> {
+    let mut why = Verdict::Conflict;
     for path in candidates {
         match destination.claim_same(&path, hash) {
             Ok(Same::Claimed) => return Ok(path),
-            Ok(Same::Shared) => why = Skip::Shared,
+            Ok(Same::Shared) => why = Verdict::Shared,
             Ok(Same::No) => {}
-            Err(error) => why = Skip::Refused(reason(format!("cannot read what has its name: {error}"))),
+            Err(error) => {
+                why = Verdict::Refused(reason(format!("cannot read what has its name: {error}")));
+            }
         }
     }
     Err(why)
-}
-
-/// What is decided of a manifest.
-struct Plan {
-    manifest: Received,
-    /// Of each file and link.
-    fates: Vec<Fate>,
-    /// Directories that cannot be created.
-    blocked: HashMap<SafePath, Skip>,
-}
-
-impl Plan {
-    /// Creates the missing directories; returns all, each with whether it is new.
-    fn make_directories(
-        &mut self,
-        destination: &Destination,
-    ) -> Result<Vec<(ExpectedDirectory, bool)>, Refused> {
-        let mut made = Vec::new();
-        for directory in &self.manifest.directories {
-            let path = &directory.path;
-            if self.blocked.contains_key(path) {
-                continue;
-            }
-            if let Some(skip) = path.parent().and_then(|parent| self.blocked.get(parent)).cloned() {
-                self.blocked.insert(path.clone(), skip);
-                continue;
-            }
-            match destination.create_directory(directory) {
-                Ok(new) => made.push((directory.clone(), new)),
-                Err(error) => match faults::skip(&error) {
-                    Some(skip) => drop(self.blocked.insert(path.clone(), skip)),
-                    None => return Err(storage(path.to_string(), error)),
-                },
-            }
-        }
-        Ok(made)
-    }
-
-    fn agreement(
-        self,
-        destination: &Destination,
-        directories: Vec<(ExpectedDirectory, bool)>,
-        arrived: &Arc<AtomicU64>,
-        dry_run: bool,
-    ) -> Result<Agreement, Refused> {
-        let Self { manifest, fates, blocked } = self;
-        let mut agreement = Agreement {
-            files: manifest.files,
-            to_come: Vec::new(),
-            links: Vec::new(),
-            unchanged: Vec::new(),
-            skipped: manifest.unnameable.iter().map(|&entry| (entry, Skip::Name)).collect(),
-            changes: Vec::new(),
-            unkept: Unkept::default(),
-            needed: 0,
-            there: 0,
-            totals: manifest.totals,
-            resumed: HashMap::new(),
-            directories,
-        };
-        for (path, reason) in &manifest.absent {
-            agreement.unkept.add_absent(path.clone(), reason);
-        }
-        for directory in &manifest.directories {
-            if let Some(skip) = blocked.get(&directory.path) {
-                agreement.skip(directory.entry, &directory.path, skip.clone());
-            }
-        }
-        for (at, fate) in fates.into_iter().enumerate() {
-            let Some(file) = agreement.files.get(at).cloned() else { continue };
-            let blocked = file.path.parent().and_then(|parent| blocked.get(parent));
-            let fate = blocked.map_or(fate, |skip| Fate::Skip(skip.clone()));
-            if let Some(there) = already_there(&fate, &file, destination)
-                && !dry_run
-            {
-                destination.remove_leftover(&file);
-                destination.adopt(there, &file);
-            }
-            agreement.needed += agreement.settle(destination, at, file, fate, arrived);
-        }
-        match destination.free_bytes() {
-            Some(free) if agreement.needed > free => {
-                Err((Refusal::Storage, TransferError::NoSpace { needed: agreement.needed, free }))
-            }
-            _ => Ok(agreement),
-        }
-    }
-}
-
-impl Agreement {
-    /// Signals everything to the sender, which then begins to send unless this is a dry run.
-    pub(super) async fn say(&self, session: &mut Session, dry_run: bool) -> Result<(), TransferError> {
-        for (entry, skip) in &self.skipped {
-            session.say(&FromReceiver::Skip { entry: *entry, skip: skip.clone() }).await?;
-        }
-        for (&file, content) in &self.resumed {
-            session.say(&FromReceiver::Missing { file, gaps: content.missing().said() }).await?;
-        }
-        for &file in &self.unchanged {
-            session.say(&FromReceiver::Have { file }).await?;
-        }
-        for &(file, change) in self.changes.iter().filter(|_| dry_run) {
-            session.say(&FromReceiver::Would { file, change }).await?;
-        }
-        session.say(&FromReceiver::Accepted).await
-    }
-
-    /// Files and links that exist already.
-    pub(super) fn unchanged_files(&self) -> usize {
-        let same = |skip: &Skip| matches!(skip, Skip::SameTime | Skip::SameLink);
-        self.unchanged.len() + self.skipped.iter().filter(|(_, skip)| same(skip)).count()
-    }
-
-    fn skip(&mut self, entry: u32, path: &SafePath, skip: Skip) {
-        self.skipped.push((entry, skip.clone()));
-        self.unkept.add_skip(path.clone(), skip);
-    }
-
-    /// Notes what happens to a file; returns how many bytes of it will be written.
-    fn settle(
-        &mut self,
-        destination: &Destination,
-        at: usize,
-        mut file: Expected,
-        fate: Fate,
-        arrived: &Arc<AtomicU64>,
-    ) -> u64 {
-        match fate {
-            Fate::Skip(skip) => {
-                if matches!(skip, Skip::SameTime | Skip::SameLink) {
-                    self.there += file.bytes;
-                }
-                self.skip(file.entry, &file.path, skip);
-                return 0;
-            }
-            Fate::Unchanged(_) => {
-                self.there += file.bytes;
-                self.unchanged.push(file.index);
-                return 0;
-            }
-            Fate::Omitted(omission) => {
-                self.unkept.add_omission(file.path, omission);
-                return 0;
-            }
-            Fate::Change(change, path) => {
-                file.path = path;
-                self.changes.push((file.index, change));
-            }
-            Fate::Send => {}
-        }
-        if let Some(there) = self.files.get_mut(at) {
-            there.path = file.path.clone();
-        }
-        if file.link.is_some() {
-            self.links.push(file);
-            return 0;
-        }
-        self.to_come.push(file.index);
-        let resumed = if self.resumed.len() < RESUMED_MAX {
-            Content::resume(destination, &file, Arc::clone(arrived))
-        } else {
-            None
-        };
-        let Some(content) = resumed else { return file.bytes - file.holes.len() };
-        let missing = content.gaps().len();
-        self.resumed.insert(file.index, content);
-        missing
-    }
-}
-
-/// The file that counts as the sender's. With [`Existing::KeepBoth`] one of the same time may have another name.
-fn already_there<'a>(fate: &'a Fate, file: &'a Expected, destination: &Destination) -> Option<&'a SafePath> {
-    match fate {
-        Fate::Unchanged(path) => Some(path),
-        Fate::Skip(Skip::SameTime) if destination.policy().existing != Existing::KeepBoth => Some(&file.path),
-        _ => None,
-    }
-}
-
-fn storage(path: String, error: io::Error) -> Refused {
-    (Refusal::Storage, TransferError::Write { path, error })
-}
-
-/// Signals a refusal to the sender.
-async fn settled<T>(session: &mut Session, outcome: Result<T, Refused>) -> Result<T, TransferError> {
-    match outcome {
-        Ok(settled) => Ok(settled),
-        Err((refusal, error)) => {
-            session.refuse(refusal, error.to_string()).await;
-            Err(error)
-        }
-    }
 }

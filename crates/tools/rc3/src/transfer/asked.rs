@@ -3,7 +3,10 @@
 //! Invariant: a message with a name reaches no other code before [`Asked::admits`] has seen it, because
 //! [`super::session::Session::hear`] is the only source of messages.
 
-use super::message::{Entry, FromSender, Kind};
+use super::{
+    message::{Entry, FromSender, Kind},
+    paths::SafePath,
+};
 
 /// What this side asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,6 +16,8 @@ pub(crate) enum Asked {
     Anything,
     /// Files and directories that the sender chooses, but no pipe.
     Files,
+    /// One pipe, for standard output.
+    Pipe,
     /// What a host with the files was asked for. It may lie.
     Download {
         /// The names at the top of its manifest; `None`: any, for a source without a name of its own.
@@ -25,13 +30,23 @@ pub(crate) enum Asked {
 impl Asked {
     /// Whether the message names only what this side asked for, in a form that it asked for.
     pub(super) fn admits(&self, message: &FromSender) -> bool {
-        match (self, message) {
-            (Self::Anything, _) => true,
-            (_, FromSender::Pipe { .. }) | (Self::Download { .. }, FromSender::DryRun) => false,
-            (Self::Files, _) => true,
-            (Self::Download { names, links }, _) => {
+        let is_pipe = matches!(message, FromSender::Entry(Entry { kind: Kind::Pipe, .. }));
+        match self {
+            Self::Anything => true,
+            Self::Files => !is_pipe,
+            Self::Pipe => is_pipe || message.name().is_none(),
+            Self::Download { names, links } => {
                 is_admitted_kind(message, *links) && message.name().is_none_or(|name| is_below(name, names))
             }
+        }
+    }
+
+    /// The entry with a name for the user, if it has none that counts.
+    pub(super) fn named(&self, entry: Entry) -> Entry {
+        if *self == Self::Pipe {
+            Entry { path: SafePath::of_pipe().as_bytes().to_owned(), ..entry }
+        } else {
+            entry
         }
     }
 
@@ -51,6 +66,9 @@ impl Asked {
 fn is_admitted_kind(message: &FromSender, links: bool) -> bool {
     match message {
         FromSender::Entry(Entry { path, kind: Kind::Link { .. } }) => links && path.contains(&b'/'),
+        FromSender::Entry(Entry { kind: Kind::Pipe, .. }) | FromSender::ManifestEnd { dry_run: true } => {
+            false
+        }
         _ => true,
     }
 }
@@ -72,7 +90,8 @@ mod tests {
     fn only_what_was_asked_for_is_admitted_in_any_form() {
         let directory = || Kind::Directory { mode: None, modified: None };
         let link = || Kind::Link { target: b"x".to_vec(), modified: None };
-        let pipe = |name: Option<&[u8]>| FromSender::Pipe { name: name.map(<[u8]>::to_owned) };
+        let pipe = |name: &[u8]| entry(name, Kind::Pipe);
+        let end = |dry_run| FromSender::ManifestEnd { dry_run };
         let absent = |path: &[u8]| FromSender::Absent { path: path.to_owned(), reason: String::new() };
         let named = |links| Asked::Download { names: Some(vec![b"a".to_vec()]), links };
         let any = Asked::Download { names: None, links: false };
@@ -84,20 +103,23 @@ mod tests {
             (named(false), entry(b"", directory()), false),
             (named(false), absent(b"a/b"), true),
             (named(false), absent(b"b"), false),
-            (named(false), pipe(Some(b"a")), false),
-            (named(false), pipe(Some(b".profile")), false),
-            (named(false), pipe(None), false),
-            (named(false), FromSender::DryRun, false),
-            (named(false), FromSender::ManifestEnd, true),
+            (named(false), pipe(b"a"), false),
+            (named(false), pipe(b".profile"), false),
+            (named(false), pipe(b""), false),
+            (named(false), end(true), false),
+            (named(false), end(false), true),
             (named(false), entry(b"a/l", link()), false),
             (named(true), entry(b"a/l", link()), true),
             (named(true), entry(b"a", link()), false),
             (any.clone(), entry(b"b", directory()), true),
-            (any, pipe(Some(b"b")), false),
-            (Asked::Files, pipe(Some(b"a")), false),
+            (any, pipe(b"b"), false),
+            (Asked::Files, pipe(b"a"), false),
             (Asked::Files, entry(b"b", link()), true),
-            (Asked::Files, FromSender::DryRun, true),
-            (Asked::Anything, pipe(Some(b"a")), true),
+            (Asked::Files, end(true), true),
+            (Asked::Anything, pipe(b"a"), true),
+            (Asked::Pipe, pipe(b"a"), true),
+            (Asked::Pipe, entry(b"a", directory()), false),
+            (Asked::Pipe, absent(b"a"), false),
         ] {
             assert_eq!(asked.admits(&message), admitted, "{asked:?} {message:?}");
         }

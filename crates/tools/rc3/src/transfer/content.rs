@@ -104,6 +104,22 @@ impl Content {
         &self.gaps
     }
 
+    /// Length of the file; of a pipe so far.
+    pub fn bytes(&self) -> u64 {
+        self.file.bytes
+    }
+
+    /// Writes the next bytes of a pipe.
+    ///
+    /// # Errors
+    /// When a system call fails.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.part()?.write_at(bytes, self.file.bytes)?;
+        self.file.bytes += bytes.len() as u64;
+        self.arrived.fetch_add(bytes.len() as u64, Relaxed);
+        Ok(())
+    }
+
     /// Reads back what is not hashed yet; returns the hash of the whole.
     ///
     /// # Errors

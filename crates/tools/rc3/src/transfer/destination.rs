@@ -28,7 +28,7 @@ use rc3_net::file::ReadAt;
 use super::rights;
 use super::{
     claims::Claims,
-    expected::{Expected, ExpectedDirectory},
+    expected::Expected,
     part::{Names, Part},
     paths::{PART_SUFFIX, SafePath, TAG_LETTERS},
     record::{self, RECORD_BYTES_MAX},
@@ -60,16 +60,23 @@ pub enum Existing {
     KeepBoth,
 }
 
-/// When files are on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// When files are written to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Fsync {
-    /// When the system writes them.
+    /// When the system decides
     #[default]
     None,
-    /// Each before it gets its name, and the name afterwards.
+    /// Each file before it gets its name
     File,
-    /// All before the end of the transfer is reported.
+    /// Everything at the end
     End,
+}
+
+impl From<bool> for Fsync {
+    /// Each file, or none.
+    fn from(each: bool) -> Self {
+        if each { Self::File } else { Self::None }
+    }
 }
 
 /// Whether an existing file is that of an entry.
@@ -182,7 +189,7 @@ impl Destination {
     ///
     /// # Errors
     /// When a file is in the way, a link leads out, or a system call fails.
-    pub fn create_directory(&self, directory: &ExpectedDirectory) -> io::Result<bool> {
+    pub fn create_directory(&self, directory: &Expected) -> io::Result<bool> {
         let Inner { dir, policy, .. } = &*self.0;
         let path = directory.path.as_path();
         match dir.create_dir_with(path, &directory_builder(directory.mode)) {
@@ -204,7 +211,7 @@ impl Destination {
     ///
     /// # Errors
     /// When a system call fails on a new directory.
-    pub fn finish_directory(&self, directory: &ExpectedDirectory, new: bool) -> io::Result<()> {
+    pub fn finish_directory(&self, directory: &Expected, new: bool) -> io::Result<()> {
         #[cfg(unix)]
         {
             let handle = match self.0.open_directory(directory) {
@@ -371,7 +378,7 @@ impl Inner {
     }
 
     /// Gives a new directory its rights, and its owner those to fill it.
-    fn grant_directory(&self, directory: &ExpectedDirectory) -> io::Result<()> {
+    fn grant_directory(&self, directory: &Expected) -> io::Result<()> {
         #[cfg(unix)]
         if let Some(mode) = directory.mode {
             rights::grant(&self.open_directory(directory)?, mode & self.allowed | 0o700)?;
@@ -382,7 +389,7 @@ impl Inner {
 
     /// Gives back the bits that the owner needs to fill a directory, and that [`Destination::finish_directory`] took in
     /// an earlier transfer.
-    fn open_to_fill(&self, directory: &ExpectedDirectory) {
+    fn open_to_fill(&self, directory: &Expected) {
         #[cfg(unix)]
         if let (Some(wanted), Ok(handle)) = (directory.mode, self.open_directory(directory)) {
             use std::os::unix::fs::PermissionsExt;
@@ -400,7 +407,7 @@ impl Inner {
 
     /// Opens a directory, but not by a link.
     #[cfg(unix)]
-    fn open_directory(&self, directory: &ExpectedDirectory) -> io::Result<File> {
+    fn open_directory(&self, directory: &Expected) -> io::Result<File> {
         use rustix::fs::OFlags;
         let mut options = OpenOptions::new();
         // Not `O_PATH`, with which permissions cannot be set.
@@ -482,14 +489,14 @@ fn directory_builder(mode: Option<u32>) -> DirBuilder {
     builder
 }
 
-/// Fills `buf` with a file's bytes at `offset`.
+/// Fills `buf` with a file's bytes from `offset` on; returns the rest of it if the file ends first.
 ///
 /// # Errors
-/// When the file ends first ([`io::ErrorKind::UnexpectedEof`]), or a system call fails.
-pub fn read_exact_at(file: &File, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+/// When a system call fails.
+pub fn fill_at<'b>(file: &File, mut buf: &'b mut [u8], mut offset: u64) -> io::Result<&'b mut [u8]> {
     while !buf.is_empty() {
         match ReadAt::read_at(file, buf, offset) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(0) => break,
             Ok(read) => {
                 offset += read as u64;
                 buf = buf.get_mut(read..).unwrap_or_default();
@@ -498,7 +505,7 @@ pub fn read_exact_at(file: &File, mut buf: &mut [u8], mut offset: u64) -> io::Re
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(buf)
 }
 
 /// Locks a file until it is closed; returns whether no other process has it.
@@ -542,8 +549,8 @@ mod tests {
         Expected { mode: Some(0o755), modified, ..Expected::new(path(name), 5) }
     }
 
-    fn directory(name: &str) -> ExpectedDirectory {
-        ExpectedDirectory { path: path(name), entry: 0, mode: Some(0o755), modified: None }
+    fn directory(name: &str) -> Expected {
+        Expected { mode: Some(0o755), ..Expected::new(path(name), 0) }
     }
 
     fn names(root: &Path) -> Vec<String> {

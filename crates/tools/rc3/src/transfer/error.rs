@@ -120,6 +120,72 @@ pub enum TransferError {
     /// A transfer of a pipe ended early.
     #[error("{0}")]
     Pipe(Box<Self>),
+    /// The program for ssh is not there.
+    #[error("cannot run {program}: {error}")]
+    NoSsh {
+        /// The program.
+        program: String,
+        /// The system error.
+        error: io::Error,
+    },
+    /// ssh reports a failure of its own: exit code 255.
+    #[error("ssh to {0} failed")]
+    Ssh(String),
+    /// The shell there has no such program: exit code 127.
+    #[error("{host} has no {program}")]
+    NoPeer {
+        /// The host.
+        host: String,
+        /// The program.
+        program: String,
+    },
+    /// Another version of rc3 there.
+    #[error("rc3 at {host} has another version: {found}")]
+    Version {
+        /// The host.
+        host: String,
+        /// What it said.
+        found: String,
+    },
+    /// The far end of a copy answers neither as rc3 nor as a shell.
+    #[error("no valid answer from {host}: {reason}")]
+    Answer {
+        /// The host.
+        host: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The far end of a copy does not answer.
+    #[error("{host} did not {step} within {} s", patience.as_secs_f64())]
+    Unresponsive {
+        /// The host.
+        host: String,
+        /// What it was to do.
+        step: &'static str,
+        /// The limit.
+        patience: Duration,
+    },
+    /// The far end of a copy reports a failure.
+    #[error("{host}: {message}")]
+    There {
+        /// The host.
+        host: String,
+        /// From the far end, printable.
+        message: String,
+        /// From the far end, printable.
+        hint: String,
+    },
+    /// The far end of a copy does not know the address at which ssh reached it.
+    #[error("{0} does not report its address")]
+    NoAddress(String),
+    /// No UDP to the far end of a copy.
+    #[error("UDP {port} of {address} does not answer")]
+    NoUdp {
+        /// The address.
+        address: String,
+        /// The port.
+        port: u16,
+    },
     /// Everything is in place except the skipped files.
     #[error("{} left out", were(*.0))]
     LeftOut(usize),
@@ -143,13 +209,23 @@ fn exist(files: usize) -> String {
 }
 
 impl TransferError {
+    /// A failed operation on this host.
+    pub(crate) fn local(what: impl Into<String>, error: io::Error) -> Self {
+        Self::Local { what: what.into(), error }
+    }
+
+    /// Marks an error as one of a transfer that cannot be continued.
+    pub(super) fn of_pipe(error: Self) -> Self {
+        Self::Pipe(Box::new(error))
+    }
+
     /// A reason given by the other side.
     pub(super) fn peer(reason: &str) -> Self {
         Self::Peer(printable(reason))
     }
 
     /// What the user can do.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
             Self::Scan(ScanError::Name { .. }) => "rename it, or pack it into an archive first",
             Self::Scan(ScanError::Twice(_)) => {
@@ -201,6 +277,19 @@ impl TransferError {
                 }
                 ref error => error.hint(),
             },
+            Self::NoSsh { .. } => "install an ssh client, or name one by --ssh",
+            Self::Ssh(_) => "the lines above are ssh's; try: ssh HOST true",
+            Self::NoPeer { .. } => "install rc3 there, or pass its path by --rc3-path",
+            Self::Version { .. } => "install the same version of rc3 on both hosts",
+            Self::Answer { .. } => "check that `ssh HOST rc3 --version` prints a version and no other output",
+            Self::Unresponsive { .. } => {
+                "check that `ssh HOST rc3 --version` prints a version and ends: a login or a start-up file may wait for input"
+            }
+            Self::There { hint, .. } => hint,
+            Self::NoAddress(_) => "pass its address by --address, or use --via-ssh",
+            Self::NoUdp { .. } => {
+                "open it there or choose another by --port, pass another --address, or use --via-ssh"
+            }
             Self::LeftOut(_) => "lines that begin with `left out` give names and reasons; --quiet hides them",
             Self::Interrupted { .. } => {
                 "incomplete files have temporary names; run the same command again to continue"
@@ -211,7 +300,10 @@ impl TransferError {
 
 impl From<ManifestError> for TransferError {
     fn from(error: ManifestError) -> Self {
-        Self::Protocol(error.to_string())
+        match error {
+            ManifestError::NoName => Self::Refused(error.to_string()),
+            error => Self::Protocol(error.to_string()),
+        }
     }
 }
 

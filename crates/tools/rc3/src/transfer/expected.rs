@@ -20,58 +20,45 @@ use super::{
 /// Total bytes of all paths: bounds the receiver's memory.
 const PATHS_BYTES_MAX: usize = 128 << 20;
 
-/// A file or link the receiver will get.
+/// An entry that the receiver will get.
 #[derive(Debug, Clone)]
 pub struct Expected {
     /// Its path below the destination.
     pub path: SafePath,
-    /// Its index among the entries of the manifest.
+    /// Its index in the manifest.
     pub entry: u32,
-    /// Its index among the files and links of the manifest.
-    pub index: u32,
-    /// Its length.
+    /// Its length; for a pipe so far.
     pub bytes: u64,
-    /// The most permission bits it may have; the defaults for new files if the sender's system has none.
+    /// The most permission bits it may have; the defaults for new files or directories if the sender's system has none.
     pub mode: Option<u32>,
-    /// When its content last changed, if the sender knows.
+    /// When its content, or its list of names, last changed, if the sender knows.
     pub modified: Option<SystemTime>,
     /// Ranges that are zeros and not sent.
     pub holes: Gaps,
     /// The target of a link.
     pub link: Option<Vec<u8>>,
+    /// Whether it is a stream of unknown length.
+    pub pipe: bool,
 }
 
 impl Expected {
-    /// The first file of a manifest: without known mode, time and holes.
+    /// The first entry of a manifest: without known mode, time and holes.
     pub fn new(path: SafePath, bytes: u64) -> Self {
         let holes = Gaps::whole(0);
-        Self { path, entry: 0, index: 0, bytes, mode: None, modified: None, holes, link: None }
+        Self { path, entry: 0, bytes, mode: None, modified: None, holes, link: None, pipe: false }
     }
 
     /// Whether a stream carries it if nothing of it exists.
     pub fn has_stream(&self) -> bool {
-        self.bytes > self.holes.len()
+        self.pipe || self.bytes > self.holes.len()
     }
-}
-
-/// A directory the receiver will create.
-#[derive(Debug, Clone)]
-pub struct ExpectedDirectory {
-    /// Its path below the destination.
-    pub path: SafePath,
-    /// Its index among the entries of the manifest.
-    pub entry: u32,
-    /// The most permission bits it may have; the defaults for new directories if the sender's system has none.
-    pub mode: Option<u32>,
-    /// When its list of names last changed, if the sender knows.
-    pub modified: Option<SystemTime>,
 }
 
 /// A peer's manifest, checked.
 #[derive(Debug, Default)]
 pub struct Received {
     /// The directories, parents first.
-    pub directories: Vec<ExpectedDirectory>,
+    pub directories: Vec<Expected>,
     /// The files and links in the order of their streams and indices.
     pub files: Vec<Expected>,
     /// Entries whose names this system does not have.
@@ -87,7 +74,6 @@ pub struct Received {
     /// All paths, each with whether it is a directory.
     names: HashMap<SafePath, bool>,
     entries: u32,
-    file_count: u32,
     paths_bytes: usize,
 }
 
@@ -158,6 +144,12 @@ pub enum ManifestError {
     /// A target that no link can have.
     #[error("an impossible link {0}")]
     Link(SafePath),
+    /// A pipe beside other entries.
+    #[error("a pipe beside other files")]
+    NotAlone,
+    /// A pipe that cannot become a file.
+    #[error("a stream without a name; use rc3 send --name, or rc3 recv --stdout")]
+    NoName,
     /// More than the receiver keeps in memory.
     #[error("it is too long, send fewer than {ENTRIES_MAX} files at a time")]
     TooLong,
@@ -180,8 +172,12 @@ impl Received {
             return Err(ManifestError::TooLong);
         }
         self.entries += 1;
-        let index = self.file_count;
-        self.file_count += u32::from(!matches!(entry.kind, Kind::Directory { .. }));
+        if self.is_pipe() || (entry.kind == Kind::Pipe && at > 0) {
+            return Err(ManifestError::NotAlone);
+        }
+        if entry.kind == Kind::Pipe && entry.path.is_empty() {
+            return Err(ManifestError::NoName);
+        }
         let path = match SafePath::parse(&entry.path, Rules::HERE) {
             Ok(path) => path,
             Err(fault) if fault.is_harmless(&entry.path) => {
@@ -200,7 +196,7 @@ impl Received {
         if String::from_utf8_lossy(path.as_bytes()).contains(misleads) {
             self.misleading.push(path.clone());
         }
-        self.add_checked(path, entry.kind, at, index)
+        self.add_checked(path, entry.kind, at)
     }
 
     /// Adds something that the sender cannot read.
@@ -217,18 +213,12 @@ impl Received {
         Ok(())
     }
 
-    fn add_checked(
-        &mut self,
-        path: SafePath,
-        kind: Kind,
-        entry: u32,
-        index: u32,
-    ) -> Result<(), ManifestError> {
-        let new = Expected { entry, index, ..Expected::new(path.clone(), 0) };
+    fn add_checked(&mut self, path: SafePath, kind: Kind, entry: u32) -> Result<(), ManifestError> {
+        let new = Expected { entry, ..Expected::new(path.clone(), 0) };
         match kind {
             Kind::Directory { mode, modified } => {
                 let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
-                self.directories.push(ExpectedDirectory { path, entry, mode, modified });
+                self.directories.push(Expected { mode, modified, ..new });
             }
             Kind::File { bytes, mode, modified, holes } => {
                 let holes = self.totals.add(&path, bytes, &holes)?;
@@ -243,6 +233,7 @@ impl Received {
                 let modified = modified.and_then(system_time);
                 self.files.push(Expected { modified, link: Some(target), ..new });
             }
+            Kind::Pipe => self.files.push(Expected { pipe: true, ..new }),
         }
         Ok(())
     }
@@ -255,6 +246,11 @@ impl Received {
     /// Total bytes of the files; cannot overflow.
     pub fn bytes(&self) -> u64 {
         self.totals.bytes
+    }
+
+    /// Whether a stream of unknown length is announced.
+    pub fn is_pipe(&self) -> bool {
+        self.files.first().is_some_and(|file| file.pipe)
     }
 
     /// Whether nothing is announced.

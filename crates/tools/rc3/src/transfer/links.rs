@@ -13,19 +13,19 @@ use super::{
     claims::identity,
     destination::{Destination, Existing},
     expected::Expected,
-    message::Skip,
     part::PlaceError,
     paths::SafePath,
+    verdict::Verdict,
 };
 
 /// Why a link at `path` is not made, if so.
 ///
 /// It must not lead out of the directory that the first `floor` names of its path lead to.
-pub(super) fn refused(path: &SafePath, target: &[u8], floor: usize) -> Option<Skip> {
+pub(super) fn refused(path: &SafePath, target: &[u8], floor: usize) -> Option<Verdict> {
     if cfg!(not(unix)) {
-        return Some(Skip::Name);
+        return Some(Verdict::Name);
     }
-    (!stays_inside(path, target, floor)).then_some(Skip::Outside)
+    (!stays_inside(path, target, floor)).then_some(Verdict::Outside)
 }
 
 fn stays_inside(path: &SafePath, target: &[u8], floor: usize) -> bool {

@@ -33,7 +33,7 @@ pub(super) const HOLES_BYTES_MAX: u64 = 64 << 30;
 /// A file or directory to send.
 #[derive(Debug, Clone)]
 pub struct SourceEntry {
-    /// Where to read it.
+    /// Where to read it; the name that the user gives a pipe.
     pub path: PathBuf,
     /// Its name on the wire.
     pub name: SafePath,
@@ -50,13 +50,17 @@ impl SourceEntry {
     pub fn bytes(&self) -> u64 {
         match self.kind {
             Kind::File { bytes, .. } => bytes,
-            Kind::Directory { .. } | Kind::Link { .. } => 0,
+            Kind::Directory { .. } | Kind::Link { .. } | Kind::Pipe => 0,
         }
     }
 
     /// Its entry in the manifest.
     pub fn entry(&self) -> Entry {
-        Entry { path: self.name.as_bytes().to_owned(), kind: self.kind.clone() }
+        let name = match self.kind {
+            Kind::Pipe => self.path.as_os_str().as_encoded_bytes(),
+            _ => self.name.as_bytes(),
+        };
+        Entry { path: name.to_owned(), kind: self.kind.clone() }
     }
 
     /// Ranges of its content that are not sent.
@@ -66,11 +70,6 @@ impl SourceEntry {
             _ => None,
         }
         .unwrap_or_else(|| Gaps::whole(0))
-    }
-
-    /// Whether it is a symbolic link.
-    pub fn is_link(&self) -> bool {
-        matches!(self.kind, Kind::Link { .. })
     }
 }
 
@@ -135,8 +134,6 @@ pub struct Selection {
 pub struct Found {
     /// The entries for the manifest.
     pub entries: Vec<SourceEntry>,
-    /// Which of them are files or links.
-    files: Vec<u32>,
     /// The skipped entries.
     pub left_out: Vec<LeftOut>,
     held_bytes: usize,
@@ -162,7 +159,7 @@ pub enum ScanError {
         /// The path.
         path: PathBuf,
         /// The reason.
-        fault: NameFault,
+        fault: PathError,
     },
     /// Two arguments with the same last name.
     #[error("two of the paths have the name {0}")]
@@ -177,25 +174,13 @@ impl ScanError {
     fn left_out(&self) -> Option<LeftOut> {
         let (path, reason) = match self {
             Self::Io { path, error } => (path, LeaveOut::Unreadable(error.to_string())),
-            Self::Name { path, fault: NameFault::Path(fault) } => (path, (*fault).into()),
-            Self::Name { path, fault: NameFault::NoName } => (path, PathError::Empty.into()),
+            Self::Name { path, fault } => (path, (*fault).into()),
             Self::Twice(_) | Self::TooMany => return None,
         };
         let name = path.file_name().and_then(name_bytes);
         let name = name.and_then(|name| SafePath::parse(name, Rules::HERE).ok());
         Some(LeftOut { path: path.clone(), name, reason })
     }
-}
-
-/// Why a path from the command line cannot be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum NameFault {
-    /// `/` has no name of its own.
-    #[error("it has no name")]
-    NoName,
-    /// A receiver would refuse it.
-    #[error(transparent)]
-    Path(#[from] PathError),
 }
 
 impl Found {
@@ -229,6 +214,16 @@ impl Found {
         match first_fault.filter(|_| found.entries.is_empty()) {
             Some(fault) => Err(fault),
             None => Ok(found),
+        }
+    }
+
+    /// A pipe, with the name of the file that a receiver with a directory writes. That receiver checks it.
+    pub fn pipe(name: Option<&str>) -> Self {
+        let path = PathBuf::from(name.unwrap_or_default());
+        let (name, stamp) = (SafePath::of_pipe(), Stamp::default());
+        Self {
+            entries: vec![SourceEntry { path, name, kind: Kind::Pipe, stamp, held: None }],
+            ..Self::default()
         }
     }
 
@@ -275,11 +270,6 @@ impl Found {
             }
         }
         kept.reverse();
-        let file = |(at, entry): (u32, &SourceEntry)| match entry.kind {
-            Kind::Directory { .. } => None,
-            _ => Some(at),
-        };
-        self.files = (0..).zip(&kept).filter_map(file).collect();
         self.entries = kept;
     }
 
@@ -290,23 +280,12 @@ impl Found {
 
     /// How many of the entries are files or links.
     pub fn file_count(&self) -> usize {
-        self.files.len()
+        self.entries.iter().filter(|entry| !matches!(entry.kind, Kind::Directory { .. })).count()
     }
 
-    /// The files and links with their indices, in order.
-    pub fn files(&self) -> impl Iterator<Item = (u32, &SourceEntry)> {
-        (0..).zip(&self.files).filter_map(|(at, &entry)| Some((at, self.entries.get(entry as usize)?)))
-    }
-
-    /// A file by its index among the files.
-    pub fn file(&self, at: u32) -> Option<&SourceEntry> {
-        let entry = *self.files.get(usize::try_from(at).ok()?)?;
-        self.entries.get(usize::try_from(entry).ok()?)
-    }
-
-    /// The index among the files of an entry.
-    pub fn file_of_entry(&self, entry: u32) -> Option<u32> {
-        Some(self.files.binary_search(&entry).ok()? as u32)
+    /// Whether this is only a pipe.
+    pub fn is_pipe(&self) -> bool {
+        self.entries.first().is_some_and(|entry| entry.kind == Kind::Pipe)
     }
 
     fn add(
@@ -344,10 +323,6 @@ impl Found {
                 return Err(ScanError::TooMany);
             }
             open.extend(children.into_iter().map(|(path, name, metadata)| (path, name, metadata, chosen)));
-            if !directory {
-                // Fewer than `ENTRIES_MAX`.
-                self.files.push(self.entries.len() as u32);
-            }
             self.push(SourceEntry { path, name, kind, stamp: Stamp::of(&metadata), held });
         }
         Ok(())
@@ -413,9 +388,10 @@ fn look(path: &Path) -> Result<(SafePath, Metadata), ScanError> {
         None => fs::canonicalize(path).map_err(io)?,
     };
     let fault = |fault| ScanError::Name { path: path.to_owned(), fault };
-    let name = named.file_name().ok_or_else(|| fault(NameFault::NoName))?;
+    // `/` has no name of its own.
+    let name = named.file_name().ok_or_else(|| fault(PathError::Empty))?;
     let name = name_bytes(name).ok_or(PathError::NotText);
-    let name = name.and_then(|name| SafePath::parse(name, Rules::HERE)).map_err(|e| fault(e.into()))?;
+    let name = name.and_then(|name| SafePath::parse(name, Rules::HERE)).map_err(fault)?;
     Ok((name, metadata))
 }
 
@@ -480,8 +456,6 @@ mod tests {
         assert_eq!(names(&found), ["top", "top/a", "top/b", "top/b/empty", "top/b/ä ö", "single"]);
         assert_eq!(found.bytes(), 8);
         assert_eq!(found.file_count(), 3);
-        assert_eq!(found.file(2).unwrap().name.as_bytes(), b"single");
-        assert!(found.file(3).is_none());
     }
 
     #[test]
@@ -546,7 +520,7 @@ mod tests {
         let selection = Selection { links: true, ..Selection::default() };
         let found = Found::scan(&[root.path().join("d")], &selection).unwrap();
         assert_eq!((names(&found), found.file_count()), (vec!["d", "d/link"], 1));
-        assert!(matches!(&found.file(0).unwrap().kind, Kind::Link { target, .. } if target == b"../nowhere"));
+        assert!(matches!(&found.entries[1].kind, Kind::Link { target, .. } if target == b"../nowhere"));
     }
 
     #[test]
@@ -562,10 +536,6 @@ mod tests {
             let patterns = Patterns::new(&all(include), &all(exclude)).unwrap();
             let found =
                 Found::scan(std::slice::from_ref(&top), &Selection { links: false, patterns }).unwrap();
-            for (at, &entry) in (0..).zip(&found.files) {
-                assert_eq!(found.file_of_entry(entry), Some(at));
-                assert!(matches!(found.file(at).unwrap().kind, Kind::File { .. }));
-            }
             names(&found).join(" ")
         };
         assert_eq!(chosen(&["*.rs"], &[]), "top top/a top/a/x.rs top/target top/target/z.rs");

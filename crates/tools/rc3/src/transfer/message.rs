@@ -1,30 +1,29 @@
 //! Messages on the control stream, and their framing.
 //!
-//! The sender opens one bidirectional stream and writes, without waiting for answers: `Hello`, one `Entry` per file and
-//! directory and link, `ManifestEnd`. The receiver reads only `Hello` until the secret is right, and answers `Accepted`
-//! or `Refused`. Before `Accepted` it settles what need not be sent. If a file of the same name and length exists, it
-//! requests the sender's hash with `Compare`, gets a `Hash`, and answers `Have` if the hashes match. An entry that it
-//! will not create is a `Skip`. If it has parts of a file, it lists the rest in `Missing`. Then every file with missing
-//! bytes goes on its own unidirectional stream, in the order of the manifest: the missing bytes without the holes of
-//! the manifest, raw and back to back. After reading a file the sender writes `FileSent` with the hash of the whole
-//! file. The receiver answers each, and each link, with `FileDone` or `FileFailed`, and at the end with `Finished`.
-//! Between messages it regularly sends `Working`.
+//! The side that connects opens one bidirectional stream and writes [`Hello`], which the side that listens reads before
+//! anything else; if the secret is wrong, it closes the connection. Which side sends files is agreed on before: see [`ALPN`].
 //!
-//! After `DryRun` in the manifest nothing is created or sent: the receiver adds `Would` and ends with `Accepted`.
+//! The sender writes, without waiting for answers, one `Entry` per file, directory and link, and `ManifestEnd`. Before
+//! `Accepted` the receiver settles what need not be sent. If a file of the same name and length exists, it requests the
+//! sender's hash with `Compare` and gets a `Hash`. What exists already, or will not be created, is `Settled`. If the receiver
+//! has parts of a file, it lists the rest in `Missing`. Then every file with missing bytes goes on its own unidirectional
+//! stream, in the order of the manifest: the missing bytes without the holes of the manifest, raw and back to back. After
+//! reading a file the sender writes the `Hash` of the whole file. The receiver settles each file and link once, and at the
+//! end says `Finished`. Between messages it regularly sends `Working`.
 //!
-//! Links count as files. Indices of files and of entries are those of the manifest, from 0.
+//! After a `ManifestEnd` of a dry run nothing is created or sent: the receiver adds `Would` and ends with `Accepted`.
 //!
-//! A sender that reads a pipe writes `Pipe` instead of a manifest. After `Accepted` one unidirectional stream carries the
-//! bytes, and `FileSent` for file 0 confirms their end; the receiver answers `Finished` or `FileFailed`.
+//! Entries are counted from 0, in the order of the manifest. An entry of the kind `Pipe` stands alone; its stream has all
+//! bytes to its end, and nothing of it exists before or is sent again.
 //!
-//! Faults of single files end nothing. In the manifest, `Absent` names what the sender cannot read. In place of `Hash` or
-//! `FileSent`, `Omit` leaves a file out. `Again`, once for each file, says that a file changed while it was sent: what
-//! arrived of it is void, and its content follows on one more stream, after those of the manifest and in the order of
-//! these messages. A stream that is reset needs one of the two. The receiver leaves entries out with `Skip` (directories
-//! also just before `Finished`) and `FileFailed`.
+//! Faults of single files end nothing. In the manifest, `Absent` names what the sender cannot read. In place of `Hash`,
+//! `Omit` leaves a file out, and no verdict need follow. `Again`, once for each file, says that a file changed while it was
+//! sent: what arrived of it is void, and its content follows on one more stream, after those of the manifest and in the order
+//! of these messages. A stream that is reset needs one of the two. The receiver may settle directories just before
+//! `Finished`.
 //!
 //! A message is its length in four bytes, big-endian, then that many bytes of postcard. Invariant: no message makes the
-//! reader allocate more than [`MESSAGE_BYTES_MAX`].
+//! reader allocate more than its maximum, usually [`MESSAGE_BYTES_MAX`].
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
@@ -33,13 +32,20 @@ use tokio::{
     sync::mpsc,
 };
 
-use super::{gaps::GAPS_MAX, paths::PATH_BYTES_MAX, ticket::SECRET_BYTES};
+use super::{
+    gaps::GAPS_MAX,
+    paths::PATH_BYTES_MAX,
+    ticket::SECRET_BYTES,
+    verdict::{Omission, Verdict},
+};
 
-/// The protocol version. A receiver refuses others.
-pub const VERSION: u16 = 5;
+/// The protocol version. A listening side refuses others.
+pub const VERSION: u16 = 6;
 
-/// Application protocol name on the connection.
+/// Application protocol of a connection from the sender.
 pub const ALPN: &[u8] = b"rc3-copy/1";
+/// Application protocol of a connection from the receiver.
+pub const FETCH_ALPN: &[u8] = b"rc3-fetch/1";
 
 /// Most bytes of one message, without its length field.
 /// A link's entry has two paths. A file's has one, and holes of at most 20 bytes each.
@@ -57,24 +63,36 @@ const REASON_BYTES_MAX: usize = 1024;
 // The longest entries fit.
 const _: () = assert!(20 * GAPS_MAX < PATH_BYTES_MAX && LINK_BYTES_MAX < PATH_BYTES_MAX);
 
+/// The first message of the side that connects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`VERSION`].
+    pub version: u16,
+    /// The secret of the ticket.
+    pub secret: [u8; SECRET_BYTES],
+}
+
 /// Sender to receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromSender {
-    /// The first message.
-    Hello {
-        /// [`VERSION`].
-        version: u16,
-        /// The ticket's secret.
-        secret: [u8; SECRET_BYTES],
-    },
-    /// One more file or directory.
+    /// One more file, directory, link, or the only pipe.
     Entry(Entry),
+    /// Before [`Self::ManifestEnd`]: the sender cannot read this, and the manifest does not have it.
+    Absent {
+        /// Relative, with `/` between names. Untrusted: see [`super::paths::SafePath`].
+        path: Vec<u8>,
+        /// The reason as text.
+        reason: String,
+    },
     /// The manifest is complete.
-    ManifestEnd,
-    /// The sender has read the file completely.
-    FileSent {
-        /// Its index among the files of the manifest, from 0.
-        file: u32,
+    ManifestEnd {
+        /// Only requests what would happen.
+        dry_run: bool,
+    },
+    /// The hash of a file as it is now: the answer to [`FromReceiver::Compare`], and later the end of each file.
+    Hash {
+        /// The file's index in the manifest.
+        entry: u32,
         /// BLAKE3 of its content.
         hash: [u8; 32],
     },
@@ -83,40 +101,19 @@ pub enum FromSender {
         /// The reason as text.
         reason: String,
     },
-    /// The answer to [`FromReceiver::Compare`].
-    Hash {
-        /// The file's index among the files of the manifest, from 0.
-        file: u32,
-        /// BLAKE3 of its content.
-        hash: [u8; 32],
-    },
-    /// Before [`Self::ManifestEnd`]: only requests what would happen.
-    DryRun,
-    /// Instead of a manifest: one stream of unknown length.
-    Pipe {
-        /// The name of the file to write, if the sender has one. Untrusted: see [`super::paths::SafePath`].
-        name: Option<Vec<u8>>,
-    },
-    /// Instead of [`Self::FileSent`], once for each file: it changed while it was sent, and is sent again.
+    /// Instead of [`Self::Hash`], once for each file: it changed while it was sent, and is sent again.
     Again {
-        /// Its index among the files of the manifest, from 0.
-        file: u32,
+        /// The file's index in the manifest.
+        entry: u32,
         /// Its properties now; a file still.
         kind: Kind,
     },
-    /// Instead of [`Self::FileSent`] or [`Self::Hash`]: the sender leaves the file out.
+    /// Instead of [`Self::Hash`]: the sender leaves the file out.
     Omit {
-        /// Its index among the files of the manifest, from 0.
-        file: u32,
+        /// The file's index in the manifest.
+        entry: u32,
         /// Why.
         omission: Omission,
-    },
-    /// Before [`Self::ManifestEnd`]: the sender cannot read this, and the manifest does not have it.
-    Absent {
-        /// Relative, with `/` between names. Untrusted: see [`super::paths::SafePath`].
-        path: Vec<u8>,
-        /// The reason as text.
-        reason: String,
     },
 }
 
@@ -125,111 +122,59 @@ impl FromSender {
     /// see `super::asked::Asked`.
     pub fn name(&self) -> Option<&[u8]> {
         match self {
-            Self::Entry(entry) => Some(&entry.path),
-            Self::Absent { path, .. } => Some(path),
-            Self::Pipe { name } => name.as_deref(),
-            Self::Hello { .. }
-            | Self::ManifestEnd
-            | Self::FileSent { .. }
-            | Self::Abort { .. }
+            Self::Entry(Entry { path, .. }) | Self::Absent { path, .. } => Some(path),
+            Self::ManifestEnd { .. }
             | Self::Hash { .. }
-            | Self::DryRun
+            | Self::Abort { .. }
             | Self::Again { .. }
             | Self::Omit { .. } => None,
         }
     }
 }
 
-/// Why a sender leaves out a file of its manifest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Omission {
-    /// It changed each time it was sent.
-    Changed,
-    /// It cannot be read: the reason as text.
-    Unreadable(String),
-}
-
 /// Receiver to sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromReceiver {
-    /// The receiver refuses the transfer.
+    /// The receiver ends the transfer.
     Refused {
         /// The reason as a code.
         refusal: Refusal,
         /// The reason as text.
         reason: String,
     },
+    /// A file of this name and length exists: requests the sender's hash.
+    Compare {
+        /// The file's index in the manifest.
+        entry: u32,
+    },
     /// Parts of this file exist from an earlier run.
     Missing {
-        /// The file's index among the files of the manifest, from 0.
-        file: u32,
+        /// The file's index in the manifest.
+        entry: u32,
         /// Start and end of each missing range in bytes of the file: ascending, and at most
         /// [`GAPS_MAX`].
         gaps: Vec<(u64, u64)>,
     },
-    /// The manifest is accepted: send.
-    Accepted,
-    /// The file is verified and in place.
-    FileDone {
-        /// The file's index.
-        file: u32,
-    },
-    /// The file was not kept. The transfer ends only after [`Fault::Storage`].
-    FileFailed {
-        /// The file's index.
-        file: u32,
-        /// The reason as a code.
-        fault: Fault,
-        /// The reason as text.
-        reason: String,
-    },
-    /// Everything is in place.
-    Finished,
-    /// A file of this name and length exists: requests the sender's hash.
-    Compare {
-        /// The file's index among the files of the manifest, from 0.
-        file: u32,
-    },
-    /// The existing file has that hash: do not send it.
-    Have {
-        /// The file's index.
-        file: u32,
-    },
-    /// The receiver is busy; repeated regularly.
-    Working(Work),
-    /// The receiver does not create this entry: do not send it.
-    Skip {
-        /// Its index among the entries of the manifest, from 0.
-        entry: u32,
-        /// Why.
-        skip: Skip,
-    },
     /// In a dry run: what would happen to a file that exists with other content.
     Would {
-        /// The file's index among the files of the manifest, from 0.
-        file: u32,
+        /// The file's index in the manifest.
+        entry: u32,
         /// What.
         change: Change,
     },
-}
-
-/// Why a receiver does not create an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Skip {
-    /// A file of its size and time exists, which counts as the same.
-    SameTime,
-    /// A link with its target exists.
-    SameLink,
-    /// Other content has its name.
-    Conflict,
-    /// The receiving file system does not accept its name, or has no such links.
-    Name,
-    /// A link that leads out of the destination, or could.
-    Outside,
-    /// Another entry of the transfer has the same file there.
-    Shared,
-    /// The receiving system refuses it: the reason as text.
-    Refused(String),
+    /// What has become of an entry.
+    Settled {
+        /// Its index in the manifest.
+        entry: u32,
+        /// What.
+        verdict: Verdict,
+    },
+    /// The manifest is accepted: send.
+    Accepted,
+    /// The receiver is busy; repeated regularly.
+    Working(Work),
+    /// Everything is settled.
+    Finished,
 }
 
 /// What happens to a file that exists with other content.
@@ -243,6 +188,7 @@ pub enum Change {
 
 /// What a receiver is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Work {
     /// Another transfer.
     AnotherTransfer,
@@ -293,40 +239,17 @@ pub enum Kind {
         /// When it was made, if known.
         modified: Option<Modified>,
     },
+    /// A stream of unknown length, to be stored as a file; without a path only on standard output.
+    Pipe,
 }
 
-/// Why the receiver refuses a transfer.
+/// Why the receiver ends a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
-    /// The secret is wrong.
-    Unauthorised,
-    /// Another version of the protocol.
-    Version,
-    /// The manifest has a forbidden path, or is too long.
+    /// The manifest has a forbidden path, or is too long, or something in it is not what was asked for.
     Manifest,
-    /// An error of the receiver's disk or permissions.
+    /// An error of the receiver that every entry would meet, such as a full disk.
     Storage,
-    /// The name of a pipe's file is taken.
-    Exists,
-}
-
-/// Why a file was not kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Fault {
-    /// The received content differs from the sent content.
-    NotVerified,
-    /// Another entry with that name appeared during the transfer.
-    Exists,
-    /// The receiving file system does not accept its name.
-    Name,
-    /// An error of the receiver that other files would meet too, as a full disk.
-    Storage,
-    /// The receiving system refuses this file.
-    Refused,
-    /// Another entry of the transfer has the same file there.
-    Shared,
-    /// The answer to [`FromSender::Omit`].
-    Omitted,
 }
 
 /// Why a message could not be read.
@@ -340,7 +263,7 @@ pub enum MessageError {
     #[error("the control stream broke: {0}")]
     Io(#[from] std::io::Error),
     /// Longer than any valid message.
-    #[error("a message of {0} bytes, more than {MESSAGE_BYTES_MAX}")]
+    #[error("a message of {0} bytes is too long")]
     TooLong(usize),
     /// Not a message of this version.
     #[error("a message that does not parse")]
@@ -364,6 +287,14 @@ pub fn encode<M: Serialize>(message: &M) -> Vec<u8> {
 /// # Errors
 /// See [`MessageError`].
 pub async fn read<M: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) -> Result<M, MessageError> {
+    read_up_to(MESSAGE_BYTES_MAX, stream).await
+}
+
+/// Reads one message of at most this many bytes.
+async fn read_up_to<M: DeserializeOwned>(
+    bytes_max: usize,
+    stream: &mut (impl AsyncRead + Unpin),
+) -> Result<M, MessageError> {
     let mut length = [0; 4];
     // An end before the first byte is a normal end; later it is an error.
     if stream.read(&mut length[..1]).await? == 0 {
@@ -371,7 +302,7 @@ pub async fn read<M: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) ->
     }
     stream.read_exact(&mut length[1..]).await?;
     let length = u32::from_be_bytes(length) as usize;
-    if length > MESSAGE_BYTES_MAX {
+    if length > bytes_max {
         return Err(MessageError::TooLong(length));
     }
     let mut body = vec![0; length];
@@ -389,11 +320,21 @@ pub type Messages<M> = mpsc::Receiver<Result<M, MessageError>>;
 pub fn listen<M: DeserializeOwned + Send + 'static>(
     stream: impl AsyncRead + Unpin + Send + 'static,
 ) -> Messages<M> {
+    listen_up_to(MESSAGE_BYTES_MAX, BufReader::new(stream))
+}
+
+/// Begins to read messages of at most this many bytes.
+///
+/// # Panics
+/// Outside a tokio runtime.
+pub(crate) fn listen_up_to<M: DeserializeOwned + Send + 'static>(
+    bytes_max: usize,
+    mut stream: impl AsyncRead + Unpin + Send + 'static,
+) -> Messages<M> {
     let (sender, messages) = mpsc::channel(MESSAGES_AHEAD);
     tokio::spawn(async move {
-        let mut stream = BufReader::new(stream);
         loop {
-            let message = read(&mut stream).await;
+            let message = read_up_to(bytes_max, &mut stream).await;
             let over = message.is_err();
             if sender.send(message).await.is_err() || over {
                 return;
@@ -437,25 +378,23 @@ mod tests {
             (any::<Option<u32>>(), time()).prop_map(|(mode, modified)| Kind::Directory { mode, modified });
         let path = || proptest::collection::vec(any::<u8>(), 0..100);
         let link = (path(), time()).prop_map(|(target, modified)| Kind::Link { target, modified });
-        (path(), prop_oneof![directory, file, link]).prop_map(|(path, kind)| Entry { path, kind })
+        (path(), prop_oneof![directory, file, link, Just(Kind::Pipe)])
+            .prop_map(|(path, kind)| Entry { path, kind })
     }
 
     fn from_sender() -> impl Strategy<Value = FromSender> {
         prop_oneof![
-            (any::<u16>(), any::<[u8; 16]>())
-                .prop_map(|(version, secret)| FromSender::Hello { version, secret }),
             entry().prop_map(FromSender::Entry),
-            Just(FromSender::ManifestEnd),
-            Just(FromSender::DryRun),
-            (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::FileSent { file, hash }),
-            ".{0,100}".prop_map(|reason| FromSender::Abort { reason }),
-            (any::<u32>(), any::<[u8; 32]>()).prop_map(|(file, hash)| FromSender::Hash { file, hash }),
-            any::<Option<Vec<u8>>>().prop_map(|name| FromSender::Pipe { name }),
-            (any::<u32>(), entry()).prop_map(|(file, entry)| FromSender::Again { file, kind: entry.kind }),
-            (any::<u32>(), ".{0,100}")
-                .prop_map(|(file, reason)| FromSender::Omit { file, omission: Omission::Unreadable(reason) }),
-            any::<u32>().prop_map(|file| FromSender::Omit { file, omission: Omission::Changed }),
             (any::<Vec<u8>>(), ".{0,100}").prop_map(|(path, reason)| FromSender::Absent { path, reason }),
+            any::<bool>().prop_map(|dry_run| FromSender::ManifestEnd { dry_run }),
+            (any::<u32>(), any::<[u8; 32]>()).prop_map(|(entry, hash)| FromSender::Hash { entry, hash }),
+            ".{0,100}".prop_map(|reason| FromSender::Abort { reason }),
+            (any::<u32>(), entry()).prop_map(|(entry, Entry { kind, .. })| FromSender::Again { entry, kind }),
+            (any::<u32>(), ".{0,100}").prop_map(|(entry, reason)| FromSender::Omit {
+                entry,
+                omission: Omission::Unreadable(reason)
+            }),
+            any::<u32>().prop_map(|entry| FromSender::Omit { entry, omission: Omission::Changed }),
         ]
     }
 
@@ -471,10 +410,10 @@ mod tests {
         }
         let reason = reason("é".repeat(5000));
         assert_eq!(reason.len(), REASON_BYTES_MAX);
-        let longest = FromReceiver::FileFailed { file: u32::MAX, fault: Fault::Storage, reason };
+        let longest = FromReceiver::Settled { entry: u32::MAX, verdict: Verdict::Refused(reason) };
         assert_eq!(read_all::<FromReceiver>(&encode(&longest)).unwrap(), longest);
-        let gaps = vec![(u64::MAX, u64::MAX); super::super::gaps::GAPS_MAX];
-        let longest = FromReceiver::Missing { file: u32::MAX, gaps };
+        let gaps = vec![(u64::MAX, u64::MAX); GAPS_MAX];
+        let longest = FromReceiver::Missing { entry: u32::MAX, gaps };
         assert_eq!(read_all::<FromReceiver>(&encode(&longest)).unwrap(), longest);
     }
 

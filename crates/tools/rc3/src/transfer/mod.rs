@@ -1,24 +1,38 @@
-//! Verified file transfer: `rc3 recv` prints a ticket, `rc3 send` takes it.
+//! Verified file transfer: `rc3 recv` prints a ticket, `rc3 send` takes it; `rc3 copy` carries both through ssh.
 //!
-//! [`message`] defines the protocol, [`ticket`] and [`identity`] authenticate, [`paths`] and [`destination`] confine
-//! where files may go. Each file is one stream of raw content: the sender reads what either loop needs next, the
-//! receiver writes every chunk at its offset on arrival, tail first or head first ([`content`]), and both hash the
-//! bytes in that order ([`tree`]). Existing files are not sent, nor the parts that an interrupted transfer left
-//! ([`part`], [`record`], [`gaps`]).
+//! One conversation, whatever starts it:
+//!
+//! ```text
+//!   send    receive   copy (ssh)      what starts it
+//!      \       |       / side
+//!       meet: connect, or listen      the ticket or secret, by `newcomers`
+//!               |
+//!        session::Channel             messages of the control stream
+//!         /            \
+//!   outbound            inbound       files, streams and time
+//!   Sender              agreement, Arrivals   what to do next, without any of them
+//!      |                   |
+//!   manifest, source    destination, part, content   the file system
+//! ```
+//!
+//! [`message`] defines the protocol, [`ticket`] and [`identity`] authenticate, [`paths`], `asked` and [`destination`]
+//! confine where files may go, [`verdict`] says what became of each. Each file is one stream of raw content: the sender
+//! reads what either loop needs next, the receiver writes every chunk at its offset on arrival, tail first or head first
+//! ([`content`]), and both hash the bytes in that order ([`tree`]). Existing files are not sent, nor the parts that an
+//! interrupted transfer left ([`part`], [`record`], [`gaps`]). A pipe is an entry of unknown length, read and written in
+//! order.
+//!
+//! Places for what is not there yet: connecting again after an outage, and to several addresses at once, belong into
+//! [`meet`]; sending before the manifest is agreed belongs into `Sender::next_file`.
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use rc3_net::{
-    Congestion, Connection, ConnectionError, RlpMode, TransportConfig, TransportErrorCode, VarInt,
-};
+use rc3_net::{ConnectionError, TransportErrorCode, VarInt};
 
 use error::TransferError;
-use message::MessageError;
+use meet::{OTHER_VERSION, UNAUTHORISED};
 
-mod admission;
-mod agreed;
 mod agreement;
-mod announced;
 mod arrivals;
 mod arriving;
 pub(crate) mod asked;
@@ -30,27 +44,22 @@ pub mod error;
 #[cfg(test)]
 mod every_message;
 pub mod expected;
-mod faults;
-mod feed;
 pub mod gaps;
 pub mod holes;
 pub mod identity;
-mod inbound;
+pub(crate) mod inbound;
 mod links;
 pub mod manifest;
+pub mod meet;
 pub mod message;
 pub(crate) mod moved;
 pub mod network;
 pub(crate) mod newcomers;
-pub(crate) mod once;
-mod outbound;
-mod outcome;
+pub(crate) mod outbound;
 pub mod part;
 pub mod paths;
 pub mod patterns;
-pub mod pipe;
 mod places;
-mod plan;
 pub mod progress;
 mod pulse;
 pub mod random;
@@ -59,51 +68,30 @@ pub mod receive;
 pub mod record;
 mod rights;
 pub mod send;
-mod session;
+mod sender;
+pub(crate) mod session;
+pub(crate) mod side;
 pub mod source;
 pub mod stamp;
 pub mod ticket;
 pub mod ticket_file;
 pub mod tree;
-mod unanswered;
 pub mod unlisted;
+pub mod verdict;
 
 /// Default time after which a silent peer counts as gone. Shorter than usual, because a user is waiting.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Most streams of a connection that has not shown the ticket.
-const STREAMS_MAX: u32 = 200;
 
 /// Close code of a failed connection.
 pub(crate) const FAILED: VarInt = VarInt::from_u32(1);
 /// Close code of a connection without a free slot.
 pub(crate) const BUSY: VarInt = VarInt::from_u32(3);
 
-/// Transport configuration of both sides, with a directory for qlog files. The peer may open this many streams for
-/// files, and one more for the control stream if any. A peer that is silent for `idle_timeout` is gone.
-pub(crate) fn transport(
-    rlp: RlpMode,
-    congestion: Congestion,
-    qlog: Option<&Path>,
-    streams_max: u32,
-    idle_timeout: Duration,
-) -> Result<TransportConfig, TransferError> {
-    let mut config = TransportConfig::default();
-    let milliseconds = u32::try_from(idle_timeout.as_millis()).unwrap_or(u32::MAX);
-    // Often enough that a lost packet does not look like a dead peer.
-    let keep_alive = idle_timeout * 3 / 10;
-    config
-        .rlp(rlp)
-        .max_idle_timeout(Some(VarInt::from_u32(milliseconds).into()))
-        .keep_alive_interval(Some(keep_alive));
-    config
-        .congestion(congestion)
-        .max_concurrent_uni_streams(streams_max.into())
-        .max_concurrent_bidi_streams(streams_max.min(1).into());
-    let qlog = qlog.map(rc3_net::qlog::directory).transpose();
-    config.qlog(
-        qlog.map_err(|error| TransferError::Local { what: "make the qlog directory".to_owned(), error })?,
-    );
-    Ok(config)
+/// When to look at the progress of a transfer.
+fn ticks() -> tokio::time::Interval {
+    let mut tick = tokio::time::interval(Duration::from_millis(100));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    tick
 }
 
 /// Returns on Ctrl-C or a request to terminate.
@@ -126,7 +114,7 @@ pub(crate) async fn interrupted() {
 }
 
 /// Close code and reason for a connection.
-fn close_code(error: Option<&TransferError>) -> (VarInt, &'static str) {
+pub(crate) fn close_code(error: Option<&TransferError>) -> (VarInt, &'static str) {
     match error {
         None => (VarInt::from_u32(0), "done"),
         Some(TransferError::Interrupted { .. }) => (VarInt::from_u32(2), "was interrupted"),
@@ -139,12 +127,19 @@ fn close_code(error: Option<&TransferError>) -> (VarInt, &'static str) {
 
 /// The end of a connection as text.
 pub(crate) fn lost(error: ConnectionError) -> TransferError {
-    if let ConnectionError::ApplicationClosed(close) = &error
-        && close.error_code == BUSY
-    {
-        return TransferError::Busy;
-    }
     TransferError::Lost(match error {
+        ConnectionError::ApplicationClosed(close) if close.error_code == BUSY => return TransferError::Busy,
+        ConnectionError::ApplicationClosed(close)
+            if [UNAUTHORISED, OTHER_VERSION].contains(&close.error_code) =>
+        {
+            let reason = paths::printable(&String::from_utf8_lossy(&close.reason));
+            let is_version = close.error_code == OTHER_VERSION;
+            return if is_version {
+                TransferError::Refused(reason)
+            } else {
+                TransferError::Unauthorised(reason)
+            };
+        }
         ConnectionError::TimedOut => "the other side stopped responding".to_owned(),
         ConnectionError::Reset => "the other side was restarted".to_owned(),
         ConnectionError::ApplicationClosed(close) if close.reason.is_empty() => {
@@ -191,17 +186,7 @@ fn before_any_reply(error: ConnectionError) -> TransferError {
     if busy { TransferError::Busy } else { lost(error) }
 }
 
-/// The message, or why there is none.
-fn heard<M>(connection: &Connection, message: Option<Result<M, MessageError>>) -> Result<M, TransferError> {
-    match (message, connection.close_reason()) {
-        (Some(Ok(message)), _) => Ok(message),
-        (_, Some(error)) => Err(lost(error)),
-        (Some(Err(error)), None) => Err(error.into()),
-        (None, None) => Err(TransferError::Lost("the control stream ended".to_owned())),
-    }
-}
-
 /// A background task that failed.
 fn background(error: tokio::task::JoinError) -> TransferError {
-    TransferError::Local { what: "work in the background".to_owned(), error: error.into() }
+    TransferError::local("work in the background", error.into())
 }

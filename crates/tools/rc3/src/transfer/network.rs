@@ -8,21 +8,29 @@ use std::{
     path::PathBuf,
 };
 
+use clap::ValueEnum;
 use rc3_net::{
     Endpoint, EndpointOptions,
     marks::{MarkChoice, Marks},
     paths::PathMemory,
 };
+use serde::{Deserialize, Serialize};
 
-/// The DSCPs of datagrams.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The DSCPs to send with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 pub enum Marking {
-    /// Those that `rc3 doctor` recommended for the path, else the default.
+    /// Those that overtook on this path when `rc3 doctor` checked it in the last day, else le
     #[default]
-    Found,
-    /// These.
-    Chosen(MarkChoice),
-    /// See [`Marks::per_level`].
+    Auto,
+    /// Low priority is LE, lower effort (1)
+    Le,
+    /// Low priority is CS1 (8)
+    Cs1,
+    /// No marks
+    None,
+    /// Low priority is 0, normal priority CS3 (24): for paths that serve nothing below best effort
+    Raised,
+    /// One DSCP for each level, for queues configured for them
     PerLevel,
 }
 
@@ -41,8 +49,11 @@ impl Network {
         let path_memory = self.path_memory.as_ref().map(PathMemory::open);
         let found = || path_memory.as_ref()?.marks(remote?, bound).map(Marks::from);
         let marks = match self.marking {
-            Marking::Found => found().unwrap_or_default(),
-            Marking::Chosen(choice) => choice.into(),
+            Marking::Auto => found().unwrap_or_default(),
+            Marking::Le => MarkChoice::LowerEffort.into(),
+            Marking::Cs1 => MarkChoice::Cs1.into(),
+            Marking::None => MarkChoice::None.into(),
+            Marking::Raised => MarkChoice::Raised.into(),
             Marking::PerLevel => Marks::per_level(),
         };
         EndpointOptions { marks, path_memory, ..EndpointOptions::default() }
@@ -109,9 +120,9 @@ mod tests {
         memory.save().unwrap();
         let network = |marking| Network { marking, path_memory: Some(path.clone()) };
         let marks = |marking, remote| network(marking).options(bound, remote).marks;
-        assert_eq!(marks(Marking::Found, Some(remote)), MarkChoice::Cs1.into());
-        assert_eq!(marks(Marking::Found, None), Marks::default());
-        assert_eq!(marks(Marking::Chosen(MarkChoice::None), Some(remote)), MarkChoice::None.into());
+        assert_eq!(marks(Marking::Auto, Some(remote)), MarkChoice::Cs1.into());
+        assert_eq!(marks(Marking::Auto, None), Marks::default());
+        assert_eq!(marks(Marking::None, Some(remote)), MarkChoice::None.into());
         assert_eq!(marks(Marking::PerLevel, Some(remote)), Marks::per_level());
     }
 }

@@ -100,20 +100,13 @@ async fn meet<A: Authorise>(
     let connect = async { incoming.accept()?.await };
     let connection = slot.run(timeout(HELLO_PATIENCE, connect)).await.ok_or_else(|| away(&EVICTED))?;
     let connection = connection.map_err(|_| away(&"no handshake"))?.map_err(|error| away(&error))?;
-    let Some(outcome) = slot.run(authorise(authority, connection.clone())).await else {
+    let Some(outcome) = slot.run(timeout(HELLO_PATIENCE, authority.authorise(connection.clone()))).await
+    else {
         connection.close(BUSY, b"is busy");
         return Err(away(&EVICTED));
     };
-    outcome.map_err(|reason| away(&reason))
-}
-
-/// Authorises the peer of a connection, within a time limit.
-pub(crate) async fn authorise<A: Authorise>(
-    authority: A,
-    connection: Connection,
-) -> Result<A::Authorised, String> {
-    let shown = timeout(HELLO_PATIENCE, authority.authorise(connection)).await;
-    shown.unwrap_or_else(|_| Err(format!("it showed no ticket within {} s", HELLO_PATIENCE.as_secs())))
+    let late = || Err(format!("it showed no ticket within {} s", HELLO_PATIENCE.as_secs()));
+    outcome.unwrap_or_else(|_| late()).map_err(|reason| away(&reason))
 }
 
 /// Lines about rejected connections: at most one per second.

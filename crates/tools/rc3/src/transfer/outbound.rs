@@ -1,292 +1,340 @@
-//! One transfer at the sender, from the connection to the receiver's last message.
+//! Carries out the sender's part of a conversation ([`Sender`]): reads files, and moves messages and streams.
 //!
 //! Files go in order on separate streams, a few at a time. The next files are on offer before the first has arrived, so
 //! many small files fill the path as one large file does; earlier files have priority. Memory: the connection's
 //! buffers, whatever the files' sizes, and a bounded part of the receiver's messages.
 
 use std::{
-    net::SocketAddr,
+    collections::VecDeque,
+    io::{self, Read},
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
-use rc3_net::{ClientConfig, Connection, Endpoint, SendStream, WriteError};
-use tokio::time::{MissedTickBehavior, timeout};
+use bytes::Bytes;
+use rc3_core::units::Rate;
+use rc3_net::{
+    Connection, SendStream, WriteError,
+    file::{SOURCE_FAILED, SendFileError},
+    marks::Marks,
+};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 
 use super::{
-    agreed::{Agreed, agree},
-    before_any_reply,
+    background, before_any_reply,
     error::TransferError,
-    feed::Feed,
-    heard,
-    identity::{self, SERVER_NAME},
+    gaps::Gaps,
     lost,
-    manifest::Found,
-    message::{self, ALPN, Fault, FromReceiver, FromSender, Refusal, VERSION},
+    manifest::{Found, LeaveOut, SourceEntry},
+    message::{self, FromReceiver, FromSender, Kind},
     moved::Moved,
-    not_connected,
-    outcome::Unkept,
-    paths::printable,
-    plan,
     progress::{Reporter, Steered, Summary},
-    send::SendJob,
-    source::READ_BYTES_MIN,
-    transport,
-    unanswered::Unanswered,
+    sender::{Heard, Next, Sender, Sent, refused},
+    session::{Channel, FINAL_PATIENCE},
+    source::{FileSource, READ_BYTES_MIN, SourceError, Throttle},
+    ticks,
+    verdict::Omission,
 };
 use crate::figures::PathFigures;
 
-/// Messages written at a time while the manifest is sent.
-const MANIFEST_BATCH_BYTES: usize = 1 << 16;
+/// Most files read at a time, whatever their size.
+const FILES_AHEAD: usize = 8;
+/// Most small files read at a time: enough that they fill the path as one large file does.
+const SMALL_FILES_AHEAD: usize = 128;
+/// Most bytes of files read at a time, if they are more than [`FILES_AHEAD`].
+const BYTES_AHEAD: u64 = 4 << 20;
 /// `Working` messages that a receiver may send in a burst, and one a second on average.
 const SIGNS_AT_ONCE: u64 = 10;
-/// Time limit for a last message.
-const FINAL_PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes of one read of a pipe.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Chunks between a pipe and the connection.
+pub(super) const CHUNKS_AHEAD: usize = 8;
 
-/// The whole exchange with one receiver.
-pub(super) async fn converse(
-    endpoint: &Endpoint,
-    address: SocketAddr,
-    job: &SendJob,
-    found: &Found,
-    reporter: &mut Reporter,
-) -> Result<Unkept, TransferError> {
-    let connection = connect(endpoint, address, job).await?;
-    converse_over(&connection, endpoint, job, found, reporter).await
+/// Where the bytes of a pipe come from.
+pub(super) type Input = Box<dyn Read + Send>;
+
+/// The sender's end of a control stream.
+pub(super) type ToReceiver = Channel<FromSender, FromReceiver>;
+
+/// One version of a file, or the pipe.
+struct Piece {
+    entry: u32,
+    file: SourceEntry,
+    gaps: Gaps,
+    again: bool,
 }
 
-/// The whole exchange over a connection to the receiver, of which either side may have opened it.
-pub(super) async fn converse_over(
-    connection: &Connection,
-    endpoint: &Endpoint,
-    job: &SendJob,
-    found: &Found,
-    reporter: &mut Reporter,
-) -> Result<Unkept, TransferError> {
-    let opened = timeout(job.patience, connection.open_bi()).await;
-    let (mut control, replies) =
-        opened.map_err(|_| TransferError::Stalled(job.patience))?.map_err(before_any_reply)?;
-    let mut replies = Replies::new(connection, message::listen(replies), job.patience);
-
-    let first = first_reply(&mut control, &mut replies, job, found, reporter).await;
-    // Closed before any message: the receiver has no free slot.
-    let first = first.map_err(|error| connection.close_reason().map_or(error, before_any_reply))?;
-    let agreed = agree(&mut replies, first, &mut control, found, reporter).await?;
-    if job.dry_run {
-        plan::list(found, &agreed, reporter);
-        reporter.would_send(agreed.files_to_send(found), agreed.bytes_to_send(found));
-        return Ok(agreed.unkept(found));
-    }
-    let (unchanged_files, unchanged_bytes) = agreed.there(found);
-    let peer = connection.remote_address().to_string();
-    reporter.start(found.file_count(), found.bytes(), &peer, connection.is_rc3());
-    reporter.files_there(unchanged_files, unchanged_bytes);
-    let unkept = deliver(connection, &mut control, &mut replies, job, found, agreed, reporter).await?;
-    let path = PathFigures::of(&connection.stats(), endpoint.marks());
-    reporter.done(Summary { unchanged_files, path: Some(path), ..summary(connection, reporter) });
-    Ok(unkept)
-}
-
-/// Sends the manifest; returns the receiver's first answer.
-async fn first_reply(
-    control: &mut SendStream,
-    replies: &mut Replies<'_>,
-    job: &SendJob,
-    found: &Found,
-    reporter: &mut Reporter,
-) -> Result<FromReceiver, TransferError> {
-    // The answer may arrive before the manifest is complete: the receiver then ignores the rest.
-    let mut manifest = Box::pin(say_manifest(control, job, found));
-    let mut all_said = false;
-    loop {
-        tokio::select! {
-            said = &mut manifest, if !all_said => {
-                all_said = true;
-                if let Err(error) = said {
-                    // A refusing receiver may stop reading first.
-                    return replies.soon().await.map_err(|_| error);
-                }
-            }
-            reply = replies.soon() => match reply {
-                Ok(FromReceiver::Working(work)) => reporter.waiting(work),
-                reply => return reply,
-            },
-        }
-    }
-}
-
-/// Sends what is agreed, until the receiver has settled every file; returns what is not in place.
-async fn deliver(
-    connection: &Connection,
-    control: &mut SendStream,
-    replies: &mut Replies<'_>,
-    job: &SendJob,
-    found: &Found,
-    agreed: Agreed,
-    reporter: &mut Reporter,
-) -> Result<Unkept, TransferError> {
-    let total = found.bytes();
-    let there = total - agreed.bytes_to_send(found);
-    let mut tick = tokio::time::interval(Duration::from_millis(100));
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let unanswered = Unanswered::new(found, &agreed);
-    let feed = Feed::new(found, &unanswered, job.rate_limit);
-    let mut unkept = agreed.unkept(found);
-    let mut sending = Box::pin(feed.send(connection, control, agreed));
-    let (mut all_sent, mut moved) = (false, Moved::new(patience(job)));
-    loop {
-        tokio::select! {
-            sent = &mut sending, if !all_sent => {
-                all_sent = true;
-                if let Err(error) = sent {
-                    // The receiver may have given a reason before it closed.
-                    return Err(replies.send_final(found).await.unwrap_or(error));
-                }
-            }
-            reply = replies.next() => {
-                moved.on_message();
-                match reply? {
-                    FromReceiver::Finished if unanswered.is_empty() => return Ok(unkept),
-                    FromReceiver::Working(work) => reporter.waiting(work),
-                    reply => unanswered.settle(reply, found, &mut unkept, reporter)?,
-                }
-            }
-            _ = tick.tick() => {
-                let delivered = delivered(connection);
-                moved.check(delivered)?;
-                reporter.steered = connection.try_stats().and_then(|stats| stats.kickass).map(Steered::from);
-                reporter.progress((there + delivered).min(total));
-            }
-        }
-    }
-}
-
-/// The figures of a complete transfer.
-fn summary(connection: &Connection, reporter: &Reporter) -> Summary {
-    let (seconds, (files, bytes)) = (reporter.elapsed(), reporter.in_place());
-    let stats = connection.stats();
-    let steered = stats.kickass.map(|kickass| kickass.steered_until(Instant::now()).as_secs_f64());
-    let stats = stats.sent;
-    Summary {
-        files,
-        unchanged_files: 0,
-        bytes,
-        seconds,
-        bytes_per_second: bytes as f64 / seconds.max(1e-9),
-        primary_bytes: stats.primary_bytes,
-        rlp_bytes: stats.levels.iter().skip(1).map(|level| level.delivered_bytes).collect(),
-        duplicate_bytes: stats.duplicate_bytes,
-        steered_seconds: steered,
-        path: None,
-    }
-}
-
-pub(super) async fn connect(
-    endpoint: &Endpoint,
-    address: SocketAddr,
-    job: &SendJob,
-) -> Result<Connection, TransferError> {
-    let mut config = ClientConfig::new(Arc::new(identity::client(job.ticket.fingerprint(), ALPN)?));
-    // A receiver opens no streams.
-    let mut transport = transport(job.rlp, job.congestion, job.qlog.as_deref(), 0, job.idle_timeout)?;
-    if let Some(mtu) = job.mtu {
-        transport.path_mtu_max(mtu);
-    }
-    config.transport_config(Arc::new(transport));
-    let connecting = endpoint
-        .connect_with(config, address, SERVER_NAME)
-        .map_err(|error| TransferError::Connect { address, reason: error.to_string() })?;
-    connecting.await.map_err(|error| not_connected(address, error))
-}
-
-/// The receiver's messages, in order and rate-limited.
-pub(super) struct Replies<'a> {
-    connection: &'a Connection,
-    messages: message::Messages<FromReceiver>,
-    pub(super) patience: Duration,
+/// One conversation with a receiver.
+pub(super) struct Outbound<'a> {
+    channel: ToReceiver,
+    found: &'a Found,
+    sender: Sender<'a>,
+    dry_run: bool,
+    throttle: Arc<Throttle>,
+    /// Files that are being sent; each with its index, the bytes of its stream, and whether it is sent again.
+    sending: JoinSet<(u32, u64, bool, Result<Sent, TransferError>)>,
+    /// Bytes of the files in `sending`.
+    on_offer: u64,
+    /// Files that the receiver compares, one at a time.
+    hashing: JoinSet<(u32, Result<blake3::Hash, String>)>,
+    compared: VecDeque<u32>,
+    /// Bytes in the holes of all files, of those sent again in their second version.
+    holes_bytes: u64,
     began: Instant,
     signs_of_life: u64,
+    /// Whether the receiver has said anything.
+    answered: bool,
+    /// Messages sent.
+    said: u64,
 }
 
-impl<'a> Replies<'a> {
-    pub(super) fn new(
-        connection: &'a Connection,
-        messages: message::Messages<FromReceiver>,
-        patience: Duration,
-    ) -> Self {
-        Self { connection, messages, patience, began: Instant::now(), signs_of_life: 0 }
+impl<'a> Outbound<'a> {
+    pub(super) fn new(channel: ToReceiver, found: &'a Found, dry_run: bool, limit: Option<Rate>) -> Self {
+        Self {
+            channel,
+            found,
+            sender: Sender::new(found, dry_run),
+            dry_run,
+            throttle: Arc::new(Throttle::new(limit)),
+            sending: JoinSet::new(),
+            on_offer: 0,
+            hashing: JoinSet::new(),
+            compared: VecDeque::new(),
+            holes_bytes: found.holes_bytes,
+            began: Instant::now(),
+            signs_of_life: 0,
+            answered: false,
+            said: 0,
+        }
     }
 
-    /// Cancel-safe: dropping the future loses nothing.
-    pub(super) async fn next(&mut self) -> Result<FromReceiver, TransferError> {
-        let reply = heard(self.connection, self.messages.recv().await)?;
-        if matches!(reply, FromReceiver::Working(_)) {
-            self.signs_of_life += 1;
-            if self.signs_of_life > SIGNS_AT_ONCE + self.began.elapsed().as_secs() {
-                return Err(TransferError::Protocol("too many `Working` messages".to_owned()));
+    /// The whole exchange. `input` is taken once the receiver wants it.
+    pub(super) async fn run(
+        mut self,
+        input: &mut Option<Input>,
+        marks: &Marks,
+        reporter: &mut Reporter,
+    ) -> Result<(), TransferError> {
+        match self.exchange(input, reporter).await {
+            Ok(()) => {}
+            Err(error @ TransferError::Input(_)) => {
+                self.channel.say_last(&FromSender::Abort { reason: message::reason(&error) }).await;
+                return Err(error);
+            }
+            // The receiver may have given a reason before it closed. Closed before any message: it has no free slot.
+            Err(error @ TransferError::Lost(_)) => {
+                let word = self.last_word().await;
+                let closed = self.channel.connection.close_reason().filter(|_| !self.answered);
+                return Err(word.unwrap_or_else(|| closed.map_or(error, before_any_reply)));
+            }
+            Err(error) => return Err(error),
+        }
+        if !self.dry_run {
+            reporter.done(self.summary(marks, reporter));
+        }
+        self.sender.unkept().conclude(self.found.left_out.len(), reporter)
+    }
+
+    /// Returns when the receiver has settled every file, or has accepted a dry run.
+    async fn exchange(
+        &mut self,
+        input: &mut Option<Input>,
+        reporter: &mut Reporter,
+    ) -> Result<(), TransferError> {
+        let (connection, outbox) = (self.channel.connection.clone(), self.channel.outbox.clone());
+        let (mut tick, mut moved) = (ticks(), Moved::new(self.patience()));
+        let (mut message, mut next) = (None, None);
+        loop {
+            message = message.or_else(|| self.sender.next_message());
+            next = match next {
+                None if self.has_room() => self.sender.next_file().and_then(|next| self.piece(next)),
+                next => next,
+            };
+            if let Some(piece) = next.take_if(|piece: &mut Piece| !piece.has_stream()) {
+                self.begin(piece, None, input);
+                continue;
+            }
+            if self.hashing.is_empty()
+                && let Some(entry) = self.compared.pop_front()
+            {
+                self.hash(entry);
+            }
+            tokio::select! {
+                room = outbox.reserve(), if message.is_some() => {
+                    let room = room.map_err(|_| self.channel.broken())?;
+                    if let Some(message) = message.take() {
+                        room.send(message::encode(&message));
+                        self.said += 1;
+                    }
+                }
+                reply = self.channel.hear() => {
+                    moved.on_message();
+                    if self.on_reply(reply?, reporter)? {
+                        return Ok(());
+                    }
+                }
+                stream = connection.open_uni(), if next.is_some() => {
+                    if let Some(piece) = next.take() {
+                        self.begin(piece, Some(stream.map_err(lost)?), input);
+                    }
+                }
+                Some(sent) = self.sending.join_next() => {
+                    let (entry, bytes, again, sent) = sent.map_err(background)?;
+                    self.on_offer -= bytes;
+                    self.sender.on_sent(entry, again, sent?);
+                }
+                Some(hashed) = self.hashing.join_next() => {
+                    let (entry, hash) = hashed.map_err(background)?;
+                    self.sender.on_hashed(entry, hash);
+                }
+                _ = tick.tick() => self.look(&mut moved, reporter)?,
             }
         }
-        Ok(reply)
     }
 
-    /// The next message, for which the other side has no reason to delay.
-    pub(super) async fn soon(&mut self) -> Result<FromReceiver, TransferError> {
-        let patience = self.patience;
-        timeout(patience, self.next()).await.unwrap_or(Err(TransferError::Stalled(patience)))
+    /// Reports progress.
+    ///
+    /// # Errors
+    /// When there is none for too long.
+    fn look(&self, moved: &mut Moved, reporter: &mut Reporter) -> Result<(), TransferError> {
+        let delivered = delivered(&self.channel.connection);
+        // However long a disk or a pipe takes, here or at the receiver.
+        if !self.hashing.is_empty() || (self.found.is_pipe() && reporter.has_started()) {
+            moved.on_message();
+        }
+        moved.check(delivered + self.said)?;
+        if reporter.has_started() {
+            let stats = self.channel.connection.try_stats();
+            reporter.steered = stats.and_then(|stats| stats.kickass).map(Steered::from);
+            reporter.progress(delivered);
+        }
+        Ok(())
+    }
+
+    /// Handles a message; returns whether it was the last one.
+    fn on_reply(&mut self, reply: FromReceiver, reporter: &mut Reporter) -> Result<bool, TransferError> {
+        self.answered = true;
+        match self.sender.on_reply(reply)? {
+            Heard::Noted => {}
+            Heard::Working(work) => {
+                self.signs_of_life += 1;
+                if self.signs_of_life > SIGNS_AT_ONCE + self.began.elapsed().as_secs() {
+                    return Err(TransferError::Protocol("too many `Working` messages".to_owned()));
+                }
+                reporter.waiting(work);
+            }
+            Heard::Compare(entry) => self.compared.push_back(entry),
+            Heard::Accepted if self.dry_run => {
+                for (entry, action) in self.sender.actions() {
+                    reporter.would(entry, action);
+                }
+                reporter.would_send(self.sender.files_to_send(), self.sender.bytes_to_send());
+                return Ok(true);
+            }
+            Heard::Accepted => {
+                let bytes = (!self.found.is_pipe()).then(|| self.found.bytes());
+                let (there, needed) = (self.sender.there(), self.sender.bytes_to_send());
+                reporter.start(self.found.file_count(), bytes, there, needed, &self.channel.connection);
+            }
+            Heard::InPlace(entry, bytes) => {
+                reporter.file(&self.found.entries[entry as usize].name, bytes);
+            }
+            Heard::Finished => return Ok(true),
+        }
+        Ok(false)
+    }
+
+    fn has_room(&self) -> bool {
+        self.sender.backlog() < SMALL_FILES_AHEAD
+            && (self.sending.len() < FILES_AHEAD
+                || (self.sending.len() < SMALL_FILES_AHEAD && self.on_offer < BYTES_AHEAD))
+    }
+
+    /// What is to be sent of a file, in its present version if it is sent again.
+    fn piece(&mut self, next: Next) -> Option<Piece> {
+        let (entry, again, gaps) = match next {
+            Next::File(entry, gaps) => (entry, false, Some(gaps)),
+            Next::Again(entry) => (entry, true, None),
+        };
+        let file = &self.found.entries[entry as usize];
+        let Some(gaps) = gaps else {
+            let found = Found::look_again(file, &mut self.holes_bytes);
+            let kind = found.as_ref().map(|file| file.kind.clone()).map_err(|reason| match reason {
+                LeaveOut::Unreadable(reason) => Omission::Unreadable(reason.clone()),
+                _ => Omission::Changed,
+            });
+            self.sender.on_again(entry, kind);
+            let file = found.ok()?;
+            let gaps = Gaps::whole(file.bytes()).without(&file.holes());
+            return Some(Piece { entry, file, gaps, again });
+        };
+        Some(Piece { entry, file: file.clone(), gaps, again })
+    }
+
+    fn begin(&mut self, piece: Piece, stream: Option<SendStream>, input: &mut Option<Input>) {
+        let Piece { entry, file, gaps, again } = piece;
+        let (bytes, throttle) = (gaps.len(), Arc::clone(&self.throttle));
+        self.on_offer += bytes;
+        if let Some(stream) = &stream {
+            // Earlier files have priority, and the control stream before all. The stream is open, so it has a priority.
+            let _ = stream.set_priority(i32::try_from(entry).map_or(i32::MIN, |at| -1 - at));
+        }
+        let input = input.take_if(|_| file.kind == Kind::Pipe);
+        self.sending.spawn(async move {
+            let sent = match (stream, input) {
+                (Some(stream), Some(input)) => send_pipe(stream, input, throttle).await,
+                (stream, _) => send_file(stream, file, gaps, throttle).await,
+            };
+            (entry, bytes, again, sent)
+        });
+    }
+
+    /// Begins to hash a file that the receiver compares.
+    fn hash(&mut self, entry: u32) {
+        let file = self.found.entries[entry as usize].clone();
+        self.hashing.spawn_blocking(move || (entry, FileSource::hash(&file).map_err(message::reason)));
     }
 
     /// The receiver's last message, if it explains the close.
-    pub(super) async fn send_final(&mut self, found: &Found) -> Option<TransferError> {
+    async fn last_word(&mut self) -> Option<TransferError> {
         let word = async {
-            while let Ok(reply) = self.next().await {
-                if matches!(reply, FromReceiver::FileFailed { .. } | FromReceiver::Refused { .. }) {
-                    return Some(unwelcome(reply, found));
+            loop {
+                match self.channel.hear().await {
+                    Ok(FromReceiver::Refused { refusal, reason }) => return Some(refused(refusal, &reason)),
+                    Ok(_) => {}
+                    Err(_) => return None,
                 }
             }
-            None
         };
         timeout(FINAL_PATIENCE, word).await.ok().flatten()
     }
-}
 
-/// `Hello` and the manifest.
-async fn say_manifest(control: &mut SendStream, job: &SendJob, found: &Found) -> Result<(), TransferError> {
-    let secret = job.ticket.secret().0;
-    let mut batch = message::encode(&FromSender::Hello { version: VERSION, secret });
-    if job.dry_run {
-        batch.extend(message::encode(&FromSender::DryRun));
+    /// A low rate limit causes pauses by itself.
+    fn patience(&self) -> Duration {
+        let pause = self.throttle.limit().map(|rate| 3 * rate.time_for(READ_BYTES_MIN as u64));
+        self.channel.patience.max(pause.unwrap_or_default())
     }
-    for entry in &found.entries {
-        batch.extend(message::encode(&FromSender::Entry(entry.entry())));
-        if batch.len() >= MANIFEST_BATCH_BYTES {
-            control.write_chunk(std::mem::take(&mut batch).into()).await.map_err(broken)?;
+
+    /// The figures of a complete transfer.
+    fn summary(&self, marks: &Marks, reporter: &Reporter) -> Summary {
+        let stats = self.channel.connection.stats();
+        let steered = stats.kickass.map(|kickass| kickass.steered_until(Instant::now()).as_secs_f64());
+        Summary {
+            primary_bytes: stats.sent.primary_bytes,
+            rlp_bytes: stats.sent.levels.iter().skip(1).map(|level| level.delivered_bytes).collect(),
+            duplicate_bytes: stats.sent.duplicate_bytes,
+            steered_seconds: steered,
+            path: Some(PathFigures::of(&stats, marks)),
+            ..reporter.summary(self.sender.there().0)
         }
     }
-    for left_out in &found.left_out {
-        if let Some(name) = left_out.absent() {
-            let reason = message::reason(&left_out.reason);
-            batch.extend(message::encode(&FromSender::Absent { path: name.as_bytes().to_owned(), reason }));
-        }
+}
+
+impl Piece {
+    fn has_stream(&self) -> bool {
+        self.file.kind == Kind::Pipe || !self.gaps.is_empty()
     }
-    batch.extend(message::encode(&FromSender::ManifestEnd));
-    control.write_chunk(batch.into()).await.map_err(broken)
-}
-
-/// A low rate limit causes pauses by itself.
-fn patience(job: &SendJob) -> Duration {
-    let pause = job.rate_limit.map_or(Duration::ZERO, |rate| 3 * rate.time_for(READ_BYTES_MIN as u64));
-    job.patience.max(pause)
-}
-
-/// Signals to the receiver why the transfer stops.
-pub(super) async fn abort(control: &mut SendStream, error: &TransferError) {
-    let abort = FromSender::Abort { reason: message::reason(error) };
-    let sent = async {
-        let _ = control.write_chunk(message::encode(&abort).into()).await;
-        let _ = control.finish();
-        control.stopped().await
-    };
-    let _ = timeout(FINAL_PATIENCE, sent).await;
 }
 
 /// Bytes that are sent or nearly so: given to the primary, or SACKed. No byte counts twice.
@@ -296,45 +344,98 @@ fn delivered(connection: &Connection) -> u64 {
     stats.sent.primary_bytes + rlp
 }
 
-fn name(found: &Found, file: u32) -> String {
-    found.file(file).map_or_else(|| "a file".to_owned(), |file| file.name.to_string())
-}
-
-/// A reply that ends the transfer.
-pub(super) fn unwelcome(reply: FromReceiver, found: &Found) -> TransferError {
-    match reply {
-        FromReceiver::Refused { refusal, reason } => {
-            let reason = printable(&reason);
-            match refusal {
-                Refusal::Unauthorised => TransferError::Unauthorised(reason),
-                Refusal::Version | Refusal::Manifest => TransferError::Refused(reason),
-                Refusal::Storage => TransferError::Peer(reason),
-                Refusal::Exists => TransferError::Conflicts(1),
-            }
-        }
-        FromReceiver::FileFailed { file, fault, reason } => match fault {
-            Fault::NotVerified => TransferError::NotVerified(name(found, file)),
-            Fault::Storage => TransferError::peer(&reason),
-            Fault::Exists | Fault::Name | Fault::Refused | Fault::Shared | Fault::Omitted => {
-                TransferError::Protocol("a fault of an unknown file".to_owned())
-            }
-        },
-        FromReceiver::Accepted
-        | FromReceiver::Missing { .. }
-        | FromReceiver::FileDone { .. }
-        | FromReceiver::Finished
-        | FromReceiver::Compare { .. }
-        | FromReceiver::Have { .. }
-        | FromReceiver::Skip { .. }
-        | FromReceiver::Would { .. }
-        | FromReceiver::Working(_) => TransferError::Protocol("an unexpected reply".to_owned()),
-    }
-}
-
 /// Why the connection failed, as an error of this program.
-pub(super) fn broken(error: WriteError) -> TransferError {
+fn broken(error: WriteError) -> TransferError {
     match error {
         WriteError::ConnectionLost(error) => lost(error),
         error => TransferError::Lost(error.to_string()),
     }
+}
+
+impl From<SourceError> for Sent {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Changed => Self::Changed,
+            SourceError::Io(error) => Self::Unreadable(message::reason(error)),
+        }
+    }
+}
+
+/// Sends the missing ranges of one file on one stream.
+async fn send_file(
+    stream: Option<SendStream>,
+    file: SourceEntry,
+    gaps: Gaps,
+    throttle: Arc<Throttle>,
+) -> Result<Sent, TransferError> {
+    let (file_bytes, len) = (file.bytes(), gaps.len());
+    let source = match blocking(move || FileSource::open(&file, gaps, throttle)).await? {
+        Ok(source) => Arc::new(source),
+        Err(error) => {
+            // A stream that is dropped would end as if it were complete.
+            stream.map(|mut stream| stream.reset(SOURCE_FAILED));
+            return Ok(error.into());
+        }
+    };
+    if let Some(mut stream) = stream {
+        match stream.send_file(Arc::clone(&source), len).await {
+            Ok(()) => {}
+            Err(SendFileError::SinkFailed | SendFileError::Stopped(_)) => return Ok(Sent::Stopped),
+            Err(SendFileError::Read { error, .. }) => return Ok(SourceError::from(error).into()),
+            Err(SendFileError::Shrunk(_)) => return Ok(Sent::Changed),
+            Err(SendFileError::ConnectionLost(error)) => return Err(lost(error)),
+            Err(error) => return Err(TransferError::Lost(error.to_string())),
+        }
+    }
+    let hash = blocking(move || match Arc::into_inner(source) {
+        Some(source) => source.finish(),
+        None => Err(io::Error::other("the file is still in use").into()),
+    });
+    Ok(hash.await?.map_or_else(Sent::from, |hash| Sent::Whole(hash, file_bytes)))
+}
+
+/// Sends a pipe to its end.
+async fn send_pipe(
+    mut stream: SendStream,
+    input: Input,
+    throttle: Arc<Throttle>,
+) -> Result<Sent, TransferError> {
+    let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
+    // A blocked read must not delay the end of the program.
+    thread::spawn(move || read_pipe(input, &throttle, &sender));
+    let mut hasher = blake3::Hasher::new();
+    while let Some(chunk) = chunks.recv().await {
+        let chunk = chunk.map_err(TransferError::Input)?;
+        hasher.update(&chunk);
+        match stream.write_chunk(chunk).await {
+            Ok(()) => {}
+            // The receiver says why.
+            Err(WriteError::Stopped(_)) => return Ok(Sent::Stopped),
+            Err(error) => return Err(broken(error)),
+        }
+    }
+    stream.finish().map_err(|error| TransferError::Lost(error.to_string()))?;
+    Ok(Sent::Whole(hasher.finalize(), hasher.count()))
+}
+
+/// Passes chunks on until the pipe ends, or an error.
+fn read_pipe(mut input: Input, throttle: &Throttle, chunks: &mpsc::Sender<io::Result<Bytes>>) {
+    let mut buf = vec![0; CHUNK_BYTES];
+    loop {
+        let chunk = match input.read(&mut buf) {
+            Ok(0) => return,
+            Ok(read) => Ok(Bytes::copy_from_slice(&buf[..read])),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+        thread::sleep(throttle.pause(chunk.as_ref().map_or(0, Bytes::len)));
+        let over = chunk.is_err();
+        if chunks.blocking_send(chunk).is_err() || over {
+            return;
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, TransferError> {
+    tokio::task::spawn_blocking(work).await.map_err(background)
 }

@@ -12,11 +12,11 @@ use std::{
 };
 
 use cap_std::fs::{Dir, OpenOptions};
-use rc3_net::file::{ReadAt, WriteAt};
+use rc3_net::file::WriteAt;
 use thiserror::Error;
 
 use super::{
-    destination::{Destination, Existing, Fsync, Inner, Same, closed, has_one_name},
+    destination::{Destination, Existing, Fsync, Inner, Same, closed, fill_at, has_one_name},
     expected::Expected,
     paths::{NEXT_RECORD, RECORD, SafePath},
     stamp::file_id,
@@ -127,21 +127,8 @@ impl Part {
     ///
     /// # Errors
     /// When it cannot be read back.
-    pub fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
-        while !buf.is_empty() {
-            match ReadAt::read_at(&self.file, buf, offset) {
-                Ok(0) => {
-                    buf.fill(0);
-                    return Ok(());
-                }
-                Ok(read) => {
-                    offset += read as u64;
-                    buf = buf.get_mut(read..).unwrap_or_default();
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+    pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        fill_at(&self.file, buf, offset)?.fill(0);
         Ok(())
     }
 

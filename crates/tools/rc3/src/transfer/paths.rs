@@ -71,6 +71,11 @@ impl SafePath {
         Ok(Self(bytes.into()))
     }
 
+    /// What a pipe without a name is called.
+    pub(super) fn of_pipe() -> Self {
+        Self(b"the stream"[..].into())
+    }
+
     /// The path with `/` between its names.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

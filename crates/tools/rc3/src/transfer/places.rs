@@ -1,33 +1,29 @@
 //! Where each file of a manifest goes, given what exists.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     claims::identity,
     destination::{Destination, Existing},
     expected::{Expected, Received},
-    faults::is_name_fault,
-    message::{Change, Omission, Skip},
+    message::Change,
     paths::{Rules, SafePath},
     stamp::FileId,
+    verdict::{Verdict, is_name_fault},
 };
 
 /// Most names tried for one file.
-pub(super) const NAMES_MAX: u32 = 1000;
+const NAMES_MAX: u32 = 1000;
 
 /// What to do with one file or link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Receive it.
-    Send,
-    /// Receive it although another content exists.
-    Change(Change, SafePath),
-    /// The content exists under this name.
-    Unchanged(SafePath),
+    /// Receive it under this path, although other content exists if this changes something.
+    Receive(SafePath, Option<Change>),
+    /// The same exists under this path.
+    There(SafePath),
     /// Do not create it.
-    Skip(Skip),
-    /// The sender leaves it out.
-    Omitted(Omission),
+    Settled(Verdict),
 }
 
 /// The first look at one file.
@@ -68,36 +64,38 @@ impl<'a> Places<'a> {
     }
 
     /// The directories that cannot be created: their names are taken.
-    pub(super) fn into_blocked(self) -> HashSet<SafePath> {
-        self.blocked
+    pub(super) fn into_blocked(self) -> HashMap<SafePath, Verdict> {
+        self.blocked.into_iter().map(|path| (path, Verdict::Conflict)).collect()
     }
 
     pub(super) fn look(&self, file: &Expected) -> Look {
         if file.path.parent().is_some_and(|parent| self.blocked.contains(parent)) {
-            return Fate::Skip(Skip::Conflict).into();
+            return Fate::Settled(Verdict::Conflict).into();
         }
         if let Some(target) = &file.link
-            && let Some(skip) = super::links::refused(&file.path, target, self.manifest.link_floor)
+            && let Some(verdict) = super::links::refused(&file.path, target, self.manifest.link_floor)
         {
-            return Fate::Skip(skip).into();
+            return Fate::Settled(verdict).into();
         }
         let seen = self.claimed(file, &file.path);
-        let mut otherwise = Skip::Conflict;
+        let mut otherwise = Verdict::Conflict;
         let candidates = match &seen {
-            Seen::Nothing => return Fate::Send.into(),
-            Seen::Impossible => return Fate::Skip(Skip::Name).into(),
-            Seen::Same(skip, _) => return Fate::Skip(skip.clone()).into(),
+            Seen::Nothing => return Fate::Receive(file.path.clone(), None).into(),
+            Seen::Impossible => return Fate::Settled(Verdict::Name).into(),
+            Seen::Same(_) => return Fate::There(file.path.clone()).into(),
             Seen::SameLength => vec![file.path.clone()],
             Seen::Shared => {
-                otherwise = Skip::Shared;
+                otherwise = Verdict::Shared;
                 Vec::new()
             }
             Seen::Directory | Seen::Other => Vec::new(),
         };
         let fate = match self.destination.policy().existing {
-            Existing::Replace if seen != Seen::Directory => Fate::Change(Change::Replace, file.path.clone()),
+            Existing::Replace if seen != Seen::Directory => {
+                Fate::Receive(file.path.clone(), Some(Change::Replace))
+            }
             Existing::KeepBoth => return self.beside(file, candidates),
-            Existing::Replace | Existing::Report => Fate::Skip(otherwise),
+            Existing::Replace | Existing::Report => Fate::Settled(otherwise),
         };
         Look { candidates, fate }
     }
@@ -110,20 +108,22 @@ impl<'a> Places<'a> {
                 continue;
             }
             match self.claimed(file, &path) {
-                Seen::Nothing => return Look { candidates, fate: Fate::Change(Change::KeepBoth, path) },
-                Seen::Same(skip, _) => return Fate::Skip(skip).into(),
+                Seen::Nothing => {
+                    return Look { candidates, fate: Fate::Receive(path, Some(Change::KeepBoth)) };
+                }
+                Seen::Same(_) => return Fate::There(path).into(),
                 Seen::SameLength => candidates.push(path),
                 Seen::Directory | Seen::Other | Seen::Shared => {}
                 Seen::Impossible => break,
             }
         }
-        Look { candidates, fate: Fate::Skip(Skip::Conflict) }
+        Look { candidates, fate: Fate::Settled(Verdict::Conflict) }
     }
 
     /// What has a name; if it counts as the same, this entry has it from now on.
     fn claimed(&self, file: &Expected, path: &SafePath) -> Seen {
         match self.seen(file, path) {
-            Seen::Same(_, id) if !self.destination.1.claim(id, path) => Seen::Shared,
+            Seen::Same(id) if !self.destination.1.claim(id, path) => Seen::Shared,
             seen => seen,
         }
     }
@@ -141,14 +141,14 @@ impl<'a> Places<'a> {
         let id = identity(dir, path).map(|(id, _)| id);
         if let Some(target) = &file.link {
             let same = metadata.is_symlink() && super::links::has_target(dir, path, target);
-            return if same { Seen::Same(Skip::SameLink, id) } else { Seen::Other };
+            return if same { Seen::Same(id) } else { Seen::Other };
         }
-        if !metadata.is_file() || metadata.len() != file.bytes {
+        if !metadata.is_file() || file.pipe || metadata.len() != file.bytes {
             return Seen::Other;
         }
         let modified = metadata.modified().ok().map(cap_std::time::SystemTime::into_std);
         if self.destination.policy().quick_check && modified.is_some() && modified == file.modified {
-            return Seen::Same(Skip::SameTime, id);
+            return Seen::Same(id);
         }
         Seen::SameLength
     }
@@ -161,7 +161,7 @@ enum Seen {
     /// The file system does not accept the name.
     Impossible,
     /// What the sender has.
-    Same(Skip, Option<FileId>),
+    Same(Option<FileId>),
     /// The same, but it is that of another entry.
     Shared,
     /// A file that may be the same.
@@ -171,7 +171,7 @@ enum Seen {
 }
 
 /// `name (1).ext` for `name.ext`.
-pub(super) fn numbered(path: &SafePath, number: u32) -> Option<SafePath> {
+fn numbered(path: &SafePath, number: u32) -> Option<SafePath> {
     let whole = path.as_bytes();
     let name_at = path.parent().map_or(0, |parent| parent.len() + 1);
     let name = whole.get(name_at..)?;

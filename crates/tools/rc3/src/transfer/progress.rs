@@ -5,7 +5,6 @@
 //! observer at most ten times.
 
 use std::{
-    borrow::Cow,
     collections::VecDeque,
     fmt,
     io::{self, IsTerminal, Write},
@@ -17,15 +16,15 @@ use std::{
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kickass::endpoint::Mode;
 use rc3_cli::output;
-use rc3_net::KickAssStats;
+use rc3_net::{Connection, KickAssStats};
 use rc3_text::units::{about_bytes, about_rate, about_time};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     error::TransferError,
-    manifest::LeftOut,
-    message::Work,
-    paths::{SafePath, is_hidden, printable_path},
+    manifest::{LeftOut, SourceEntry},
+    message::{Kind, Work},
+    paths::{SafePath, is_hidden, printable_bytes, printable_path},
 };
 use crate::figures::PathFigures;
 
@@ -61,6 +60,28 @@ impl Style {
     }
 }
 
+/// A path as users see it: in JSON, bytes that are not UTF-8 are replaced by U+FFFD; as text they are escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name<'a>(&'a [u8]);
+
+impl<'a> From<&'a SafePath> for Name<'a> {
+    fn from(path: &'a SafePath) -> Self {
+        Self(path.as_bytes())
+    }
+}
+
+impl Serialize for Name<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&String::from_utf8_lossy(self.0))
+    }
+}
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable_bytes(self.0))
+    }
+}
+
 /// Events as `--json` prints them. Units are bytes, seconds and bytes per second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -77,24 +98,24 @@ pub enum Event<'a> {
     /// A skipped entry.
     Skipped {
         /// Its path; for a directory, everything in it is skipped.
-        path: Cow<'a, str>,
+        path: Name<'a>,
         /// The reason.
         reason: String,
     },
     /// A file that exists at the receiver with other content, and was not replaced.
     Conflict {
         /// Its path below the destination.
-        path: Cow<'a, str>,
+        path: Name<'a>,
     },
     /// A file that is not kept because the received content differs from the sent content.
     Damaged {
         /// Its path below the destination.
-        path: Cow<'a, str>,
+        path: Name<'a>,
     },
     /// In a dry run: what would happen to an entry.
     Would {
-        /// Its path below the destination; bytes that are not UTF-8 are replaced by U+FFFD.
-        path: Cow<'a, str>,
+        /// Its path below the destination.
+        path: Name<'a>,
         /// `send`, `continue`, `same`, `replace`, `keep-both`, `conflict`, `left-out`, or `directory`.
         action: &'a str,
     },
@@ -105,20 +126,21 @@ pub enum Event<'a> {
     },
     /// The receiver is busy with other work than this transfer's bytes.
     Waiting {
-        /// `another_transfer`, `comparing` or `storing`.
-        receiver: &'a str,
+        /// What it does.
+        receiver: Work,
     },
     /// A name that can mislead a reader will arrive.
     Misleading {
         /// Its path below the destination, unescaped.
-        path: String,
+        path: Name<'a>,
     },
     /// Both sides agree on what to send.
     Start {
         /// Files, without directories.
         files: usize,
-        /// Their total bytes.
-        bytes: u64,
+        /// Their total bytes; unknown of a pipe.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bytes: Option<u64>,
         /// The other side's address.
         peer: String,
         /// Whether the RLP loop runs.
@@ -128,8 +150,9 @@ pub enum Event<'a> {
     Progress {
         /// Bytes so far.
         bytes: u64,
-        /// Total bytes.
-        total_bytes: u64,
+        /// Total bytes; unknown of a pipe.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        total_bytes: Option<u64>,
         /// Files in place so far.
         files: usize,
         /// Total files.
@@ -144,8 +167,8 @@ pub enum Event<'a> {
     },
     /// A file is verified and in place.
     File {
-        /// Its path below the destination; bytes that are not UTF-8 are replaced by U+FFFD.
-        path: Cow<'a, str>,
+        /// Its path below the destination.
+        path: Name<'a>,
         /// Its length.
         bytes: u64,
     },
@@ -158,6 +181,72 @@ pub enum Event<'a> {
         /// What the user can do.
         hint: &'a str,
     },
+}
+
+impl Event<'_> {
+    /// The text for users, and whether they want to read it even if they want only errors.
+    fn text(&self, verb: &str) -> Option<(String, bool)> {
+        let note = |text: String| Some((text, false));
+        let always = |text: String| Some((text, true));
+        match self {
+            Self::Listening { .. } | Self::Would { .. } | Self::File { .. } => None,
+            Self::Skipped { path, reason } => note(format!("left out: {path} ({reason})")),
+            Self::Conflict { path } => {
+                always(format!("conflict: {path} exists at the receiver with other content"))
+            }
+            Self::Damaged { path } => always(format!("damaged: {path}")),
+            Self::Retrying { seconds } => {
+                note(format!("the receiver is busy, retrying in {}", time_text(*seconds)))
+            }
+            Self::Waiting { receiver } => note(match receiver {
+                Work::AnotherTransfer => "waiting: the receiver is busy with another transfer".to_owned(),
+                Work::Comparing => "waiting: the receiver is comparing existing files".to_owned(),
+                Work::Storing => "waiting: the receiver is storing what arrived".to_owned(),
+            }),
+            Self::Misleading { path } => note(format!("warning: a name with hidden characters: {path}")),
+            Self::Start { files, bytes, peer, rc3 } => {
+                let what = match bytes {
+                    Some(bytes) => format!("{} in {}", about_bytes(*bytes), count(*files, "file")),
+                    None => "a pipe".to_owned(),
+                };
+                let loops = if *rc3 { "rc3" } else { "plain QUIC" };
+                note(format!("{verb} {what}, {peer}, {loops}"))
+            }
+            Self::Progress { bytes, total_bytes, steered, .. } => {
+                let percent = total_bytes.map(|total| 100 * u128::from(*bytes) / u128::from(total.max(1)));
+                let percent = percent.map_or_else(String::new, |percent| format!("{percent} %, "));
+                let mode = steered.map_or(String::new(), |steered| format!(", {} mode", steered.mode));
+                note(format!("{percent}{}{mode}", self.progress_text()))
+            }
+            Self::Done(summary) => note(summary.text()),
+            Self::Error { message, hint } => always(format!("rc3: {message}\nhint: {hint}")),
+        }
+    }
+
+    /// Bytes, files, the rate of the last seconds, and the remaining time.
+    fn progress_text(&self) -> String {
+        let Self::Progress { bytes, total_bytes, files, total_files, bytes_per_second, eta_seconds, .. } =
+            self
+        else {
+            return String::new();
+        };
+        let (bytes, rate) = (about_bytes(*bytes), about_rate(bytes_per_second * 8.0));
+        let Some(total) = total_bytes else { return format!("{bytes}, {rate}") };
+        let eta = eta_seconds.map_or(String::new(), |eta| format!(", {} left", time_text(eta)));
+        let total_files = count(*total_files, "file");
+        format!("{bytes} of {}, {files} of {total_files}, {rate}{eta}", about_bytes(*total))
+    }
+}
+
+impl<'a> From<&'a LeftOut> for Event<'a> {
+    fn from(left_out: &'a LeftOut) -> Self {
+        let path = Name(left_out.path.as_os_str().as_encoded_bytes());
+        Self::Skipped { path, reason: left_out.reason.to_string() }
+    }
+}
+
+fn time_text(seconds: f64) -> String {
+    about_time(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 /// Current state of a sender that follows signalled rates.
@@ -183,7 +272,7 @@ impl From<KickAssStats> for Steered {
 }
 
 /// Summary of a transfer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Summary {
     /// Files in place, without directories.
     pub files: usize,
@@ -208,6 +297,29 @@ pub struct Summary {
     /// What a sender measured of its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathFigures>,
+}
+
+impl Summary {
+    fn text(&self) -> String {
+        let rlp: u64 = self.rlp_bytes.iter().sum();
+        let share = if rlp == 0 { String::new() } else { format!(", {} of them by RLP", about_bytes(rlp)) };
+        let steered =
+            self.steered_seconds.map(|seconds| format!(", {} in Kick-Ass mode", time_text(seconds)));
+        let there = match self.unchanged_files {
+            0 => String::new(),
+            unchanged => format!(" ({unchanged} of them unchanged)"),
+        };
+        let path = self.path.as_ref().filter(|path| path.rate_bits_per_second.is_some());
+        format!(
+            "verified: {}{there}, {} in {}, {}{share}{}{}",
+            count(self.files, "file"),
+            about_bytes(self.bytes),
+            time_text(self.seconds),
+            about_rate(self.bytes_per_second * 8.0),
+            steered.unwrap_or_default(),
+            path.map_or_else(String::new, |path| format!("\n{}", path.brief())),
+        )
+    }
 }
 
 /// Gets the events of a transfer, on the task that carries it out.
@@ -236,13 +348,16 @@ pub struct Reporter {
     verb: &'static str,
     bars: MultiProgress,
     bar: Option<ProgressBar>,
-    started: Instant,
+    /// When both sides agreed.
+    started: Option<Instant>,
     line_at: Instant,
-    total: u64,
-    files: usize,
-    /// Bytes of the files in place.
-    placed_bytes: u64,
+    /// Unknown of a pipe.
+    total: Option<u64>,
     total_files: usize,
+    /// Bytes that no stream brings.
+    there: u64,
+    /// Files in place, and their bytes.
+    placed: (usize, u64),
     recent: Recent,
     /// The receiver's activity, as printed last.
     waiting: Option<Work>,
@@ -269,55 +384,36 @@ impl Reporter {
     }
 
     fn beside(style: Style, observer: Option<Observer>, verb: &'static str, bars: MultiProgress) -> Self {
-        let now = Instant::now();
         Self {
             style,
             observer,
             verb,
             bars,
             bar: None,
-            started: now,
-            line_at: now,
-            total: 0,
-            files: 0,
-            placed_bytes: 0,
+            started: None,
+            line_at: Instant::now(),
+            total: None,
             total_files: 0,
+            there: 0,
+            placed: (0, 0),
             recent: Recent::default(),
             waiting: None,
             steered: None,
         }
     }
 
-    /// The form of the output.
-    pub fn style(&self) -> Style {
-        self.style
-    }
-
-    /// The receiver is ready. It prints the ticket to standard output, even if quiet.
-    ///
-    /// # Errors
-    /// When standard output does not take it: then nobody can send.
-    pub fn listening(&self, ticket: &str) -> io::Result<()> {
-        match self.style {
-            Style::Json => self.emit(&Event::Listening { ticket: Some(ticket), ticket_file: None }),
-            Style::Quiet => output::emit(ticket),
-            Style::Bar | Style::Lines => {
-                line(io::stderr(), "on the other machine: rc3 send PATH... -, then paste this ticket:");
-                output::emit(ticket);
+    /// Passes an event on.
+    pub(crate) fn report(&self, event: &Event<'_>) {
+        match (&self.observer, self.style) {
+            (Some(Observer(observe)), _) => observe(event),
+            (None, Style::Json) => json(event),
+            (None, style) => {
+                if let Some((text, always)) = event.text(self.verb)
+                    && (always || style != Style::Quiet)
+                {
+                    self.print(&text);
+                }
             }
-        }
-        output::finish()
-    }
-
-    /// The receiver is ready; its ticket is in a file.
-    pub fn listening_by_file(&self, path: &Path) {
-        let ticket_file = printable_path(path);
-        match self.style {
-            Style::Json => self.emit(&Event::Listening { ticket: None, ticket_file: Some(ticket_file) }),
-            _ => self.note(&format!(
-                "the ticket is in {ticket_file}; on the other machine: \
-                                     rc3 send --ticket-file {ticket_file} PATH..."
-            )),
         }
     }
 
@@ -328,39 +424,49 @@ impl Reporter {
         }
     }
 
-    /// An entry does not leave the sender.
-    pub fn left_out(&self, left_out: &LeftOut) {
-        match self.style {
-            Style::Json => self.emit(&Event::Skipped {
-                path: left_out.path.to_string_lossy(),
-                reason: left_out.reason.to_string(),
-            }),
-            _ => self.note(&format!("left out: {left_out}")),
+    /// The receiver is ready. It prints the ticket to standard output, or to standard error if a pipe arrives there, even
+    /// if quiet.
+    ///
+    /// # Errors
+    /// When standard output does not take it: then nobody can send.
+    pub fn listening(&self, ticket: &str, to_pipe: bool) -> io::Result<()> {
+        if self.style == Style::Json {
+            self.report(&Event::Listening { ticket: Some(ticket), ticket_file: None });
+        } else if to_pipe {
+            self.note("on the other machine: COMMAND | rc3 send - TICKET, with this ticket:");
+            line(io::stderr(), ticket);
+        } else {
+            self.note("on the other machine: rc3 send PATH... -, then paste this ticket:");
+            output::emit(ticket);
         }
+        output::finish()
     }
 
-    /// The receiver does not create an entry.
-    pub fn skipped(&self, path: &SafePath, reason: &str) {
-        match self.style {
-            Style::Json => self.emit(&Event::Skipped { path: lossy(path), reason: reason.to_owned() }),
-            _ => self.note(&format!("left out: {path} ({reason})")),
-        }
+    /// The receiver is ready; its ticket is in a file.
+    pub fn listening_by_file(&self, path: &Path) {
+        let ticket_file = printable_path(path);
+        self.note(&format!(
+            "the ticket is in {ticket_file}; on the other machine: rc3 send --ticket-file {ticket_file} PATH..."
+        ));
+        self.report(&Event::Listening { ticket: None, ticket_file: Some(ticket_file) });
     }
 
-    /// A file exists at the receiver with other content.
-    pub fn conflict(&self, path: &SafePath) {
-        match self.style {
-            Style::Json => self.emit(&Event::Conflict { path: lossy(path) }),
-            _ => self.print(&format!("conflict: {path} exists at the receiver with other content")),
+    /// What a dry run has found of an entry: an event for programs, else a line on standard output, because it is the
+    /// requested result.
+    pub(super) fn would(&self, entry: &SourceEntry, action: &str) {
+        if self.style == Style::Json {
+            return self.report(&Event::Would { path: (&entry.name).into(), action });
         }
-    }
-
-    /// A file arrived damaged.
-    pub fn damaged(&self, path: &SafePath) {
-        match self.style {
-            Style::Json => self.emit(&Event::Damaged { path: lossy(path) }),
-            _ => self.print(&format!("damaged: {path}")),
+        let mut line = format!("{action:9} ").into_bytes();
+        // Raw in a pipe, where a program may need the exact name.
+        if io::stdout().is_terminal() {
+            line.extend_from_slice(entry.name.to_string().as_bytes());
+        } else {
+            line.extend_from_slice(entry.name.as_bytes());
         }
+        let is_directory = matches!(entry.kind, Kind::Directory { .. });
+        line.extend_from_slice(if is_directory { b"/" } else { b"" });
+        output::emit(line);
     }
 
     /// The end of a dry run.
@@ -368,193 +474,103 @@ impl Reporter {
         self.note(&format!("would send {} in {}", about_bytes(bytes), count(files, "file")));
     }
 
-    /// The receiver is busy; the next try follows after a pause.
-    pub fn retrying(&self, pause: Duration) {
-        match self.style {
-            Style::Json => self.emit(&Event::Retrying { seconds: pause.as_secs_f64() }),
-            _ => self.note(&format!("the receiver is busy, retrying in {}", about_time(pause))),
-        }
-    }
-
     /// The receiver reports that it is working; may be called at any rate.
     pub fn waiting(&mut self, work: Work) {
-        if self.waiting.replace(work) == Some(work) {
-            return;
-        }
-        let (receiver, text) = match work {
-            Work::AnotherTransfer => {
-                ("another_transfer", "waiting: the receiver is busy with another transfer")
-            }
-            Work::Comparing => ("comparing", "waiting: the receiver is comparing existing files"),
-            Work::Storing => ("storing", "waiting: the receiver is storing what arrived"),
-        };
-        match self.style {
-            Style::Json => self.emit(&Event::Waiting { receiver }),
-            _ => self.note(text),
+        if self.waiting.replace(work) != Some(work) {
+            self.report(&Event::Waiting { receiver: work });
         }
     }
 
     /// Names that can mislead a reader will arrive.
     pub fn misleading(&self, paths: &[SafePath]) {
-        if self.style == Style::Json {
-            for path in paths {
-                self.emit(&Event::Misleading { path: String::from_utf8_lossy(path.as_bytes()).into_owned() });
-            }
-            return;
+        let most = if self.style == Style::Json { usize::MAX } else { MISLEADING_MAX };
+        for path in paths.iter().take(most) {
+            self.report(&Event::Misleading { path: path.into() });
         }
-        for path in paths.iter().take(MISLEADING_MAX) {
-            self.note(&format!("warning: a name with hidden characters: {path}"));
-        }
-        if let Some(more) = paths.len().checked_sub(MISLEADING_MAX).filter(|&more| more > 0) {
+        if let Some(more) = paths.len().checked_sub(most).filter(|&more| more > 0) {
             self.note(&format!("warning: {} more with hidden characters", count(more, "name")));
         }
     }
 
-    /// Both sides agree.
-    pub fn start(&mut self, files: usize, bytes: u64, peer: &str, rc3: bool) {
-        self.started = Instant::now();
-        self.line_at = self.started;
-        (self.total, self.total_files, self.files, self.placed_bytes) = (bytes, files, 0, 0);
-        self.recent = Recent::default();
-        let loops = if rc3 { "rc3" } else { "plain QUIC" };
-        match self.style {
-            Style::Json => self.emit(&Event::Start { files, bytes, peer: peer.to_owned(), rc3 }),
-            Style::Quiet => {}
-            Style::Lines | Style::Bar => self.print(&format!(
-                "{} {} in {}, {peer}, {loops}",
-                self.verb,
-                about_bytes(bytes),
-                count(files, "file"),
-            )),
-        }
+    /// Both sides agree: of so many files and bytes (unknown of a pipe), some exist, and streams bring `needed` bytes.
+    pub fn start(
+        &mut self,
+        files: usize,
+        bytes: Option<u64>,
+        there: (usize, u64),
+        needed: u64,
+        connection: &Connection,
+    ) {
+        let now = Instant::now();
+        (self.started, self.line_at, self.recent) = (Some(now), now, Recent::default());
+        (self.total, self.total_files, self.placed) = (bytes, files, there);
+        self.there = bytes.map_or(0, |bytes| bytes.saturating_sub(needed));
+        let (peer, rc3) = (connection.remote_address().to_string(), connection.is_rc3());
+        self.report(&Event::Start { files, bytes, peer, rc3 });
         if self.style == Style::Bar {
             self.bar = Some(self.bars.add(bar(bytes)));
         }
     }
 
-    /// Reports progress; may be called at any rate.
-    pub fn progress(&mut self, bytes: u64) {
+    /// Whether both sides have agreed.
+    pub fn has_started(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// Reports how many bytes streams have brought; may be called at any rate.
+    pub fn progress(&mut self, streamed: u64) {
         let now = Instant::now();
-        self.recent.add(now.duration_since(self.started), bytes);
-        if let Some(bar) = &self.bar {
-            bar.set_position(bytes);
-            bar.set_message(self.summary(bytes));
-            return;
-        }
+        let bytes = (self.there + streamed).min(self.total.unwrap_or(u64::MAX));
+        self.recent.add(now.duration_since(self.started.unwrap_or(now)), bytes);
         let every = if self.observer.is_some() { OBSERVED_EVERY } else { LINE_EVERY };
-        if matches!(self.style, Style::Quiet | Style::Bar) || now.duration_since(self.line_at) < every {
+        if self.bar.is_none() && now.duration_since(self.line_at) < every {
             return;
         }
         self.line_at = now;
-        if self.style == Style::Json {
-            self.emit(&Event::Progress {
-                bytes,
-                total_bytes: self.total,
-                files: self.files,
-                total_files: self.total_files,
-                bytes_per_second: self.recent.rate(),
-                eta_seconds: self.remaining(bytes).map(|time| time.as_secs_f64()),
-                steered: self.steered,
-            });
-            return;
+        let rate = self.recent.rate();
+        let left = self.total.map(|total| total.saturating_sub(bytes) as f64 / rate);
+        let event = Event::Progress {
+            bytes,
+            total_bytes: self.total,
+            files: self.placed.0,
+            total_files: self.total_files,
+            bytes_per_second: rate,
+            eta_seconds: left.filter(|&left| Duration::try_from_secs_f64(left).is_ok()),
+            steered: self.steered,
+        };
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(bytes);
+                bar.set_message(event.progress_text());
+            }
+            None => self.report(&event),
         }
-        let percent = 100 * u128::from(bytes) / u128::from(self.total.max(1));
-        let mode = self.steered.map_or(String::new(), |steered| format!(", {} mode", steered.mode));
-        self.print(&format!("{percent} %, {}{mode}", self.summary(bytes)));
-    }
-
-    /// Bytes, files, the rate of the last seconds, and the remaining time.
-    fn summary(&self, bytes: u64) -> String {
-        let eta = self.remaining(bytes).map_or(String::new(), |eta| format!(", {} left", about_time(eta)));
-        format!(
-            "{} of {}, {} of {}, {}{eta}",
-            about_bytes(bytes),
-            about_bytes(self.total),
-            self.files,
-            count(self.total_files, "file"),
-            about_rate(self.recent.rate() * 8.0),
-        )
-    }
-
-    /// At the rate of the last seconds.
-    fn remaining(&self, bytes: u64) -> Option<Duration> {
-        let left = self.total.saturating_sub(bytes) as f64;
-        Duration::try_from_secs_f64(left / self.recent.rate()).ok()
-    }
-
-    /// Files that exist already, and their bytes.
-    pub fn files_there(&mut self, files: usize, bytes: u64) {
-        self.files += files;
-        self.placed_bytes += bytes;
-    }
-
-    /// The files in place so far, and their bytes.
-    pub fn in_place(&self) -> (usize, u64) {
-        (self.files, self.placed_bytes)
     }
 
     /// A file is in place.
     pub fn file(&mut self, path: &SafePath, bytes: u64) {
-        self.files += 1;
-        self.placed_bytes += bytes;
-        if self.style == Style::Json {
-            self.emit(&Event::File { path: lossy(path), bytes });
-        }
+        self.placed = (self.placed.0 + 1, self.placed.1 + bytes);
+        self.report(&Event::File { path: path.into(), bytes });
     }
 
-    /// Seconds since the start.
-    pub fn elapsed(&self) -> f64 {
-        self.started.elapsed().as_secs_f64()
+    /// The figures so far, of which so many files existed.
+    pub fn summary(&self, unchanged_files: usize) -> Summary {
+        let (files, bytes) = self.placed;
+        let seconds = self.started.map_or(0.0, |started| started.elapsed().as_secs_f64());
+        let bytes_per_second = bytes as f64 / seconds.max(1e-9);
+        Summary { files, unchanged_files, bytes, seconds, bytes_per_second, ..Summary::default() }
     }
 
     /// Everything is in place.
     pub fn done(&mut self, summary: Summary) {
         self.clear();
-        if self.style == Style::Json {
-            self.emit(&Event::Done(summary));
-            return;
-        }
-        let rlp: u64 = summary.rlp_bytes.iter().sum();
-        let share = if rlp == 0 { String::new() } else { format!(", {} of them by RLP", about_bytes(rlp)) };
-        let steered = summary.steered_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let mode = steered.map_or(String::new(), |time| format!(", {} in Kick-Ass mode", about_time(time)));
-        let there = match summary.unchanged_files {
-            0 => String::new(),
-            unchanged => format!(" ({unchanged} of them unchanged)"),
-        };
-        self.note(&format!(
-            "verified: {}{there}, {} in {}, {}{share}{mode}",
-            count(summary.files, "file"),
-            about_bytes(summary.bytes),
-            about_time(Duration::try_from_secs_f64(summary.seconds).unwrap_or_default()),
-            about_rate(summary.bytes_per_second * 8.0),
-        ));
-        if let Some(path) = summary.path.filter(|path| path.rate_bits_per_second.is_some()) {
-            self.note(&path.brief());
-        }
-    }
-
-    /// The transfer failed: one line and a hint, in every style.
-    pub fn error(&mut self, error: &TransferError) {
-        self.failure(error, error.hint());
+        self.report(&Event::Done(summary));
     }
 
     /// The command failed: one line and a hint, in every style.
-    pub fn failure(&mut self, error: &dyn std::fmt::Display, hint: &str) {
+    pub fn error(&mut self, error: &TransferError) {
         self.clear();
-        if self.style == Style::Json {
-            self.emit(&Event::Error { message: error.to_string(), hint });
-            return;
-        }
-        self.print(&format!("rc3: {error}\nhint: {hint}"));
-    }
-
-    /// Passes an event on, in the style for programs.
-    pub(super) fn emit(&self, event: &Event<'_>) {
-        match &self.observer {
-            Some(Observer(observe)) => observe(event),
-            None => json(event),
-        }
+        self.report(&Event::Error { message: error.to_string(), hint: error.hint() });
     }
 
     /// Removes the bar.
@@ -567,11 +583,6 @@ impl Reporter {
     fn print(&self, text: &str) {
         self.bars.suspend(|| line(io::stderr(), text));
     }
-}
-
-/// A path in JSON: bytes that are not UTF-8 are replaced by U+FFFD.
-fn lossy(path: &SafePath) -> Cow<'_, str> {
-    String::from_utf8_lossy(path.as_bytes())
 }
 
 /// `1 file`, `2 files`.
@@ -614,10 +625,10 @@ impl Recent {
     }
 }
 
-fn bar(bytes: u64) -> ProgressBar {
+fn bar(bytes: Option<u64>) -> ProgressBar {
     // Drawn where the other bars are.
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
-    let template = "{bar:20} {percent:>3} %  {msg}";
+    let bar = ProgressBar::with_draw_target(bytes, ProgressDrawTarget::hidden());
+    let template = if bytes.is_some() { "{bar:20} {percent:>3} %  {msg}" } else { "{msg}  {elapsed}" };
     // The template is constant; if it were wrong, the default bar would be used.
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
@@ -656,20 +667,10 @@ mod tests {
 
     #[test]
     fn events_are_flat_objects_named_by_their_event() {
-        let text = serde_json::to_string(&Event::File { path: "a".into(), bytes: 5 }).unwrap();
+        let text = serde_json::to_string(&Event::File { path: Name(b"a"), bytes: 5 }).unwrap();
         assert_eq!(text, r#"{"event":"file","path":"a","bytes":5}"#);
-        let summary = Summary {
-            files: 1,
-            unchanged_files: 0,
-            bytes: 5,
-            seconds: 0.5,
-            bytes_per_second: 10.0,
-            primary_bytes: 2,
-            rlp_bytes: vec![3],
-            duplicate_bytes: 0,
-            steered_seconds: None,
-            path: None,
-        };
+        let summary =
+            Summary { files: 1, bytes: 5, seconds: 0.5, bytes_per_second: 10.0, ..Summary::default() };
         let text = serde_json::to_string(&Event::Done(summary)).unwrap();
         assert!(
             text.starts_with(r#"{"event":"done","files":1,"unchanged_files":0,"bytes":5,"seconds":0.5,"#),
@@ -698,7 +699,7 @@ mod tests {
     #[test]
     fn json_for_a_terminal_means_the_same() {
         let path = "gpj\u{202e}\u{9b}2J\u{7f}\u{1b}\u{e0041}ä \u{fffd}";
-        let text = serde_json::to_string(&Event::File { path: path.into(), bytes: 5 }).unwrap();
+        let text = serde_json::to_string(&Event::File { path: Name(path.as_bytes()), bytes: 5 }).unwrap();
         let shown = escaped(&text);
         assert!(!shown.contains(|c: char| c.is_control() || is_hidden(c)), "{shown:?}");
         let read: serde_json::Value = serde_json::from_str(&shown).unwrap();

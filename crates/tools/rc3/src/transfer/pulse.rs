@@ -4,11 +4,11 @@
 //! else waits that costs nothing. If another sender does, the silent one gives way: its part stays, so it can continue
 //! later, and the next one, often the same sender started again, finds the part free.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rc3_net::{Connection, VarInt};
 
-use super::FAILED;
+use super::{FAILED, moved::Moved};
 
 /// Time between two packets that ask a quiet sender for an acknowledgement.
 pub(super) const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -17,42 +17,30 @@ const SILENT_MAX: Duration = Duration::from_secs(3);
 
 /// The connections of running transfers.
 #[derive(Default)]
-pub(super) struct Pulses(Vec<Pulse>);
-
-struct Pulse {
-    connection: Connection,
-    /// Counts what the peer proves that it has sent.
-    heard: u64,
-    at: Instant,
-}
+pub(super) struct Pulses(Vec<(Connection, Moved)>);
 
 impl Pulses {
     pub(super) fn add(&mut self, connection: Connection) {
-        self.0.push(Pulse { connection, heard: 0, at: Instant::now() });
+        self.0.push((connection, Moved::new(SILENT_MAX)));
     }
 
-    /// Updates what was heard; to be called regularly.
-    pub(super) fn listen(&mut self) {
-        self.0.retain(|pulse| pulse.connection.close_reason().is_none());
-        for pulse in &mut self.0 {
-            let heard = heard(&pulse.connection);
-            if heard != pulse.heard {
-                (pulse.heard, pulse.at) = (heard, Instant::now());
+    /// Updates what was heard, to be called regularly. With `close` it closes the connections of silent senders; returns
+    /// whether there were any.
+    pub(super) fn listen(&mut self, close: bool) -> bool {
+        self.0.retain(|(connection, _)| connection.close_reason().is_none());
+        let mut closed = false;
+        for (connection, moved) in &mut self.0 {
+            if moved.check(heard(connection)).is_err() && close {
+                connection.close(FAILED, b"was silent while another sender waited");
+                closed = true;
             }
         }
-    }
-
-    /// Closes the connections of silent senders; returns whether there were any.
-    pub(super) fn close_silent(&self) -> bool {
-        let silent = |pulse: &&Pulse| pulse.at.elapsed() >= SILENT_MAX;
-        let closed = self.0.iter().filter(silent);
-        closed.map(|pulse| pulse.connection.close(FAILED, b"was silent while another sender waited")).count()
-            > 0
+        closed
     }
 
     /// Closes all.
     pub(super) fn close(&self, code: VarInt, reason: &str) {
-        self.0.iter().for_each(|pulse| pulse.connection.close(code, reason.as_bytes()));
+        self.0.iter().for_each(|(connection, _)| connection.close(code, reason.as_bytes()));
     }
 }
 

@@ -11,9 +11,7 @@ use super::error::TransferError;
 pub fn random<const N: usize>() -> Result<[u8; N], TransferError> {
     use ring::rand::{SecureRandom, SystemRandom};
     let mut bytes = [0; N];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| TransferError::Local {
-        what: "get random numbers".to_owned(),
-        error: io::Error::other("the system has none"),
-    })?;
+    let failed = |_| TransferError::local("get random numbers", io::Error::other("the system has none"));
+    SystemRandom::new().fill(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }

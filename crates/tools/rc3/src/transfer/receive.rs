@@ -5,61 +5,55 @@
 //! program nor loses what arrived: incomplete files stay for the next run.
 
 use std::{
-    io,
+    collections::VecDeque,
     net::SocketAddr,
     path::{Path, PathBuf},
     pin::{Pin, pin},
-    sync::Arc,
     time::Duration,
 };
 
-use rc3_net::{Congestion, Endpoint, RlpMode, ServerConfig, VarInt};
+use rc3_net::{Endpoint, VarInt};
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, timeout},
 };
 
 use super::{
-    STREAMS_MAX,
-    admission::Admission,
+    BUSY,
+    asked::Asked,
     background, close_code,
     destination::{Destination, Policy},
     error::TransferError,
     identity::Identity,
-    inbound::{Finish, Transfer},
+    inbound::{self, Finish},
     interrupted,
-    message::ALPN,
-    network::Network,
+    meet::{Holders, Listener, Settings},
+    message::{FromReceiver, FromSender},
+    newcomers::Newcomers,
     paths::printable_path,
     progress::Reporter,
     pulse::{ASK_EVERY, Pulses},
     random::random,
-    reachable::{self, invite},
     session::{FINAL_PATIENCE, Session},
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
-    transport,
 };
 use crate::identity::file;
 
-/// Default time that a sender has for each message before its files: the next entry of the manifest, or a requested hash.
-pub const STEP_PATIENCE: Duration = Duration::from_secs(60);
-
-/// Bound on the memory in bytes that all senders together can use, with and without a ticket, and on what they may still
-/// send. A transfer writes its bytes on arrival; half of this allows it 1 Gbit/s x 400 ms in flight.
-const MEMORY_MAX: u64 = 256 << 20;
-
 /// Most transfers at a time.
 const SENDERS_MAX: usize = 4;
-
+/// Most senders waiting for their turn.
+const WAITING_MAX: usize = 16;
 /// Time between two messages to waiting senders.
 const REASSURE_EVERY: Duration = Duration::from_secs(1);
+/// Time limit for a waiting sender to receive a message.
+const REASSURE_PATIENCE: Duration = Duration::from_millis(10);
 
 /// Parameters of a receiver.
 #[derive(Debug, Clone)]
 pub struct ReceiveJob {
-    /// The directory; must exist.
-    pub dir: PathBuf,
+    /// The directory, which must exist; `None`: the first pipe goes to standard output.
+    pub dir: Option<PathBuf>,
     /// The address to listen on; `None` is any, IPv4 and IPv6.
     pub listen: Option<SocketAddr>,
     /// Address in the ticket instead of that of the default route: a host, and a port if it differs.
@@ -72,16 +66,8 @@ pub struct ReceiveJob {
     pub keep: bool,
     /// How to handle files.
     pub policy: Policy,
-    /// Time after which a silent sender counts as gone.
-    pub idle_timeout: Duration,
-    /// Time that a sender has for each message before its files; usually [`STEP_PATIENCE`].
-    pub patience: Duration,
-    /// Directory for qlog files.
-    pub qlog: Option<PathBuf>,
-    /// Whether RLP is allowed.
-    pub rlp: RlpMode,
-    /// Marks and memory of paths.
-    pub network: Network,
+    /// The transport.
+    pub settings: Settings,
 }
 
 /// Prints a ticket and receives: one complete transfer, or all until interrupted.
@@ -98,24 +84,28 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
             reporter.listening_by_file(file.path());
             Ok(())
         }
-        None => reporter.listening(&receiver.ticket.to_string()),
+        None => reporter.listening(&receiver.ticket.to_string(), receiver.destination.is_none()),
     };
     let outcome = match announced {
         Ok(()) => receiver.receive(interrupted(), reporter).await,
-        Err(error) => Err(TransferError::Local { what: "print the ticket".to_owned(), error }),
+        Err(error) => Err(TransferError::local("print the ticket", error)),
     };
-    receiver.close(outcome).await
+    let is_pipe = receiver.destination.is_none();
+    let outcome = receiver.close(outcome).await;
+    if is_pipe { outcome.map_err(TransferError::of_pipe) } else { outcome }
 }
 
 /// A port with a ticket, and the directory behind it.
 pub struct Receiver {
     job: ReceiveJob,
-    destination: Destination,
+    destination: Option<Destination>,
     endpoint: Endpoint,
     ticket: Ticket,
     /// Removed on drop.
     written: Option<TicketFile>,
-    admission: Admission,
+    newcomers: Newcomers<Holders<FromReceiver, FromSender>>,
+    /// Senders that wait for their turn.
+    waiting: VecDeque<Session>,
 }
 
 impl Receiver {
@@ -128,11 +118,14 @@ impl Receiver {
     /// Outside a tokio runtime with I/O and time.
     pub fn listen(job: ReceiveJob) -> Result<Self, TransferError> {
         // Check the directory before anyone gets a ticket.
-        let destination = open(&job)?;
-        let (endpoint, ticket) = listen(&job)?;
-        let written = ticket_file(&job, &ticket)?;
-        let admission = Admission::new(endpoint.clone(), ticket.secret());
-        Ok(Self { job, destination, endpoint, ticket, written, admission })
+        let destination = job.dir.as_deref().map(|dir| open(dir, job.policy)).transpose()?;
+        let identity = identity(job.identity.as_deref())?;
+        let listener = Listener::open::<FromSender>(identity, &job.settings, Some(ASK_EVERY), job.listen)?;
+        let ticket = listener.ticket(job.advertise.as_ref())?;
+        let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
+        let written = written.map_err(|error| TransferError::local("write the ticket", error))?;
+        let (newcomers, waiting) = (listener.holders(), VecDeque::new());
+        Ok(Self { job, destination, endpoint: listener.endpoint, ticket, written, newcomers, waiting })
     }
 
     /// The ticket for senders.
@@ -153,7 +146,86 @@ impl Receiver {
         stop: impl Future<Output = ()>,
         reporter: &mut Reporter,
     ) -> Result<(), TransferError> {
-        serve(pin!(stop), &self.job, &mut self.admission, &self.destination, reporter).await
+        self.serve(pin!(stop), reporter).await
+    }
+
+    async fn serve(
+        &mut self,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+        reporter: &mut Reporter,
+    ) -> Result<(), TransferError> {
+        let mut tick = tokio::time::interval(REASSURE_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let most = if self.job.keep { SENDERS_MAX } else { 1 };
+        let mut transfers = JoinSet::new();
+        let mut pulses = Pulses::default();
+        loop {
+            self.waiting.retain(|session| session.channel.connection.close_reason().is_none());
+            while transfers.len() < most
+                && let Some(session) = self.waiting.pop_front()
+            {
+                pulses.add(session.channel.connection.clone());
+                let (destination, policy) = (self.destination.clone(), self.job.policy);
+                transfers.spawn(serve_one(session, destination, reporter.another(), policy));
+            }
+            let done = tokio::select! {
+                newcomer = self.newcomers.next() => {
+                    match newcomer {
+                        Ok(channel) if self.waiting.len() < WAITING_MAX => {
+                            let asked = if self.destination.is_some() { Asked::Anything } else { Asked::Pipe };
+                            self.waiting.push_back(Session::new(channel, asked));
+                        }
+                        Ok(channel) => channel.connection.close(BUSY, b"too many senders are waiting"),
+                        Err(turned_away) if transfers.is_empty() => reporter.note(&turned_away),
+                        Err(_) => {}
+                    }
+                    continue;
+                }
+                _ = tick.tick() => {
+                    self.reassure().await;
+                    if pulses.listen(!self.waiting.is_empty() && transfers.len() >= most) {
+                        reporter
+                            .note("a silent sender gave way to the one that waits; what arrived of it is kept");
+                    }
+                    continue;
+                }
+                Some(done) = transfers.join_next() => done.map_err(background)?,
+                () = stop.as_mut() => {
+                    let error = TransferError::Interrupted { kept: 0 };
+                    // Senders should receive the reason before their connections are dropped.
+                    let (code, reason) = parting(Some(&error), &self.job.policy);
+                    pulses.close(code, reason);
+                    return Err(error);
+                }
+            };
+            if transfers.is_empty() {
+                // The next sender may already wait for a file that is still being closed.
+                let _ = timeout(FINAL_PATIENCE, idle(self.destination.as_ref())).await;
+            }
+            match done {
+                Ok(Finish::Complete(result)) if !self.job.keep => return result,
+                // Standard output cannot take its bytes back.
+                Err(error @ TransferError::Pipe(_)) if self.destination.is_none() => return Err(error),
+                Ok(Finish::Complete(result)) => {
+                    if let Err(error) = result {
+                        reporter.error(&error);
+                    }
+                    reporter.note("waiting for the next sender, with the same ticket");
+                }
+                Ok(Finish::DryRun) => {}
+                Err(error) => {
+                    reporter.error(&error);
+                    reporter.note("still waiting, the same ticket is good for another try");
+                }
+            }
+        }
+    }
+
+    /// Signals to waiting senders that they are still waiting.
+    async fn reassure(&mut self) {
+        for session in &mut self.waiting {
+            let _ = timeout(REASSURE_PATIENCE, session.reassure()).await;
+        }
     }
 
     /// Closes the port and all connections; senders learn the reason from `outcome`. Returns `outcome`, with the number
@@ -162,9 +234,8 @@ impl Receiver {
     /// # Errors
     /// That of `outcome`.
     pub async fn close(self, outcome: Result<(), TransferError>) -> Result<(), TransferError> {
-        let (code, reason) = parting(outcome.as_ref().err(), &self.job.policy);
-        self.endpoint.close(code, reason.as_bytes());
-        wind_up(&self.endpoint, &self.destination, outcome).await
+        let parting = parting(outcome.as_ref().err(), &self.job.policy);
+        wind_up(&self.endpoint, self.destination.as_ref(), parting, outcome).await
     }
 }
 
@@ -174,20 +245,22 @@ impl std::fmt::Debug for Receiver {
     }
 }
 
-/// The last steps of a receiver after its connections are closed.
-pub(super) async fn wind_up(
+/// The last steps of either side: signals the outcome to the peers, and records what is incomplete.
+pub(crate) async fn wind_up(
     endpoint: &Endpoint,
-    destination: &Destination,
+    destination: Option<&Destination>,
+    (code, reason): (VarInt, &str),
     outcome: Result<(), TransferError>,
 ) -> Result<(), TransferError> {
+    endpoint.close(code, reason.as_bytes());
     // Record files that are still being written first.
     let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
-    destination.close();
+    destination.into_iter().for_each(Destination::close);
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
     match outcome {
         Err(TransferError::Interrupted { .. }) => {
-            Err(TransferError::Interrupted { kept: destination.kept() })
+            Err(TransferError::Interrupted { kept: destination.map_or(0, Destination::kept) })
         }
         outcome => outcome,
     }
@@ -201,34 +274,17 @@ fn identity(file: Option<&Path>) -> Result<(Identity, Secret), TransferError> {
             let secret = file::ticket_secret(&identity);
             Ok((identity, secret))
         }
-        None => Ok((Identity::generate()?, Secret(random::<SECRET_BYTES>()?))),
+        None => new_identity(),
     }
 }
 
-/// The endpoint of a receiver, and its ticket.
-pub(super) fn listen(job: &ReceiveJob) -> Result<(Endpoint, Ticket), TransferError> {
-    let (identity, secret) = identity(job.identity.as_deref())?;
-    let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-    let (qlog, idle) = (job.qlog.as_deref(), job.idle_timeout);
-    let mut transport = transport(job.rlp, Congestion::default(), qlog, STREAMS_MAX, idle)?;
-    transport.keep_alive_interval(Some(ASK_EVERY.min(idle * 3 / 10)));
-    config.transport_config(Arc::new(transport));
-    let endpoint = bind(&config, &job.network, job.listen)?;
-    let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
-    let address = endpoint.local_addr().map_err(|error| local("find the port", error))?;
-    let ticket = invite(address, job.advertise.as_ref(), identity.fingerprint(), secret)
-        .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-    Ok((endpoint, ticket))
-}
-
-/// The ticket's file, if the user chose one.
-pub(super) fn ticket_file(job: &ReceiveJob, ticket: &Ticket) -> Result<Option<TicketFile>, TransferError> {
-    let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, ticket)).transpose();
-    written.map_err(|error| TransferError::Local { what: "write the ticket".to_owned(), error })
+/// A certificate and a secret for this run.
+pub(crate) fn new_identity() -> Result<(Identity, Secret), TransferError> {
+    Ok((Identity::generate()?, Secret(random::<SECRET_BYTES>()?)))
 }
 
 /// Close code and reason for a connection.
-pub(super) fn parting(error: Option<&TransferError>, policy: &Policy) -> (VarInt, &'static str) {
+fn parting(error: Option<&TransferError>, policy: &Policy) -> (VarInt, &'static str) {
     match (close_code(error), error) {
         ((code, _), Some(TransferError::Interrupted { .. })) if policy.discard_partial => {
             (code, "was interrupted, and deletes what is incomplete")
@@ -240,79 +296,14 @@ pub(super) fn parting(error: Option<&TransferError>, policy: &Policy) -> (VarInt
     }
 }
 
-async fn serve(
-    mut stop: Pin<&mut impl Future<Output = ()>>,
-    job: &ReceiveJob,
-    admission: &mut Admission,
-    destination: &Destination,
-    reporter: &mut Reporter,
-) -> Result<(), TransferError> {
-    let mut tick = tokio::time::interval(REASSURE_EVERY);
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let most = if job.keep { SENDERS_MAX } else { 1 };
-    let mut transfers = JoinSet::new();
-    let mut pulses = Pulses::default();
-    loop {
-        while transfers.len() < most
-            && let Some(session) = admission.next_session()
-        {
-            pulses.add(session.connection.clone());
-            let session = session.with_patience(job.patience);
-            transfers.spawn(serve_one(session, destination.clone(), reporter.another(), job.policy));
-        }
-        let done = tokio::select! {
-            turned_away = admission.next_event() => {
-                if let Some(turned_away) = turned_away.filter(|_| transfers.is_empty()) {
-                    reporter.note(&turned_away);
-                }
-                continue;
-            }
-            _ = tick.tick() => {
-                admission.reassure().await;
-                pulses.listen();
-                if admission.has_waiting() && transfers.len() >= most && pulses.close_silent() {
-                    reporter.note("a silent sender gave way to the one that waits; what arrived of it is kept");
-                }
-                continue;
-            }
-            Some(done) = transfers.join_next() => done.map_err(background)?,
-            () = stop.as_mut() => {
-                let error = TransferError::Interrupted { kept: 0 };
-                // Senders should receive the reason before their connections are dropped.
-                let (code, reason) = parting(Some(&error), &job.policy);
-                pulses.close(code, reason);
-                return Err(error);
-            }
-        };
-        if transfers.is_empty() {
-            // The next sender may already wait for a file that is still being closed.
-            let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
-        }
-        match done {
-            Ok(Finish::Complete(result)) if !job.keep => return result,
-            Ok(Finish::Complete(result)) => {
-                if let Err(error) = result {
-                    reporter.error(&error);
-                }
-                reporter.note("waiting for the next sender, with the same ticket");
-            }
-            Ok(Finish::DryRun) => {}
-            Err(error) => {
-                reporter.error(&error);
-                reporter.note("still waiting, the same ticket is good for another try");
-            }
-        }
-    }
-}
-
 async fn serve_one(
     session: Session,
-    destination: Destination,
+    destination: Option<Destination>,
     mut reporter: Reporter,
     policy: Policy,
 ) -> Result<Finish, TransferError> {
-    let connection = session.connection.clone();
-    let outcome = Transfer::run(session, &destination, &mut reporter).await;
+    let connection = session.channel.connection.clone();
+    let outcome = inbound::run(session, destination.as_ref(), &mut reporter).await;
     reporter.clear();
     // The sender should receive the reason before its connection is dropped.
     let (code, reason) = parting(outcome.as_ref().err(), &policy);
@@ -321,32 +312,13 @@ async fn serve_one(
 }
 
 /// Waits until no file is in use: tasks of a failed transfer close their files themselves.
-async fn idle(destination: &Destination) {
-    while !destination.is_idle() {
+async fn idle(destination: Option<&Destination>) {
+    while destination.is_some_and(|destination| !destination.is_idle()) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-fn open(job: &ReceiveJob) -> Result<Destination, TransferError> {
-    Destination::open(&job.dir, job.policy, random()?).map_err(|error| TransferError::Local {
-        what: format!("receive into {}", printable_path(&job.dir)),
-        error,
-    })
-}
-
-/// A listening endpoint with bounded memory.
-pub(crate) fn bind(
-    config: &ServerConfig,
-    network: &Network,
-    address: Option<SocketAddr>,
-) -> Result<Endpoint, TransferError> {
-    let server = |address: SocketAddr| {
-        Endpoint::bind(network.options(address.ip(), None), Some(config.clone()), address)
-    };
-    let endpoint = reachable::bind(address, server).map_err(|error| {
-        let at = address.map_or_else(|| "any address".to_owned(), |address| address.to_string());
-        TransferError::Local { what: format!("listen on {at}"), error }
-    })?;
-    endpoint.set_memory_max(MEMORY_MAX);
-    Ok(endpoint)
+fn open(dir: &Path, policy: Policy) -> Result<Destination, TransferError> {
+    let failed = |error| TransferError::local(format!("receive into {}", printable_path(dir)), error);
+    Destination::open(dir, policy, random()?).map_err(failed)
 }

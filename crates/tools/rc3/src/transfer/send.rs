@@ -1,15 +1,12 @@
 //! The sending side: `rc3 send`.
 
 use std::{
-    io,
-    net::SocketAddr,
     path::PathBuf,
     pin::{Pin, pin},
     time::{Duration, Instant},
 };
 
 use rc3_core::units::Rate;
-use rc3_net::{Congestion, Endpoint, RlpMode};
 
 use super::{
     background, close_code,
@@ -17,15 +14,12 @@ use super::{
     error::TransferError,
     interrupted,
     manifest::{Found, Selection},
-    network::Network,
-    outbound,
-    outcome::Unkept,
-    progress::Reporter,
+    meet::{Settings, connect, open, resolve},
+    outbound::{Input, Outbound},
+    progress::{Event, Reporter},
     ticket::Ticket,
 };
 
-/// Default time without progress after which the transfer fails.
-pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How long to retry at a busy receiver.
 const BUSY_PATIENCE: Duration = Duration::from_secs(120);
 /// First pause between two tries; it doubles up to the longest.
@@ -35,33 +29,30 @@ const BUSY_PAUSE_MAX: Duration = Duration::from_secs(8);
 /// Parameters of a sender.
 #[derive(Debug, Clone)]
 pub struct SendJob {
-    /// Files and directories.
-    pub paths: Vec<PathBuf>,
-    /// The receiver's ticket.
-    pub ticket: Ticket,
+    /// What to send.
+    pub content: Content,
     /// What to send of directories.
     pub selection: Selection,
+    /// The receiver's ticket.
+    pub ticket: Ticket,
     /// Only list what would happen to each file.
     pub dry_run: bool,
     /// Mean rate at which to read files, at most.
     pub rate_limit: Option<Rate>,
-    /// Whether RLP is allowed.
-    pub rlp: RlpMode,
-    /// Congestion control at normal priority.
-    pub congestion: Congestion,
-    /// The longest IP packet to try; `None` for the library's default.
-    pub mtu: Option<u16>,
-    /// Marks and memory of paths.
-    pub network: Network,
-    /// Directory for qlog files.
-    pub qlog: Option<PathBuf>,
-    /// Time after which a silent receiver counts as gone.
-    pub idle_timeout: Duration,
-    /// Time without bytes or messages after which the transfer fails.
-    pub patience: Duration,
+    /// The transport.
+    pub settings: Settings,
 }
 
-/// Sends all files, until they are in place at the receiver or the user interrupts.
+/// What to send.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// Files and directories.
+    Paths(Vec<PathBuf>),
+    /// Standard input, with the name of the file that a receiver with a directory writes.
+    Input(Option<String>),
+}
+
+/// Sends everything, until it is in place at the receiver or the user interrupts.
 ///
 /// # Errors
 /// See [`TransferError`].
@@ -85,27 +76,63 @@ pub async fn send_until(
     reporter: &mut Reporter,
 ) -> Result<(), TransferError> {
     let mut stop = pin!(stop);
-    let (paths, selection) = (job.paths.clone(), job.selection.clone());
-    let scan = tokio::task::spawn_blocking(move || Found::scan(&paths, &selection));
-    let found = or_stop(stop.as_mut(), async { Ok(scan.await.map_err(background)??) }).await?;
-    found.left_out.iter().for_each(|left_out| reporter.left_out(left_out));
+    let found = match job.content.clone() {
+        Content::Paths(paths) => {
+            let selection = job.selection.clone();
+            let scan = tokio::task::spawn_blocking(move || Found::scan(&paths, &selection));
+            or_stop(stop.as_mut(), async { Ok(scan.await.map_err(background)??) }).await?
+        }
+        Content::Input(name) => {
+            let input = Box::new(std::io::stdin());
+            return send_pipe(stop, &job, name.as_deref(), input, reporter).await;
+        }
+    };
+    found.left_out.iter().for_each(|left_out| reporter.report(&Event::from(left_out)));
     if found.entries.is_empty() {
         return Err(TransferError::Nothing);
     }
-    let unkept = send_found(stop, &job, &found, reporter).await?;
-    unkept.report(reporter);
-    unkept.result(found.left_out.len())
+    send_found(stop, &job, &found, None, reporter).await
+}
+
+/// Sends `input` to its end, whatever the job's content is.
+pub(super) async fn send_pipe(
+    stop: Pin<&mut impl Future<Output = ()>>,
+    job: &SendJob,
+    name: Option<&str>,
+    input: Input,
+    reporter: &mut Reporter,
+) -> Result<(), TransferError> {
+    let sent = send_found(stop, job, &Found::pipe(name), Some(input), reporter).await;
+    sent.map_err(TransferError::of_pipe)
 }
 
 async fn send_found(
     mut stop: Pin<&mut impl Future<Output = ()>>,
     job: &SendJob,
     found: &Found,
+    input: Option<Input>,
     reporter: &mut Reporter,
-) -> Result<Unkept, TransferError> {
+) -> Result<(), TransferError> {
     let address = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
-    let endpoint = open(&job.network, address)?;
-    let work = persist(&endpoint, address, job, found, reporter);
+    let endpoint = open(&job.settings.network, address)?;
+    let work = async {
+        let (began, mut pause, mut input) = (Instant::now(), BUSY_PAUSE, input);
+        loop {
+            let once = async {
+                let channel = connect(&endpoint, address, &job.ticket, &job.settings).await?;
+                let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
+                outbound.run(&mut input, endpoint.marks(), reporter).await
+            };
+            match once.await {
+                Err(TransferError::Busy) if began.elapsed() + pause < BUSY_PATIENCE => {
+                    reporter.report(&Event::Retrying { seconds: pause.as_secs_f64() });
+                    tokio::time::sleep(pause).await;
+                    pause = (2 * pause).min(BUSY_PAUSE_MAX);
+                }
+                outcome => return outcome,
+            }
+        }
+    };
     let stopped = async {
         stop.await;
         TransferError::Interrupted { kept: 0 }
@@ -122,37 +149,4 @@ async fn or_stop<T>(
         outcome = work => outcome,
         () = stop => Err(TransferError::Interrupted { kept: 0 }),
     }
-}
-
-/// An endpoint for connections to `address`.
-pub(crate) fn open(network: &Network, address: SocketAddr) -> Result<Endpoint, TransferError> {
-    let failed = |error| TransferError::Local { what: "open a UDP socket".to_owned(), error };
-    network.client(address).map_err(failed)
-}
-
-/// Retries for a while if the receiver has no free slot.
-async fn persist(
-    endpoint: &Endpoint,
-    address: SocketAddr,
-    job: &SendJob,
-    found: &Found,
-    reporter: &mut Reporter,
-) -> Result<Unkept, TransferError> {
-    let (began, mut pause) = (Instant::now(), BUSY_PAUSE);
-    loop {
-        match outbound::converse(endpoint, address, job, found, reporter).await {
-            Err(TransferError::Busy) if began.elapsed() + pause < BUSY_PATIENCE => {
-                reporter.retrying(pause);
-                tokio::time::sleep(pause).await;
-                pause = (2 * pause).min(BUSY_PAUSE_MAX);
-            }
-            outcome => return outcome,
-        }
-    }
-}
-
-pub(crate) async fn resolve(ticket: &Ticket) -> Result<SocketAddr, TransferError> {
-    let failed = |error| TransferError::Resolve { host: ticket.host().to_owned(), error };
-    let mut addresses = tokio::net::lookup_host((ticket.host(), ticket.port())).await.map_err(failed)?;
-    addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }

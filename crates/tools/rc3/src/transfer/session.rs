@@ -1,17 +1,27 @@
-//! The receiver's end of the control stream with one sender.
+//! One end of the control stream, at both sides.
+//!
+//! Messages leave by a task of its own, so that an end that writes still reads: otherwise both could wait for each other.
 
-use std::time::{Duration, Instant};
+use std::{
+    marker::PhantomData,
+    time::{Duration, Instant},
+};
 
 use rc3_net::{Connection, SendStream};
-use tokio::time::timeout;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    sync::mpsc,
+    task::JoinHandle,
+    time::timeout,
+};
 
 use super::{
     asked::Asked,
     background,
     error::TransferError,
-    heard, lost,
-    message::{self, FromReceiver, FromSender, Messages, Refusal, Work},
-    receive::STEP_PATIENCE,
+    lost,
+    message::{self, FromReceiver, FromSender, MESSAGES_AHEAD, Messages, Refusal, Work},
 };
 
 /// Time limit for the last message to arrive.
@@ -19,47 +29,110 @@ pub(super) const FINAL_PATIENCE: Duration = Duration::from_secs(3);
 /// After this long without a message the receiver sends `Working`.
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(5);
 
-/// A sender that has shown the ticket.
-pub(super) struct Session {
+/// Takes messages in their frames. Closed when the stream is broken.
+pub(crate) type Outbox = mpsc::Sender<Vec<u8>>;
+
+/// Begins to write frames to a stream, which the task returns when no more can come.
+pub(crate) fn outbox<W: AsyncWrite + Unpin + Send + 'static>(mut stream: W) -> (Outbox, JoinHandle<W>) {
+    let (outbox, mut frames) = mpsc::channel::<Vec<u8>>(MESSAGES_AHEAD);
+    let writer = tokio::spawn(async move {
+        let mut batch = Vec::new();
+        while frames.recv_many(&mut batch, MESSAGES_AHEAD).await > 0 {
+            let bytes = batch.concat();
+            batch.clear();
+            if stream.write_all(&bytes).await.is_err() || stream.flush().await.is_err() {
+                break;
+            }
+        }
+        stream
+    });
+    (outbox, writer)
+}
+
+/// The control stream of a connection whose secret was right; this side sends `S` and gets `R`.
+pub(crate) struct Channel<S, R> {
     pub(super) connection: Connection,
-    control: SendStream,
-    messages: Messages<FromSender>,
-    /// For each message before files.
-    patience: Duration,
+    pub(super) outbox: Outbox,
+    writer: JoinHandle<SendStream>,
+    messages: Messages<R>,
+    /// For each message that the other side owes, and for it to read one.
+    pub(super) patience: Duration,
     /// Time of the last write.
     written: Instant,
-    /// Whether nothing was written.
-    silent: bool,
-    asked: Asked,
+    sent: PhantomData<fn(S)>,
+}
+
+impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
+    pub(super) fn new(
+        connection: Connection,
+        control: SendStream,
+        messages: impl AsyncRead + Unpin + Send + 'static,
+        patience: Duration,
+    ) -> Self {
+        let ((outbox, writer), messages) = (outbox(control), message::listen(messages));
+        Self { connection, outbox, writer, messages, patience, written: Instant::now(), sent: PhantomData }
+    }
+
+    /// The next message.
+    ///
+    /// Cancel-safe: dropping the future loses nothing.
+    pub(super) async fn hear(&mut self) -> Result<R, TransferError> {
+        match (self.messages.recv().await, self.connection.close_reason()) {
+            (Some(Ok(message)), _) => Ok(message),
+            (_, Some(error)) => Err(lost(error)),
+            (Some(Err(error)), None) => Err(error.into()),
+            (None, None) => Err(TransferError::Lost("the control stream ended".to_owned())),
+        }
+    }
+
+    /// Sends a message, when there is room for it.
+    pub(super) async fn say(&mut self, message: &S) -> Result<(), TransferError> {
+        self.written = Instant::now();
+        let queued = timeout(self.patience, self.outbox.send(message::encode(message))).await;
+        queued.map_err(|_| TransferError::Stalled(self.patience))?.map_err(|_| self.broken())
+    }
+
+    /// Why the outbox is closed.
+    pub(super) fn broken(&self) -> TransferError {
+        let broken = || TransferError::Lost("the control stream broke".to_owned());
+        self.connection.close_reason().map_or_else(broken, lost)
+    }
+
+    /// Sends the last message, and waits a limited time until it has arrived.
+    pub(super) async fn say_last(&mut self, message: &S) {
+        let said = async {
+            if self.say(message).await.is_ok() {
+                let (closed, _) = mpsc::channel(1);
+                self.outbox = closed;
+                if let Ok(mut stream) = (&mut self.writer).await {
+                    let _ = stream.finish();
+                    let _ = stream.stopped().await;
+                }
+            }
+        };
+        // Ignore a peer that does not read.
+        let _ = timeout(FINAL_PATIENCE, said).await;
+    }
+}
+
+/// The receiver's end. Admits only messages that name what this side asked for.
+pub(crate) struct Session {
+    pub(super) channel: Channel<FromReceiver, FromSender>,
+    pub(super) asked: Asked,
+    /// Whether the sender knows that it has to wait for its turn.
+    waits: bool,
 }
 
 impl Session {
-    pub(super) fn new(connection: Connection, control: SendStream, messages: Messages<FromSender>) -> Self {
-        let (patience, written) = (STEP_PATIENCE, Instant::now());
-        Self { connection, control, messages, patience, written, silent: true, asked: Asked::default() }
-    }
-
-    /// With another limit than [`STEP_PATIENCE`].
-    pub(super) fn with_patience(self, patience: Duration) -> Self {
-        Self { patience, ..self }
-    }
-
-    /// Admits only messages that name what this side asked for.
-    pub(super) fn asked_for(mut self, asked: Asked) -> Self {
-        self.asked = asked;
-        self
-    }
-
-    /// What this side asked for.
-    pub(super) fn asked(&self) -> &Asked {
-        &self.asked
+    pub(super) fn new(channel: Channel<FromReceiver, FromSender>, asked: Asked) -> Self {
+        Self { channel, asked, waits: false }
     }
 
     /// The next message, which names only what this side asked for.
     ///
     /// Cancel-safe: dropping the future loses nothing.
     pub(super) async fn hear(&mut self) -> Result<FromSender, TransferError> {
-        let message = heard(&self.connection, self.messages.recv().await)?;
+        let message = self.channel.hear().await?;
         if self.asked.admits(&message) { Ok(message) } else { Err(TransferError::Unasked) }
     }
 
@@ -72,40 +145,27 @@ impl Session {
         step: &'static str,
         extra: Duration,
     ) -> Result<FromSender, TransferError> {
-        let patience = self.patience.saturating_add(extra);
+        let patience = self.channel.patience.saturating_add(extra);
         timeout(patience, self.hear()).await.unwrap_or(Err(TransferError::Silent { step, patience }))
     }
 
     pub(super) async fn say(&mut self, message: &FromReceiver) -> Result<(), TransferError> {
-        let written = self.control.write_chunk(message::encode(message).into()).await;
-        (self.written, self.silent) = (Instant::now(), false);
-        written.map_err(|error| match self.connection.close_reason() {
-            Some(reason) => lost(reason),
-            None => TransferError::Lost(error.to_string()),
-        })
+        self.channel.say(message).await
     }
 
-    /// Sends a message and waits a limited time until it has arrived.
-    pub(super) async fn send_final(&mut self, message: &FromReceiver) {
-        let said = async {
-            if self.say(message).await.is_ok() {
-                let _ = self.control.finish();
-                let _ = self.control.stopped().await;
-            }
-        };
-        // Ignore a sender that does not read.
-        let _ = timeout(FINAL_PATIENCE, said).await;
-    }
-
-    /// Refuses, with a reason for the sender's user.
-    pub(super) async fn refuse(&mut self, refusal: Refusal, reason: String) {
-        let reason = message::reason(reason);
-        self.send_final(&FromReceiver::Refused { refusal, reason }).await;
+    /// Ends the transfer for this error, with a reason for the sender's user.
+    pub(super) async fn refuse<T>(
+        &mut self,
+        refusal: Refusal,
+        error: TransferError,
+    ) -> Result<T, TransferError> {
+        self.channel.say_last(&FromReceiver::Refused { refusal, reason: message::reason(&error) }).await;
+        Err(error)
     }
 
     /// Sends `Working` if nothing was sent for a while.
     pub(super) async fn sign_of_life(&mut self, work: Work) -> Result<(), TransferError> {
-        if self.written.elapsed() < SIGN_OF_LIFE_EVERY {
+        if self.channel.written.elapsed() < SIGN_OF_LIFE_EVERY {
             return Ok(());
         }
         self.say(&FromReceiver::Working(work)).await
@@ -113,10 +173,11 @@ impl Session {
 
     /// Signals that the sender has to wait for its turn: at once, and then now and then.
     pub(super) async fn reassure(&mut self) -> Result<(), TransferError> {
-        if self.silent {
-            return self.say(&FromReceiver::Working(Work::AnotherTransfer)).await;
+        let work = Work::AnotherTransfer;
+        if std::mem::replace(&mut self.waits, true) {
+            return self.sign_of_life(work).await;
         }
-        self.sign_of_life(Work::AnotherTransfer).await
+        self.say(&FromReceiver::Working(work)).await
     }
 
     /// Runs a task that may block for long, and sends `Working` meanwhile.
@@ -132,19 +193,5 @@ impl Session {
                 Err(_) => self.sign_of_life(work).await?,
             }
         }
-    }
-
-    /// The sender's reason for resetting a stream, if it gives one.
-    pub(super) async fn abort_reason(&mut self) -> Option<TransferError> {
-        let abort = async {
-            loop {
-                match self.hear().await {
-                    Ok(FromSender::Abort { reason }) => return Some(TransferError::peer(&reason)),
-                    Ok(_) => {}
-                    Err(_) => return None,
-                }
-            }
-        };
-        timeout(FINAL_PATIENCE, abort).await.ok().flatten()
     }
 }

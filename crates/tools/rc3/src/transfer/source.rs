@@ -15,7 +15,7 @@ use rc3_net::file::ReadAt;
 use thiserror::Error;
 
 use super::{
-    destination::read_exact_at,
+    destination::fill_at,
     gaps::Gaps,
     manifest::SourceEntry,
     stamp::{Stamp, TICK},
@@ -76,13 +76,11 @@ impl Origin {
     }
 
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        match self {
-            Self::File(file, _) => read_exact_at(file, buf, offset),
-            Self::Held(held) if held.read_at(buf, offset)? < buf.len() => {
-                Err(io::ErrorKind::UnexpectedEof.into())
-            }
-            Self::Held(_) => Ok(()),
-        }
+        let is_filled = match self {
+            Self::File(file, _) => fill_at(file, buf, offset)?.is_empty(),
+            Self::Held(held) => held.read_at(buf, offset)? == buf.len(),
+        };
+        if is_filled { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 }
 
@@ -143,7 +141,7 @@ impl ReadAt for FileSource {
         let most = usize::try_from(room).unwrap_or(usize::MAX).min(self.throttle.read_bytes_max());
         let len = buf.len().min(most);
         let buf = &mut buf[..len];
-        self.throttle.wait(len);
+        std::thread::sleep(self.throttle.pause(len));
         let read = self.origin.read_at(buf, at)?;
         let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
         passing.update(at, &buf[..read], |buf, offset| self.origin.read_exact_at(buf, offset))?;
@@ -171,13 +169,17 @@ impl Throttle {
         usize::try_from(tenth).unwrap_or(usize::MAX).max(READ_BYTES_MIN)
     }
 
-    /// Blocks until this many more bytes are allowed.
-    pub fn wait(&self, bytes: usize) {
-        let Some(rate) = self.limit else { return };
+    /// The limit.
+    pub fn limit(&self) -> Option<Rate> {
+        self.limit
+    }
+
+    /// Time until this many more bytes are allowed, which then count.
+    pub fn pause(&self, bytes: usize) -> Duration {
+        let Some(rate) = self.limit else { return Duration::ZERO };
         let mut read = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let due = self.started + rate.time_for(*read);
         *read += bytes as u64;
-        drop(read);
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        due.saturating_duration_since(Instant::now())
     }
 }

@@ -17,7 +17,7 @@ pub type FileId = (u64, u64);
 pub const TICK: Duration = Duration::from_millis(20);
 
 /// What changes with a file's content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// Another file under the same name has another.
     file: Option<FileId>,

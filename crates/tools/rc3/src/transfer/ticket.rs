@@ -8,7 +8,7 @@
 
 use std::{fmt, str::FromStr};
 
-use data_encoding::{BASE32_NOPAD, Encoding};
+use data_encoding::BASE32_NOPAD_NOCASE as BASE32;
 use thiserror::Error;
 
 /// Bytes of a certificate's fingerprint.
@@ -40,7 +40,7 @@ impl fmt::Debug for Fingerprint {
 /// Base32 as in a ticket.
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&lower().encode(&self.0))
+        f.write_str(&BASE32.encode(&self.0).to_ascii_lowercase())
     }
 }
 
@@ -48,7 +48,7 @@ impl FromStr for Fingerprint {
     type Err = TicketError;
 
     fn from_str(text: &str) -> Result<Self, TicketError> {
-        let bytes = BASE32_NOPAD.decode(text.to_ascii_uppercase().as_bytes()).ok();
+        let bytes = BASE32.decode(text.as_bytes()).ok();
         bytes.and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or(TicketError::Code)
     }
 }
@@ -121,7 +121,8 @@ impl fmt::Display for Ticket {
         code[1..=FINGERPRINT_BYTES].copy_from_slice(&self.fingerprint.0);
         code[1 + FINGERPRINT_BYTES..].copy_from_slice(&self.secret.0);
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{SCHEME}{open}{}{close}:{}/#{}", self.host, self.port, lower().encode(&code))
+        let code = BASE32.encode(&code).to_ascii_lowercase();
+        write!(f, "{SCHEME}{open}{}{close}:{}/#{code}", self.host, self.port)
     }
 }
 
@@ -139,14 +140,12 @@ impl FromStr for Ticket {
             None => host,
         };
         // A code of another length is truncated or joined with other text.
-        if code.len() != lower().encode_len(CODE_BYTES) {
+        if code.len() != BASE32.encode_len(CODE_BYTES) {
             return Err(TicketError::Code);
         }
-        let code = BASE32_NOPAD
-            .decode(code.to_ascii_uppercase().as_bytes())
-            .ok()
-            .and_then(|code| <[u8; CODE_BYTES]>::try_from(code).ok())
-            .ok_or(TicketError::Code)?;
+        let code =
+            BASE32.decode(code.as_bytes()).ok().and_then(|code| <[u8; CODE_BYTES]>::try_from(code).ok());
+        let code = code.ok_or(TicketError::Code)?;
         let [version, rest @ ..] = code;
         if version != VERSION {
             return Err(TicketError::Version(version));
@@ -182,15 +181,6 @@ pub enum TicketError {
     /// Made by a later version.
     #[error("the ticket has version {0}, this program supports version {VERSION}")]
     Version(u8),
-}
-
-fn lower() -> Encoding {
-    data_encoding::Specification {
-        symbols: "abcdefghijklmnopqrstuvwxyz234567".to_owned(),
-        ..BASE32_NOPAD.specification()
-    }
-    .encoding()
-    .unwrap_or(BASE32_NOPAD)
 }
 
 #[cfg(test)]

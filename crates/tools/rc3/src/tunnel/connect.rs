@@ -20,9 +20,9 @@ use crate::{
     transfer::{
         error::TransferError,
         identity::SERVER_NAME,
-        message,
+        meet, message,
         network::Network,
-        not_connected, send,
+        not_connected,
         ticket::{Secret, Ticket},
     },
 };
@@ -72,7 +72,7 @@ pub(super) async fn open(network: &Network, peer: &KnownPeer) -> Result<(Endpoin
     let failed = |error| TransferError::Resolve { host: peer.host.clone(), error };
     let mut addresses = tokio::net::lookup_host((peer.host.as_str(), peer.port)).await.map_err(failed)?;
     let address = addresses.next().ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
-    Ok((send::open(network, address)?, address))
+    Ok((meet::open(network, address)?, address))
 }
 
 impl Tunnel {

@@ -87,7 +87,7 @@ pub enum TunnelError {
 
 impl TunnelError {
     /// What the user can do.
-    pub fn hint(&self) -> &'static str {
+    pub fn hint(&self) -> &str {
         match self {
             Self::Connect { .. } => {
                 "check that `rc3 tunnel --listen` runs there and that firewalls pass UDP to that port"

@@ -7,8 +7,9 @@ use std::{future::Future, time::Duration};
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{
-    message::{Entry, Kind, Omission},
+    message::{Entry, Kind},
     progress::{Observer, Reporter},
+    verdict::Omission,
 };
 
 mod to_receiver;
@@ -82,6 +83,7 @@ fn kinds() -> Vec<Kind> {
         file(4, &[(3, 9)]),
         link(b"new"),
         link(b"../../outside"),
+        Kind::Pipe,
     ]
 }
 
@@ -91,7 +93,7 @@ fn entries() -> impl Iterator<Item = Entry> {
         .flat_map(|path| kinds().into_iter().map(move |kind| Entry { path: path.clone(), kind }))
 }
 
-/// Indices of files: known ones, and others.
+/// Indices of entries: known ones, and others.
 const FILES: [u32; 4] = [0, 1, 2, u32::MAX];
 
 fn omissions() -> [Omission; 2] {

@@ -6,7 +6,6 @@ use proptest::{
     strategy::{Strategy, ValueTree},
     test_runner::TestRunner,
 };
-use rc3_net::{Congestion, RlpMode};
 use tokio::time::timeout;
 
 use super::{
@@ -14,11 +13,11 @@ use super::{
         asked::Asked,
         destination::{Destination, Existing, Policy},
         error::TransferError,
-        message::{self, Entry, FromReceiver, FromSender, Kind, VERSION},
-        network::Network,
-        once::{self, Listener, Role, Settings},
+        meet::{Listener, Settings, open},
+        message::{self, Entry, FromReceiver, FromSender, Hello, Kind},
         progress::{Reporter, Style},
-        send::open,
+        receive::new_identity,
+        side::{Meeting, Side},
     },
     FILES, entries, kinds, names, omissions, reporter, run,
 };
@@ -26,27 +25,25 @@ use super::{
 /// What the host does.
 #[derive(Debug, Clone)]
 enum Step {
-    /// `Hello` with the secret.
-    Hello,
     Say(FromSender),
     /// A stream with these bytes, broken off or complete.
     Stream(&'static [u8], bool),
 }
 
+fn end() -> FromSender {
+    FromSender::ManifestEnd { dry_run: false }
+}
+
 fn messages() -> Vec<FromSender> {
     let hash = *blake3::hash(b"evil").as_bytes();
-    let mut all = vec![FromSender::ManifestEnd, FromSender::DryRun, FromSender::Pipe { name: None }];
-    all.extend([0, VERSION].map(|version| FromSender::Hello { version, secret: [0; 16] }));
+    let mut all = vec![end(), FromSender::ManifestEnd { dry_run: true }];
     all.push(FromSender::Abort { reason: "\u{1b}".repeat(5000) });
     all.extend(entries().map(FromSender::Entry));
-    for path in names() {
-        all.push(FromSender::Pipe { name: Some(path.clone()) });
-        all.push(FromSender::Absent { path, reason: String::new() });
-    }
-    for file in FILES {
-        all.extend([FromSender::FileSent { file, hash }, FromSender::Hash { file, hash }]);
-        all.extend(omissions().map(|omission| FromSender::Omit { file, omission }));
-        all.extend(kinds().into_iter().map(|kind| FromSender::Again { file, kind }));
+    all.extend(names().into_iter().map(|path| FromSender::Absent { path, reason: String::new() }));
+    for entry in FILES {
+        all.push(FromSender::Hash { entry, hash });
+        all.extend(omissions().map(|omission| FromSender::Omit { entry, omission }));
+        all.extend(kinds().into_iter().map(|kind| FromSender::Again { entry, kind }));
     }
     all
 }
@@ -58,30 +55,30 @@ fn states() -> Vec<Vec<Step>> {
     let directory = || entry(b"asked", Kind::Directory { mode: None, modified: None });
     let say = Step::Say;
     let hash = *blake3::hash(b"evil").as_bytes();
-    let sent = |file| say(FromSender::FileSent { file, hash });
-    let begun = vec![Step::Hello, directory(), file(b"asked/a"), file(b"asked/b")];
-    let agreed = [&begun[..], &[say(FromSender::ManifestEnd)]].concat();
+    let sent = |entry| say(FromSender::Hash { entry, hash });
+    let begun = vec![directory(), file(b"asked/a"), file(b"asked/b")];
+    let agreed = [&begun[..], &[say(end())]].concat();
     let arriving = [&agreed[..], &[Step::Stream(b"evil", false)]].concat();
-    let again = say(FromSender::Again { file: 0, kind: kinds().swap_remove(2) });
-    let omit = say(FromSender::Omit { file: 0, omission: omissions()[0].clone() });
-    let compared = [Step::Hello, directory(), file(b"asked/there"), say(FromSender::ManifestEnd)];
-    let pipe = say(FromSender::Pipe { name: Some(b"asked".to_vec()) });
+    let again = say(FromSender::Again { entry: 1, kind: kinds().swap_remove(2) });
+    let omit = say(FromSender::Omit { entry: 1, omission: omissions()[0].clone() });
+    let compared = [directory(), file(b"asked/there"), say(end())];
+    let pipe = [entry(b"asked", Kind::Pipe), say(end())];
     vec![
         vec![],
-        vec![Step::Hello],
-        vec![Step::Hello, directory()],
-        vec![Step::Hello, pipe.clone()],
-        vec![Step::Hello, pipe, Step::Stream(b"evil", false)],
+        vec![directory()],
+        pipe[..1].to_vec(),
+        pipe.to_vec(),
+        [&pipe[..], &[Step::Stream(b"evil", false)]].concat(),
         begun,
         compared.to_vec(),
         agreed.clone(),
         [&agreed[..], &[omit]].concat(),
         [&agreed[..], &[Step::Stream(b"ev", true)]].concat(),
-        [&arriving[..], &[sent(0)]].concat(),
+        [&arriving[..], &[sent(1)]].concat(),
         [&arriving[..], std::slice::from_ref(&again)].concat(),
-        [&arriving[..], &[again, Step::Stream(b"evil", false), Step::Stream(b"evil", false), sent(0)]]
+        [&arriving[..], &[again, Step::Stream(b"evil", false), Step::Stream(b"evil", false), sent(1)]]
             .concat(),
-        [&arriving[..], &[Step::Stream(b"evil", false), sent(1), sent(0)]].concat(),
+        [&arriving[..], &[Step::Stream(b"evil", false), sent(2), sent(1)]].concat(),
     ]
 }
 
@@ -125,25 +122,19 @@ impl Place {
 
 /// A receiver that asked for this, and a host that does that.
 async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
-    let settings =
-        Settings { rlp: RlpMode::Guard, congestion: Congestion::Cubic, network: Network::default() };
-    let listener = Listener::open(Role::Sender, &settings, Some((Ipv4Addr::LOCALHOST, 0).into())).unwrap();
+    let settings = Settings::default();
+    let at = Some((Ipv4Addr::LOCALHOST, 0).into());
+    let listener = Listener::open::<FromReceiver>(new_identity().unwrap(), &settings, None, at).unwrap();
     let place = Place::new();
     let policy = Policy { existing, ..Policy::default() };
     let destination = Destination::open(&place.at("inside"), policy, [7; 32]).unwrap();
     let endpoint = open(&settings.network, listener.address).unwrap();
-    let ticket = listener.ticket().unwrap();
-    // The progress of a pipe is printed, whoever observes.
+    let ticket = listener.ticket(None).unwrap();
+    let meeting = Meeting::Connect(endpoint, listener.address, ticket, settings);
+    // The progress of a pipe may name what was not asked for.
     let mut reporter = if asked.is_download() { reporter() } else { Reporter::new(Style::Quiet, "") };
-    let fetching = once::fetch(
-        &endpoint,
-        listener.address,
-        &ticket,
-        &settings,
-        asked.clone(),
-        &destination,
-        &mut reporter,
-    );
+    let side = Side::Receive(destination.clone(), asked.clone());
+    let fetching = side.run(&meeting, &mut reporter);
     let (outcome, replies) = tokio::join!(fetching, act(&listener, &steps));
     while !destination.is_idle() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -161,12 +152,11 @@ async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
 /// The host's part; returns what it heard.
 async fn act(listener: &Listener, steps: &[Step]) -> Vec<FromReceiver> {
     let connection = listener.endpoint.accept().await.unwrap().await.unwrap();
-    let (mut control, replies) = connection.open_bi().await.unwrap();
+    let (mut control, mut replies) = connection.accept_bi().await.unwrap();
+    message::read::<Hello>(&mut replies).await.unwrap();
     let mut replies = message::listen::<FromReceiver>(replies);
-    let hello = FromSender::Hello { version: VERSION, secret: listener.secret.0 };
     for step in steps {
         match step {
-            Step::Hello => drop(control.write_all(&message::encode(&hello)).await),
             Step::Say(message) => drop(control.write_all(&message::encode(message)).await),
             Step::Stream(bytes, breaks) => {
                 let opened = timeout(Duration::from_secs(1), connection.open_uni()).await;
@@ -199,9 +189,9 @@ fn every_message_in_every_state_brings_only_what_was_asked_for() {
         states.map(move |(state, mut steps)| {
             steps.push(Step::Say(message.clone()));
             // What a sender would say next, whatever it said.
-            steps.extend([Step::Say(FromSender::ManifestEnd), Step::Stream(b"evil", false)]);
+            steps.extend([Step::Say(end()), Step::Stream(b"evil", false)]);
             let hash = *blake3::hash(b"evil").as_bytes();
-            steps.extend([0, 1].map(|file| Step::Say(FromSender::FileSent { file, hash })));
+            steps.extend([0, 1, 2].map(|entry| Step::Say(FromSender::Hash { entry, hash })));
             // Half of them against a download, which is the strictest.
             let whose = if (at + state) % 2 == 0 { 0 } else { 1 + (at + state) / 2 % 3 };
             converse(asked()[whose].clone(), POLICIES[(at + state) % 3], steps)

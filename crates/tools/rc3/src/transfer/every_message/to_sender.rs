@@ -3,28 +3,27 @@
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
 
 use proptest::{strategy::Strategy, strategy::ValueTree, test_runner::TestRunner};
-use rc3_net::{Congestion, Connection, Endpoint, RlpMode, ServerConfig};
+use rc3_net::{Connection, Endpoint, ServerConfig};
 use tokio::time::timeout;
 
 use super::{
     super::{
-        IDLE_TIMEOUT,
         error::TransferError,
         identity::Identity,
         manifest::Selection,
-        message::{self, ALPN, Change, Fault, FromReceiver, FromSender, Refusal, Skip, Work},
-        network::Network,
-        pipe::{PipeJob, send_pipe},
-        progress::{Reporter, Style},
-        send::{PATIENCE, SendJob, send_until},
+        meet::Settings,
+        message::{self, ALPN, Change, FromReceiver, FromSender, Hello, Refusal, Work},
+        send::{Content, SendJob, send_pipe, send_until},
         ticket::{Secret, Ticket},
+        verdict::Verdict,
     },
-    FILES, reporter, run,
+    FILES, omissions, reporter, run,
 };
 
 /// Time for a message that a sender sends at once.
@@ -41,59 +40,46 @@ enum Step {
 fn messages() -> Vec<FromReceiver> {
     let reason = "\u{1b}[2J".to_owned();
     let mut all = vec![FromReceiver::Accepted, FromReceiver::Finished];
-    let refusals =
-        [Refusal::Unauthorised, Refusal::Version, Refusal::Manifest, Refusal::Storage, Refusal::Exists];
+    let refusals = [Refusal::Manifest, Refusal::Storage];
     all.extend(refusals.map(|refusal| FromReceiver::Refused { refusal, reason: reason.clone() }));
     all.extend([Work::AnotherTransfer, Work::Comparing, Work::Storing].map(FromReceiver::Working));
-    let faults = [
-        Fault::NotVerified,
-        Fault::Exists,
-        Fault::Name,
-        Fault::Storage,
-        Fault::Refused,
-        Fault::Shared,
-        Fault::Omitted,
+    let mut verdicts = vec![
+        Verdict::Placed,
+        Verdict::Same,
+        Verdict::Conflict,
+        Verdict::Name,
+        Verdict::Outside,
+        Verdict::Shared,
+        Verdict::Damaged,
+        Verdict::Refused(reason),
     ];
-    let skips = [
-        Skip::SameTime,
-        Skip::SameLink,
-        Skip::Conflict,
-        Skip::Name,
-        Skip::Outside,
-        Skip::Shared,
-        Skip::Refused(reason.clone()),
-    ];
-    for file in FILES {
+    verdicts.extend(omissions().map(Verdict::Omitted));
+    for entry in FILES {
         for gaps in [&[][..], &[(0, 1)], &[(2, 1)], &[(0, u64::MAX)]] {
-            all.push(FromReceiver::Missing { file, gaps: gaps.to_vec() });
+            all.push(FromReceiver::Missing { entry, gaps: gaps.to_vec() });
         }
-        all.extend([
-            FromReceiver::FileDone { file },
-            FromReceiver::Compare { file },
-            FromReceiver::Have { file },
-        ]);
-        let failed = |fault| FromReceiver::FileFailed { file, fault, reason: reason.clone() };
-        all.extend(faults.map(failed));
-        all.extend(skips.clone().map(|skip| FromReceiver::Skip { entry: file, skip }));
-        all.extend([Change::Replace, Change::KeepBoth].map(|change| FromReceiver::Would { file, change }));
+        all.push(FromReceiver::Compare { entry });
+        all.extend(verdicts.iter().map(|verdict| FromReceiver::Settled { entry, verdict: verdict.clone() }));
+        all.extend([Change::Replace, Change::KeepBoth].map(|change| FromReceiver::Would { entry, change }));
     }
     all
 }
 
 /// Ways into every state of a sender of two files.
 fn states() -> Vec<Vec<Step>> {
-    use FromReceiver::{Accepted, Compare, FileDone, Have, Missing, Skip as Skipped};
+    use FromReceiver::{Accepted, Compare, Missing, Settled};
     let say = |message| Step::Say(message);
+    let settled = |entry, verdict| say(Settled { entry, verdict });
     vec![
         vec![],
-        vec![say(Compare { file: 0 })],
-        vec![say(Compare { file: 0 }), say(Have { file: 0 })],
-        vec![say(Missing { file: 1, gaps: vec![(5, 9)] })],
-        vec![say(Skipped { entry: 1, skip: Skip::Conflict })],
+        vec![say(Compare { entry: 1 })],
+        vec![say(Compare { entry: 1 }), settled(1, Verdict::Same)],
+        vec![say(Missing { entry: 2, gaps: vec![(5, 9)] })],
+        vec![settled(1, Verdict::Conflict)],
         vec![say(Accepted)],
-        vec![say(Skipped { entry: 1, skip: Skip::Conflict }), say(Accepted), Step::Hear(1)],
+        vec![settled(1, Verdict::Conflict), say(Accepted), Step::Hear(1)],
         vec![say(Accepted), Step::Hear(2)],
-        vec![say(Accepted), Step::Hear(2), say(FileDone { file: 0 })],
+        vec![say(Accepted), Step::Hear(2), settled(1, Verdict::Placed)],
     ]
 }
 
@@ -109,25 +95,21 @@ async fn converse(pipe: bool, steps: Vec<Step>) {
     fs::create_dir(&top).unwrap();
     fs::write(top.join("a"), [7; 100]).unwrap();
     fs::write(top.join("b"), [7; 5000]).unwrap();
+    let content = Content::Paths(vec![top]);
+    let settings = Settings::default();
     let job = SendJob {
-        paths: if pipe { Vec::new() } else { vec![top] },
-        ticket,
+        content,
         selection: Selection::default(),
+        ticket,
         dry_run: false,
         rate_limit: None,
-        rlp: RlpMode::Guard,
-        congestion: Congestion::Cubic,
-        mtu: None,
-        network: Network::default(),
-        qlog: None,
-        idle_timeout: IDLE_TIMEOUT,
-        patience: PATIENCE,
+        settings,
     };
     let mut reporter = reporter();
     let sending = async {
         if pipe {
-            let job = PipeJob { send: job, name: Some("asked".to_owned()) };
-            send_pipe(job, &[7; 5000][..], &mut Reporter::new(Style::Quiet, "")).await
+            let (stop, input) = (pin!(std::future::pending()), Box::new(&[7; 5000][..]));
+            send_pipe(stop, &job, Some("asked"), input, &mut reporter).await
         } else {
             send_until(std::future::pending(), job, &mut reporter).await
         }
@@ -144,12 +126,11 @@ async fn converse(pipe: bool, steps: Vec<Step>) {
     }
     let says =
         |wanted: &FromReceiver| steps.iter().any(|step| matches!(step, Step::Say(said) if said == wanted));
-    let settled = |file| {
-        let (done, have) = (FromReceiver::FileDone { file }, FromReceiver::Have { file });
-        let same = |skip| says(&FromReceiver::Skip { entry: file + 1, skip });
-        says(&done) || says(&have) || same(Skip::SameTime) || same(Skip::SameLink)
+    let settled = |entry| {
+        let settled = |verdict| says(&FromReceiver::Settled { entry, verdict });
+        settled(Verdict::Placed) || settled(Verdict::Same)
     };
-    let all_there = pipe || (settled(0) && settled(1));
+    let all_there = if pipe { settled(0) } else { settled(1) && settled(2) };
     assert!(outcome.is_err() || (says(&FromReceiver::Finished) && all_there), "{context}");
     if let Err(error) = outcome {
         assert!(!error.to_string().contains(char::is_control), "{context}");
@@ -158,7 +139,8 @@ async fn converse(pipe: bool, steps: Vec<Step>) {
 
 /// The receiver's part.
 async fn act(connection: Connection, steps: &[Step]) {
-    let (mut control, messages) = connection.accept_bi().await.unwrap();
+    let (mut control, mut messages) = connection.accept_bi().await.unwrap();
+    message::read::<Hello>(&mut messages).await.unwrap();
     let mut messages = message::listen::<FromSender>(messages);
     let mut sent = 0;
     for step in steps {
@@ -169,7 +151,7 @@ async fn act(connection: Connection, steps: &[Step]) {
                 while sent < *files
                     && let Ok(Some(Ok(message))) = timeout(SOON, messages.recv()).await
                 {
-                    sent += usize::from(matches!(message, FromSender::FileSent { .. }));
+                    sent += usize::from(matches!(message, FromSender::Hash { .. }));
                 }
             }
         }

@@ -54,9 +54,9 @@ fn udp_that_nobody_answers_is_named() {
         rest >>= 7;
     }
     varint.push(rest as u8);
-    // `Listening` with an IPv4 address, a fingerprint and a secret, and no new name.
-    let body = [&[0, 1, 0, 127, 0, 0, 1][..], &varint, &[7; 48], &[0]].concat();
-    let frame = [b"rc3-copy-peer 1\nm\0\0\0", &[body.len() as u8][..], &body].concat();
+    // The reply `Listening` with an IPv4 address, a fingerprint and a secret, and no new name.
+    let body = [&[2, 0, 1, 0, 127, 0, 0, 1][..], &varint, &[7; 48], &[0]].concat();
+    let frame = [b"rc3-copy-peer 2\n\0\0\0", &[body.len() as u8][..], &body].concat();
     let directory = temporary();
     fs::write(directory.path().join("frame"), frame).unwrap();
     let fake = Fake::script(&format!("cat {}/frame; cat >/dev/null", directory.path().display()));
@@ -94,15 +94,14 @@ fn firewalls_are_bypassed_on_request() {
 #[test]
 fn garbage_and_lies_are_bounded() {
     // The magic line, then a frame.
-    let after_magic = |bytes: &str| format!("printf 'rc3-copy-peer 1\\n{bytes}'; cat >/dev/null");
+    let after_magic = |bytes: &str| format!("printf 'rc3-copy-peer 2\\n{bytes}'; cat >/dev/null");
     for code in [
         "yes | tr -d '\\n'".to_owned(),
         "yes banner".to_owned(),
-        after_magic(r"m\377\377\377\377"),
-        after_magic(r"x\0\0\0\0"),
-        after_magic(r"m\0\0\0\1\377"),
-        after_magic(r"m\0\0\0\2\2\0"),
-        "printf 'rc3-copy-peer 1\\nm\\0\\0'".to_owned(),
+        after_magic(r"\377\377\377\377"),
+        after_magic(r"\0\0\0\1\377"),
+        after_magic(r"\0\0\0\3\2\2\0"),
+        "printf 'rc3-copy-peer 2\\n\\0\\0'".to_owned(),
         "exit 3".to_owned(),
         "kill -9 $$".to_owned(),
     ] {
@@ -114,8 +113,8 @@ fn garbage_and_lies_are_bounded() {
 
 #[test]
 fn messages_of_the_other_host_cannot_control_the_terminal() {
-    let message = r"m\0\0\0\10\1\4\033[2J\1\n";
-    let fake = Fake::script(&format!("printf 'rc3-copy-peer 1\\n{message}'; cat >/dev/null"));
+    let message = r"\0\0\0\11\2\1\4\033[2J\1\n";
+    let fake = Fake::script(&format!("printf 'rc3-copy-peer 2\\n{message}'; cat >/dev/null"));
     let (code, said) = failure(&fake, &[]);
     assert_eq!(code, Some(1), "{said:?}");
     assert!(!said.contains('\u{1b}'), "{said:?}");

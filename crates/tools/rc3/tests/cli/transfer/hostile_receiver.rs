@@ -11,14 +11,15 @@ use std::{
 use rc3::transfer::{
     error::TransferError,
     identity::Identity,
-    message::{self, ALPN, FromReceiver, FromSender, Work},
+    manifest::Selection,
+    meet::Settings,
+    message::{self, ALPN, FromReceiver, FromSender, Hello, Refusal, Work},
     progress::{Reporter, Style},
-    send::{SendJob, send},
+    send::{Content, SendJob, send},
     ticket::{Secret, Ticket},
+    verdict::Verdict,
 };
-use rc3_net::{
-    Congestion, Connection, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig, TransportConfig,
-};
+use rc3_net::{Connection, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig, TransportConfig};
 use tokio::io::AsyncWriteExt;
 
 use super::harness::*;
@@ -32,13 +33,14 @@ struct Liar {
 
 impl Liar {
     async fn meet(connection: Connection) -> Self {
-        let (control, messages): (SendStream, RecvStream) =
+        let (control, mut messages): (SendStream, RecvStream) =
             connection.accept_bi().await.expect("a conversation");
+        message::read::<Hello>(&mut messages).await.expect("the secret");
         let mut messages = message::listen(messages);
         loop {
             match messages.recv().await.expect("a message").expect("a message") {
-                FromSender::ManifestEnd => return Self { connection, control, messages },
-                FromSender::Hello { .. } | FromSender::Entry(_) => {}
+                FromSender::ManifestEnd { .. } => return Self { connection, control, messages },
+                FromSender::Entry(_) => {}
                 other => panic!("{other:?} in the manifest"),
             }
         }
@@ -88,19 +90,15 @@ where
         let receiver = tokio::spawn(async move {
             receiver(endpoint.accept().await.expect("a sender").await.expect("a connection")).await;
         });
+        let content = Content::Paths(vec![top.to_owned()]);
+        let settings = Settings { patience, ..Settings::default() };
         let job = SendJob {
-            paths: vec![top.to_owned()],
+            content,
+            selection: Selection::default(),
             ticket,
-            selection: rc3::transfer::manifest::Selection::default(),
-            idle_timeout: rc3::transfer::IDLE_TIMEOUT,
             dry_run: false,
             rate_limit: None,
-            rlp: RlpMode::Guard,
-            congestion: Congestion::Cubic,
-            mtu: None,
-            network: rc3::transfer::network::Network::default(),
-            qlog: None,
-            patience,
+            settings,
         };
         let mut reporter = Reporter::new(Style::Quiet, "sending");
         let sent = tokio::time::timeout(Duration::from_secs(30), send(job, &mut reporter)).await;
@@ -125,50 +123,58 @@ fn outcome_of(messages: Vec<FromReceiver>) -> TransferError {
     })
 }
 
-fn missing(file: u32, gaps: &[(u64, u64)]) -> FromReceiver {
-    FromReceiver::Missing { file, gaps: gaps.to_vec() }
+fn missing(entry: u32, gaps: &[(u64, u64)]) -> FromReceiver {
+    FromReceiver::Missing { entry, gaps: gaps.to_vec() }
 }
 
+fn settled(entry: u32, verdict: Verdict) -> FromReceiver {
+    FromReceiver::Settled { entry, verdict }
+}
+
+/// The entries are a directory and two files.
 #[test]
 fn receivers_that_contradict_themselves_are_left() {
-    use FromReceiver::{Accepted, Compare, FileDone, FileFailed, Finished, Have, Skip};
-    let skip = |entry| Skip { entry, skip: message::Skip::Conflict };
-    let failed = |file| FileFailed { file, fault: message::Fault::Exists, reason: String::new() };
+    use FromReceiver::{Accepted, Compare, Finished};
+    let same = |entry| settled(entry, Verdict::Same);
+    let placed = |entry| settled(entry, Verdict::Placed);
+    let conflict = |entry| settled(entry, Verdict::Conflict);
     let all = [
         // Ranges outside the file, out of order, of an unknown file, twice.
-        vec![missing(0, &[(0, 101)])],
-        vec![missing(0, &[(u64::MAX - 1, u64::MAX)])],
-        vec![missing(1, &[(50, 60), (10, 20)])],
-        vec![missing(2, &[(0, 1)])],
+        vec![missing(1, &[(0, 101)])],
+        vec![missing(1, &[(u64::MAX - 1, u64::MAX)])],
+        vec![missing(2, &[(50, 60), (10, 20)])],
+        vec![missing(3, &[(0, 1)])],
+        vec![missing(0, &[])],
         vec![missing(u32::MAX, &[])],
-        vec![missing(1, &[(0, 5)]), missing(1, &[(0, 6)])],
-        vec![missing(0, &[]), missing(0, &[])],
-        // `Have` without a comparison, or endless comparisons.
-        vec![Have { file: 0 }],
-        vec![Compare { file: 0 }, Have { file: 1 }],
-        vec![Compare { file: 0 }, Have { file: 0 }, Have { file: 0 }],
-        vec![Compare { file: 0 }, Have { file: 0 }, missing(0, &[(0, 1)])],
-        vec![Compare { file: 0 }, missing(0, &[(0, 1)]), Have { file: 0 }],
-        vec![Compare { file: 0 }, Compare { file: 0 }],
-        vec![Compare { file: 2 }],
-        // Entries that are unknown, or settled already. The first entry is the directory.
-        vec![skip(3)],
-        vec![skip(1), skip(1)],
-        vec![skip(1), missing(0, &[(0, 1)])],
-        vec![missing(0, &[(0, 1)]), skip(1)],
-        vec![Compare { file: 0 }, Have { file: 0 }, skip(1)],
-        vec![skip(1), Accepted, FileDone { file: 0 }],
-        vec![Accepted, skip(1)],
-        vec![Accepted, failed(7)],
-        vec![Accepted, failed(0), failed(0)],
+        vec![missing(2, &[(0, 5)]), missing(2, &[(0, 6)])],
+        vec![missing(1, &[]), missing(1, &[])],
+        // The same twice, or a part of it.
+        vec![same(0)],
+        vec![same(1), same(1)],
+        vec![Compare { entry: 1 }, same(1), missing(1, &[(0, 1)])],
+        vec![Compare { entry: 1 }, missing(1, &[(0, 1)]), same(1)],
+        vec![Compare { entry: 1 }, Compare { entry: 1 }],
+        vec![Compare { entry: 0 }],
+        vec![Compare { entry: 3 }],
+        // Entries that are unknown, or settled already.
+        vec![conflict(3)],
+        vec![conflict(1), conflict(1)],
+        vec![conflict(1), missing(1, &[(0, 1)])],
+        vec![missing(1, &[(0, 1)]), conflict(1)],
+        vec![Compare { entry: 1 }, same(1), conflict(1)],
+        vec![conflict(1), Accepted, placed(1)],
+        vec![Accepted, conflict(7)],
+        vec![Accepted, conflict(1), conflict(1)],
+        vec![Accepted, same(1)],
         // In place before it was sent, twice, or never.
-        vec![FileDone { file: 0 }],
-        vec![Accepted, FileDone { file: 7 }],
+        vec![placed(1)],
+        vec![Accepted, placed(7)],
+        vec![Accepted, placed(0)],
         vec![Accepted, Finished],
         vec![Finished],
         vec![Accepted, Accepted],
-        vec![Accepted, missing(0, &[(0, 1)])],
-        vec![Accepted, Compare { file: 0 }],
+        vec![Accepted, missing(1, &[(0, 1)])],
+        vec![Accepted, Compare { entry: 1 }],
     ];
     let check = |lies: &Vec<FromReceiver>| {
         let error = outcome_of(lies.clone());
@@ -191,13 +197,13 @@ fn done_without_every_file_is_no_success() {
         while announced.len() < 2 {
             let mut stream = liar.connection.accept_uni().await.expect("a file");
             while stream.read_chunk(1 << 16, true).await.expect("bytes").is_some() {}
-            let Some(Ok(FromSender::FileSent { file, .. })) = liar.messages.recv().await else {
+            let Some(Ok(FromSender::Hash { entry, .. })) = liar.messages.recv().await else {
                 panic!("no end of a file")
             };
-            announced.push(file);
+            announced.push(entry);
         }
-        liar.say(&FromReceiver::FileDone { file: announced[0] }).await;
-        liar.say(&FromReceiver::FileDone { file: announced[0] }).await;
+        liar.say(&settled(announced[0], Verdict::Placed)).await;
+        liar.say(&settled(announced[0], Verdict::Placed)).await;
         liar
     });
     assert!(matches!(error, TransferError::Protocol(_)), "{error}");
@@ -225,9 +231,9 @@ fn receivers_that_do_nothing_are_given_up() {
 fn floods_of_messages_end_in_an_error() {
     for flood in [
         FromReceiver::Working(Work::Storing),
-        FromReceiver::Missing { file: 1, gaps: (0..128).map(|at| (3 * at, 3 * at + 1)).collect() },
-        FromReceiver::Compare { file: 1 },
-        FromReceiver::Skip { entry: 1, skip: message::Skip::Name },
+        FromReceiver::Missing { entry: 2, gaps: (0..128).map(|at| (3 * at, 3 * at + 1)).collect() },
+        FromReceiver::Compare { entry: 2 },
+        settled(1, Verdict::Name),
     ] {
         let error = outcome(LONG, |mut liar| async move {
             while liar.say(&flood).await {}
@@ -261,12 +267,20 @@ fn huge_and_damaged_messages_end_in_an_error() {
 fn words_of_a_receiver_cannot_steer_a_terminal() {
     let reason = "\u{1b}[2J\u{202e}all is well\r\nrc3: done".to_owned();
     for lie in [
-        FromReceiver::Refused { refusal: message::Refusal::Manifest, reason: reason.clone() },
-        FromReceiver::Refused { refusal: message::Refusal::Storage, reason: reason.clone() },
-        FromReceiver::Refused { refusal: message::Refusal::Unauthorised, reason: reason.clone() },
-        FromReceiver::FileFailed { file: 0, fault: message::Fault::Storage, reason },
+        Some(FromReceiver::Refused { refusal: Refusal::Manifest, reason: reason.clone() }),
+        Some(FromReceiver::Refused { refusal: Refusal::Storage, reason: reason.clone() }),
+        None,
     ] {
-        let shown = outcome_of(vec![lie]).to_string();
+        let reason = reason.clone();
+        let error = outcome(LONG, |mut liar| async move {
+            match lie {
+                Some(lie) => drop(liar.say(&lie).await),
+                // The codes of a wrong secret.
+                None => liar.connection.close(4_u8.into(), reason.as_bytes()),
+            }
+            liar
+        });
+        let shown = error.to_string();
         assert!(!shown.contains(|c: char| c.is_control() || c == '\u{202e}'), "{shown:?}");
     }
 }
@@ -310,12 +324,14 @@ fn signs_of_life_do_not_cut_a_manifest_short() {
         let working = message::encode(&FromReceiver::Working(Work::AnotherTransfer));
         control.write_all(&working).await.expect("said");
         tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut messages = messages;
+        message::read::<Hello>(&mut messages).await.expect("the secret");
         let mut messages = message::listen(messages);
         let mut entries = 0;
         loop {
             match messages.recv().await.expect("a message").expect("a message") {
                 FromSender::Entry(_) => entries += 1,
-                FromSender::ManifestEnd => break,
+                FromSender::ManifestEnd { .. } => break,
                 _ => {}
             }
         }

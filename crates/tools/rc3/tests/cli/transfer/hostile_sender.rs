@@ -8,12 +8,15 @@ use std::{
 };
 
 use rc3::transfer::{
-    message::{self, Entry, FromReceiver, FromSender, Kind, VERSION},
+    message::{self, Entry, FromReceiver, FromSender, Hello, Kind, Refusal, VERSION},
     ticket::Ticket,
+    verdict::Verdict,
 };
 use rc3_net::{Connection, Endpoint, SendStream};
 
 use super::{admission::silent, harness::*};
+
+const END: FromSender = FromSender::ManifestEnd { dry_run: false };
 
 /// A sender's end of the exchange with `rc3 recv`.
 pub(crate) struct Intruder {
@@ -28,7 +31,7 @@ impl Intruder {
         let ticket: Ticket = ticket.parse().expect("a ticket");
         let (endpoint, connection) = silent(&ticket, Ipv4Addr::LOCALHOST.into()).await.expect("a connection");
         let (mut control, replies) = connection.open_bi().await.expect("a conversation");
-        let hello = FromSender::Hello { version: VERSION, secret: ticket.secret().0 };
+        let hello = Hello { version: VERSION, secret: ticket.secret().0 };
         control.write_all(&message::encode(&hello)).await.expect("said");
         Self { connection, control, replies: message::listen(replies), _endpoint: endpoint }
     }
@@ -46,7 +49,7 @@ impl Intruder {
         for &(path, bytes) in files {
             self.entry(path, file(bytes)).await;
         }
-        self.say(&FromSender::ManifestEnd).await;
+        self.say(&END).await;
     }
 
     /// Says nothing more, until the receiver closes the connection.
@@ -127,11 +130,11 @@ fn hostile_manifests_are_refused_before_anything_is_made() {
             for (path, kind) in manifest {
                 intruder.entry(path, kind.clone()).await;
             }
-            intruder.say(&FromSender::ManifestEnd).await;
+            intruder.say(&END).await;
             intruder.verdict().await
         });
         let manifest_refused =
-            matches!(verdict, Some(FromReceiver::Refused { refusal: message::Refusal::Manifest, .. }));
+            matches!(verdict, Some(FromReceiver::Refused { refusal: Refusal::Manifest, .. }));
         assert!(manifest_refused, "{manifest:?}: {verdict:?}");
         assert!(names(&inside).is_empty(), "{manifest:?}: {:?}", names(&inside));
     }
@@ -146,18 +149,18 @@ fn lengths_that_are_lies_cost_nothing_and_leave_nothing() {
         let verdict = runtime.block_on(async {
             let mut intruder = Intruder::meet(&receiver.ticket).await;
             intruder.entry(b"lie", file(announced)).await;
-            intruder.say(&FromSender::ManifestEnd).await;
+            intruder.say(&END).await;
             let mut stream = intruder.connection.open_uni().await.expect("a stream");
             let _ = stream.write_all(&content(bytes)).await;
             let _ = stream.finish();
             let hash = *blake3::hash(&content(bytes)).as_bytes();
-            intruder.say(&FromSender::FileSent { file: 0, hash }).await;
+            intruder.say(&FromSender::Hash { entry: 0, hash }).await;
             intruder.verdict().await
         });
         let refused = match verdict {
             // No disk has as much.
-            Some(FromReceiver::Refused { refusal: message::Refusal::Storage, .. }) => announced == 1 << 62,
-            Some(FromReceiver::FileFailed { fault: message::Fault::NotVerified, .. }) => announced != 1 << 62,
+            Some(FromReceiver::Refused { refusal: Refusal::Storage, .. }) => announced == 1 << 62,
+            Some(FromReceiver::Refused { refusal: Refusal::Manifest, .. }) => announced != 1 << 62,
             _ => false,
         };
         assert!(refused, "{announced}: {verdict:?}");
@@ -181,12 +184,12 @@ fn senders_learn_nothing_of_files_but_whether_they_have_the_same() {
         let replies = runtime.block_on(async {
             let mut intruder = Intruder::meet(&receiver.ticket).await;
             intruder.entry(name, file(bytes)).await;
-            intruder.say(&FromSender::ManifestEnd).await;
-            intruder.say(&FromSender::Hash { file: 0, hash }).await;
+            intruder.say(&END).await;
+            intruder.say(&FromSender::Hash { entry: 0, hash }).await;
             intruder.replies().await
         });
-        let conflict = FromReceiver::Skip { entry: 0, skip: message::Skip::Conflict };
-        assert!(replies.contains(&conflict) && !replies.contains(&FromReceiver::Have { file: 0 }));
+        let settled = |verdict| FromReceiver::Settled { entry: 0, verdict };
+        assert!(replies.contains(&settled(Verdict::Conflict)) && !replies.contains(&settled(Verdict::Same)));
         assert_eq!(fs::read(root.path().join("outside")).unwrap(), b"precious");
         drop(receiver);
     }
@@ -218,9 +221,9 @@ fn links_of_hostile_senders_lead_nowhere() {
             for (path, kind) in manifest {
                 intruder.entry(path, kind.clone()).await;
             }
-            intruder.say(&FromSender::ManifestEnd).await;
-            for file in 0..2 {
-                intruder.say(&FromSender::FileSent { file, hash: *blake3::hash(b"").as_bytes() }).await;
+            intruder.say(&END).await;
+            for entry in 0..2 {
+                intruder.say(&FromSender::Hash { entry, hash: *blake3::hash(b"").as_bytes() }).await;
             }
             intruder.replies().await
         });
@@ -240,7 +243,7 @@ fn links_of_hostile_senders_lead_nowhere() {
             if directory {
                 intruder.entry(b"l/x", link(b"../outside")).await;
             }
-            intruder.say(&FromSender::ManifestEnd).await;
+            intruder.say(&END).await;
             intruder.replies().await
         });
     }
@@ -250,17 +253,8 @@ fn links_of_hostile_senders_lead_nowhere() {
 #[test]
 fn messages_out_of_turn_end_the_conversation_only() {
     let (root, inside, receiver, runtime) = stronghold(&[]);
-    let sent = |file| FromSender::FileSent { file, hash: [7; 32] };
-    let hash = |file| FromSender::Hash { file, hash: [7; 32] };
-    for messages in [
-        vec![sent(0)],
-        vec![hash(0)],
-        vec![FromSender::Hello { version: VERSION, secret: [0; 16] }],
-        vec![FromSender::ManifestEnd, sent(1)],
-        vec![FromSender::ManifestEnd, hash(0)],
-        vec![FromSender::ManifestEnd, sent(0), sent(0)],
-        vec![FromSender::ManifestEnd, FromSender::ManifestEnd],
-    ] {
+    let hash = |entry| FromSender::Hash { entry, hash: [7; 32] };
+    for messages in [vec![hash(0)], vec![END, hash(1)], vec![END, hash(0), hash(0)], vec![END, END]] {
         runtime.block_on(async {
             let mut intruder = Intruder::meet(&receiver.ticket).await;
             intruder.entry(b"a", file(4)).await;

@@ -9,57 +9,36 @@ use std::{
 };
 
 use rc3::transfer::{
-    IDLE_TIMEOUT,
     destination::Policy,
     error::TransferError,
     manifest::Selection,
-    network::{Marking, Network},
+    meet::Settings,
     progress::{Event, Observer, Reporter},
-    receive::{ReceiveJob, Receiver, STEP_PATIENCE},
-    send::{PATIENCE, SendJob, send_until},
+    receive::{ReceiveJob, Receiver},
+    send::{Content, SendJob, send_until},
     ticket::Ticket,
 };
-use rc3_net::{Congestion, RlpMode};
 use tokio::time::sleep;
 
 use super::{harness::content, hostile_sender::Intruder};
 
-fn network() -> Network {
-    Network { marking: Marking::Found, path_memory: None }
-}
-
 fn receiving(dir: &Path) -> ReceiveJob {
     ReceiveJob {
-        patience: STEP_PATIENCE,
-        dir: dir.to_owned(),
+        dir: Some(dir.to_owned()),
         listen: Some(([127, 0, 0, 1], 0).into()),
         advertise: None,
         identity: None,
         ticket_file: None,
         keep: false,
         policy: Policy::default(),
-        idle_timeout: IDLE_TIMEOUT,
-        qlog: None,
-        rlp: RlpMode::Guard,
-        network: network(),
+        settings: Settings::default(),
     }
 }
 
 fn sending(path: &Path, ticket: &Ticket) -> SendJob {
-    SendJob {
-        paths: vec![path.to_owned()],
-        ticket: ticket.clone(),
-        selection: Selection::default(),
-        dry_run: false,
-        rate_limit: None,
-        rlp: RlpMode::Guard,
-        congestion: Congestion::default(),
-        mtu: None,
-        network: network(),
-        qlog: None,
-        idle_timeout: IDLE_TIMEOUT,
-        patience: PATIENCE,
-    }
+    let content = Content::Paths(vec![path.to_owned()]);
+    let (ticket, settings) = (ticket.clone(), Settings::default());
+    SendJob { content, selection: Selection::default(), ticket, dry_run: false, rate_limit: None, settings }
 }
 
 /// A reporter, and the names of the events that it got.
@@ -162,7 +141,8 @@ async fn a_sender_that_says_hello_and_nothing_more_is_given_up_at_each_step() {
     fs::write(&file, content(1000)).unwrap();
     fs::write(to.path().join("file"), content(1000)).unwrap();
     let patience = Duration::from_millis(300);
-    let mut receiver = Receiver::listen(ReceiveJob { patience, ..receiving(to.path()) }).unwrap();
+    let settings = Settings { patience, ..Settings::default() };
+    let mut receiver = Receiver::listen(ReceiveJob { settings, ..receiving(to.path()) }).unwrap();
     let ticket = receiver.ticket().clone();
     let errors = Arc::<Mutex<Vec<String>>>::default();
     let record = Arc::clone(&errors);

@@ -1,0 +1,258 @@
+//! How two ends meet: one listens with a secret, the other connects and shows it in [`Hello`]. Either may be the sender.
+
+use std::{io, marker::PhantomData, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use rc3_net::{
+    ClientConfig, Congestion, Connection, Endpoint, RlpMode, ServerConfig, TransportConfig, VarInt,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::{io::BufReader, time::timeout};
+
+use super::{
+    IDLE_TIMEOUT, before_any_reply,
+    error::TransferError,
+    identity::{Identity, SERVER_NAME, client},
+    message::{self, ALPN, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
+    network::Network,
+    newcomers::{Authorise, Newcomers},
+    not_connected,
+    reachable::{self, invite},
+    session::Channel,
+    ticket::{Fingerprint, Secret, Ticket},
+};
+
+/// Default time without progress after which a transfer fails, and for each message before its files.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Time for the peer of a copy to connect.
+const MEET_PATIENCE: Duration = Duration::from_secs(60);
+/// Bound on the memory in bytes that all senders together can use, with and without a ticket, and on what they may still
+/// send. A transfer writes its bytes on arrival; half of this allows it 1 Gbit/s x 400 ms in flight.
+const MEMORY_MAX: u64 = 256 << 20;
+
+/// Close code of a connection with the wrong secret.
+pub(super) const UNAUTHORISED: VarInt = VarInt::from_u32(4);
+/// Close code of a connection of another version.
+pub(super) const OTHER_VERSION: VarInt = VarInt::from_u32(5);
+
+/// Settings of the transport.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whether RLP is allowed.
+    pub rlp: RlpMode,
+    /// Congestion control at normal priority.
+    pub congestion: Congestion,
+    /// The longest IP packet to try; `None` for the library's default.
+    pub mtu: Option<u16>,
+    /// Marks and memory of paths.
+    pub network: Network,
+    /// Directory for qlog files.
+    pub qlog: Option<PathBuf>,
+    /// Time after which a silent peer counts as gone.
+    pub idle_timeout: Duration,
+    /// Time without bytes or messages after which a sender fails; time that a receiver allows for each message before
+    /// files.
+    pub patience: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            rlp: RlpMode::Guard,
+            congestion: Congestion::default(),
+            mtu: None,
+            network: Network::default(),
+            qlog: None,
+            idle_timeout: IDLE_TIMEOUT,
+            patience: PATIENCE,
+        }
+    }
+}
+
+impl Settings {
+    /// Transport configuration of one side, on which the peer may open this many unidirectional and bidirectional streams.
+    pub(crate) fn transport(&self, uni: u32, bidi: u32) -> Result<TransportConfig, TransferError> {
+        let mut config = TransportConfig::default();
+        let milliseconds = u32::try_from(self.idle_timeout.as_millis()).unwrap_or(u32::MAX);
+        config
+            .rlp(self.rlp)
+            .congestion(self.congestion)
+            .max_idle_timeout(Some(VarInt::from_u32(milliseconds).into()))
+            // Often enough that a lost packet does not look like a dead peer.
+            .keep_alive_interval(Some(self.idle_timeout * 3 / 10))
+            .max_concurrent_uni_streams(uni.into())
+            .max_concurrent_bidi_streams(bidi.into());
+        if let Some(mtu) = self.mtu {
+            config.path_mtu_max(mtu);
+        }
+        let qlog = self.qlog.as_ref().map(rc3_net::qlog::directory).transpose();
+        config.qlog(qlog.map_err(|error| TransferError::local("make the qlog directory", error))?);
+        Ok(config)
+    }
+}
+
+/// What one role says on the control stream.
+pub(crate) trait Says: Serialize + DeserializeOwned + Send + 'static {
+    /// Application protocol of a connection from this role.
+    const ALPN: &'static [u8];
+    /// Most streams that this role may open before its ticket was seen.
+    const STREAMS_MAX: u32;
+}
+
+impl Says for FromSender {
+    const ALPN: &'static [u8] = ALPN;
+    const STREAMS_MAX: u32 = 200;
+}
+
+impl Says for FromReceiver {
+    const ALPN: &'static [u8] = FETCH_ALPN;
+    const STREAMS_MAX: u32 = 0;
+}
+
+/// Connects to the listener of a ticket, and shows its secret.
+pub(crate) async fn connect<S: Says, R: Says>(
+    endpoint: &Endpoint,
+    address: SocketAddr,
+    ticket: &Ticket,
+    settings: &Settings,
+) -> Result<Channel<S, R>, TransferError> {
+    let mut config = ClientConfig::new(Arc::new(client(ticket.fingerprint(), S::ALPN)?));
+    config.transport_config(Arc::new(settings.transport(R::STREAMS_MAX, 0)?));
+    let connecting = endpoint
+        .connect_with(config, address, SERVER_NAME)
+        .map_err(|error| TransferError::Connect { address, reason: error.to_string() })?;
+    let connection = connecting.await.map_err(|error| not_connected(address, error))?;
+    let opened = timeout(settings.patience, connection.open_bi()).await;
+    let opened = opened.map_err(|_| TransferError::Stalled(settings.patience))?;
+    let (mut control, replies) = opened.map_err(before_any_reply)?;
+    let hello = message::encode(&Hello { version: VERSION, secret: ticket.secret().0 });
+    let failed = |error: rc3_net::WriteError| {
+        let lost_control = TransferError::Lost(error.to_string());
+        connection.close_reason().map_or(lost_control, before_any_reply)
+    };
+    control.write_chunk(hello.into()).await.map_err(failed)?;
+    Ok(Channel::new(connection, control, replies, settings.patience))
+}
+
+/// An endpoint for connections to `address`.
+pub(crate) fn open(network: &Network, address: SocketAddr) -> Result<Endpoint, TransferError> {
+    network.client(address).map_err(|error| TransferError::local("open a UDP socket", error))
+}
+
+/// The first address of a ticket's host.
+pub(crate) async fn resolve(ticket: &Ticket) -> Result<SocketAddr, TransferError> {
+    let failed = |error| TransferError::Resolve { host: ticket.host().to_owned(), error };
+    let mut addresses = tokio::net::lookup_host((ticket.host(), ticket.port())).await.map_err(failed)?;
+    addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+/// A port for peers with a secret.
+pub(crate) struct Listener {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) address: SocketAddr,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) secret: Secret,
+    patience: Duration,
+}
+
+impl Listener {
+    /// Listens at `address` for a peer that says `R`; `None` is any address and port.
+    pub(crate) fn open<R: Says>(
+        (identity, secret): (Identity, Secret),
+        settings: &Settings,
+        keep_alive: Option<Duration>,
+        address: Option<SocketAddr>,
+    ) -> Result<Self, TransferError> {
+        let mut transport = settings.transport(R::STREAMS_MAX, 1)?;
+        if let Some(interval) = keep_alive {
+            transport.keep_alive_interval(Some(interval.min(settings.idle_timeout * 3 / 10)));
+        }
+        let mut config = ServerConfig::with_crypto(Arc::new(identity.server(R::ALPN)?));
+        config.transport_config(Arc::new(transport));
+        let endpoint = bind(&config, &settings.network, address)?;
+        let found = endpoint.local_addr();
+        let address = found.map_err(|error| TransferError::local("find the port", error))?;
+        Ok(Self {
+            endpoint,
+            address,
+            fingerprint: identity.fingerprint(),
+            secret,
+            patience: settings.patience,
+        })
+    }
+
+    /// The ticket for peers, with the host and port to advertise if they differ.
+    pub(crate) fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket, TransferError> {
+        invite(self.address, advertise, self.fingerprint, self.secret).map_err(|error| {
+            TransferError::local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error))
+        })
+    }
+
+    /// Those who may connect.
+    pub(super) fn holders<S: Says, R: Says>(&self) -> Newcomers<Holders<S, R>> {
+        let holders = Holders { secret: self.secret, patience: self.patience, messages: PhantomData };
+        Newcomers::new(self.endpoint.clone(), holders)
+    }
+
+    /// The first peer with the secret.
+    pub(crate) async fn meet<S: Says, R: Says>(&self) -> Result<Channel<S, R>, TransferError> {
+        let mut newcomers = self.holders();
+        let met = async {
+            loop {
+                if let Ok(channel) = newcomers.next().await {
+                    return channel;
+                }
+            }
+        };
+        timeout(MEET_PATIENCE, met).await.map_err(|_| TransferError::Stalled(MEET_PATIENCE))
+    }
+}
+
+/// A listening endpoint with bounded memory.
+pub(crate) fn bind(
+    config: &ServerConfig,
+    network: &Network,
+    address: Option<SocketAddr>,
+) -> Result<Endpoint, TransferError> {
+    let server = |address: SocketAddr| {
+        Endpoint::bind(network.options(address.ip(), None), Some(config.clone()), address)
+    };
+    let endpoint = reachable::bind(address, server).map_err(|error| {
+        let at = address.map_or_else(|| "any address".to_owned(), |address| address.to_string());
+        TransferError::local(format!("listen on {at}"), error)
+    })?;
+    endpoint.set_memory_max(MEMORY_MAX);
+    Ok(endpoint)
+}
+
+/// The peers with a secret.
+pub(super) struct Holders<S, R> {
+    secret: Secret,
+    patience: Duration,
+    messages: PhantomData<fn(S) -> R>,
+}
+
+impl<S, R> Clone for Holders<S, R> {
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<S: Says, R: Says> Authorise for Holders<S, R> {
+    type Authorised = Channel<S, R>;
+
+    async fn authorise(self, connection: Connection) -> Result<Channel<S, R>, String> {
+        let (control, messages) = connection.accept_bi().await.map_err(|error| error.to_string())?;
+        let mut messages = BufReader::new(messages);
+        let hello = message::read::<Hello>(&mut messages).await.map_err(|error| error.to_string())?;
+        let (code, reason) = if hello.version != VERSION {
+            let reason = format!("this side has version {VERSION}, the other {}", hello.version);
+            (OTHER_VERSION, reason)
+        } else if Secret(hello.secret) != self.secret {
+            (UNAUTHORISED, "the secret of the ticket is wrong".to_owned())
+        } else {
+            return Ok(Channel::new(connection, control, messages, self.patience));
+        };
+        connection.close(code, reason.as_bytes());
+        Err(reason)
+    }
+}

@@ -1,0 +1,420 @@
+//! The sender's part of a conversation, without input and output: its messages in order, which file is next, and what the
+//! receiver's messages mean.
+//!
+//! Invariants. Each entry is settled once. A file counts as in place only after its hash was sent.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::{
+    error::TransferError,
+    gaps::{GAPS_MAX, Gaps},
+    manifest::{Found, LeftOut, SourceEntry},
+    message::{self, Change, FromReceiver, FromSender, Kind, Refusal, Work},
+    paths::printable,
+    verdict::{Omission, Unkept, Verdict},
+};
+
+/// Most gaps of all files together: a receiver resumes some hundred files at most.
+const ALL_GAPS_MAX: usize = 512 * GAPS_MAX;
+
+/// One conversation.
+pub(super) struct Sender<'a> {
+    found: &'a Found,
+    manifest: Box<dyn Iterator<Item = FromSender> + Send + 'a>,
+    /// Messages after the manifest.
+    queue: VecDeque<FromSender>,
+    states: Vec<State>,
+    /// Missing ranges of files that the receiver has parts of.
+    gaps: HashMap<u32, Gaps>,
+    all_gaps: usize,
+    /// Files of a dry run that exist with other content.
+    changes: HashMap<u32, Change>,
+    accepted: bool,
+    /// Files and links about which the receiver still owes a verdict, once it has accepted.
+    open: usize,
+    /// The first entry that was not looked at for sending.
+    next: u32,
+    /// Files to send again.
+    changed: VecDeque<u32>,
+}
+
+/// What both sides know of an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Directory,
+    Announced,
+    /// The receiver has requested its hash.
+    Compared,
+    /// All of this many bytes are sent. A link is complete in the manifest.
+    Sent(u64),
+    /// The sender leaves it out.
+    Omitted(Omission),
+    Settled(Verdict),
+}
+
+/// What a message of the receiver means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Nothing to do.
+    Noted,
+    Working(Work),
+    /// It requests a file's hash.
+    Compare(u32),
+    Accepted,
+    /// A file or link of this many bytes is in place.
+    InPlace(u32, u64),
+    Finished,
+}
+
+/// What to send next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// These parts of a file.
+    File(u32, Gaps),
+    /// The present version of a file that changed.
+    Again(u32),
+}
+
+/// How the sending of a file ended.
+pub(super) enum Sent {
+    /// With the hash of a file of this many bytes.
+    Whole(blake3::Hash, u64),
+    /// The receiver stopped reading, and says why.
+    Stopped,
+    Changed,
+    /// The reason as text.
+    Unreadable(String),
+}
+
+impl<'a> Sender<'a> {
+    pub(super) fn new(found: &'a Found, dry_run: bool) -> Self {
+        let entries = found.entries.iter().map(|entry| FromSender::Entry(entry.entry()));
+        let absent = |left_out: &LeftOut| {
+            let path = left_out.absent()?.as_bytes().to_owned();
+            Some(FromSender::Absent { path, reason: message::reason(&left_out.reason) })
+        };
+        let end = FromSender::ManifestEnd { dry_run };
+        let state = |entry: &SourceEntry| match entry.kind {
+            Kind::Directory { .. } => State::Directory,
+            Kind::File { .. } | Kind::Pipe => State::Announced,
+            Kind::Link { .. } => State::Sent(0),
+        };
+        Self {
+            found,
+            manifest: Box::new(entries.chain(found.left_out.iter().filter_map(absent)).chain([end])),
+            queue: VecDeque::new(),
+            states: found.entries.iter().map(state).collect(),
+            gaps: HashMap::new(),
+            all_gaps: 0,
+            changes: HashMap::new(),
+            accepted: false,
+            open: 0,
+            next: 0,
+            changed: VecDeque::new(),
+        }
+    }
+
+    /// The next message to the receiver.
+    pub(super) fn next_message(&mut self) -> Option<FromSender> {
+        self.manifest.next().or_else(|| self.queue.pop_front())
+    }
+
+    /// Messages that wait after the manifest.
+    pub(super) fn backlog(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The next file, in order, so that the receiver can match their streams: those that changed come last.
+    pub(super) fn next_file(&mut self) -> Option<Next> {
+        while self.accepted && (self.next as usize) < self.states.len() {
+            let entry = self.next;
+            self.next += 1;
+            if let Some(gaps) = self.to_send(entry) {
+                return Some(Next::File(entry, gaps));
+            }
+        }
+        while let Some(entry) = self.changed.pop_front() {
+            if self.is_open(entry) {
+                return Some(Next::Again(entry));
+            }
+        }
+        None
+    }
+
+    /// What a stream carries of a file; `None` if nothing is to be sent, not even its hash.
+    fn to_send(&self, entry: u32) -> Option<Gaps> {
+        let file = self.found.entries.get(entry as usize).filter(|_| self.is_open(entry))?;
+        let gaps = self.gaps.get(&entry).cloned().unwrap_or_else(|| Gaps::whole(file.bytes()));
+        Some(gaps.without(&file.holes()))
+    }
+
+    /// Whether the file is neither sent nor settled.
+    fn is_open(&self, entry: u32) -> bool {
+        matches!(self.states.get(entry as usize), Some(State::Announced | State::Compared))
+    }
+
+    /// The answer to a comparison, or why there is none.
+    pub(super) fn on_hashed(&mut self, entry: u32, hash: Result<blake3::Hash, String>) {
+        match hash {
+            Ok(hash) => self.queue.push_back(FromSender::Hash { entry, hash: hash.into() }),
+            Err(reason) => self.omit(entry, Omission::Unreadable(reason)),
+        }
+    }
+
+    /// The present version of a file follows, or cannot.
+    pub(super) fn on_again(&mut self, entry: u32, kind: Result<Kind, Omission>) {
+        match kind {
+            Ok(kind) => self.queue.push_back(FromSender::Again { entry, kind }),
+            Err(omission) => self.omit(entry, omission),
+        }
+    }
+
+    /// One version of a file was sent, the second one if `again`.
+    pub(super) fn on_sent(&mut self, entry: u32, again: bool, sent: Sent) {
+        match sent {
+            Sent::Whole(hash, bytes) if self.is_open(entry) => {
+                self.states[entry as usize] = State::Sent(bytes);
+                self.queue.push_back(FromSender::Hash { entry, hash: hash.into() });
+            }
+            Sent::Whole(..) | Sent::Stopped => {}
+            Sent::Changed if again => self.omit(entry, Omission::Changed),
+            Sent::Changed => self.changed.push_back(entry),
+            Sent::Unreadable(reason) => self.omit(entry, Omission::Unreadable(reason)),
+        }
+    }
+
+    fn omit(&mut self, entry: u32, omission: Omission) {
+        if self.is_open(entry) {
+            self.states[entry as usize] = State::Omitted(omission.clone());
+            self.open = self.open.saturating_sub(1);
+            self.queue.push_back(FromSender::Omit { entry, omission });
+        }
+    }
+
+    /// Handles a message of the receiver.
+    ///
+    /// # Errors
+    /// Why the transfer ends.
+    pub(super) fn on_reply(&mut self, reply: FromReceiver) -> Result<Heard, TransferError> {
+        let before = !self.accepted;
+        match reply {
+            FromReceiver::Working(work) => return Ok(Heard::Working(work)),
+            FromReceiver::Refused { refusal, reason } => return Err(refused(refusal, &reason)),
+            FromReceiver::Settled { entry, verdict } => return self.settle(entry, verdict),
+            FromReceiver::Compare { entry } if before && self.is_file_in(entry, &State::Announced) => {
+                self.states[entry as usize] = State::Compared;
+                return Ok(Heard::Compare(entry));
+            }
+            FromReceiver::Missing { entry, gaps } if before => return self.missing(entry, &gaps),
+            FromReceiver::Would { entry, change }
+                if before && self.is_open(entry) && self.changes.insert(entry, change).is_none() =>
+            {
+                return Ok(Heard::Noted);
+            }
+            FromReceiver::Accepted if before => {
+                let owed = |state: &&State| {
+                    !matches!(state, State::Directory | State::Omitted(_) | State::Settled(_))
+                };
+                (self.accepted, self.open) = (true, self.states.iter().filter(owed).count());
+                return Ok(Heard::Accepted);
+            }
+            FromReceiver::Finished if self.accepted && self.open == 0 => return Ok(Heard::Finished),
+            _ => {}
+        }
+        Err(violation("an unexpected reply"))
+    }
+
+    fn is_file_in(&self, entry: u32, state: &State) -> bool {
+        let entry = entry as usize;
+        self.states.get(entry) == Some(state)
+            && self.found.entries.get(entry).is_some_and(|file| matches!(file.kind, Kind::File { .. }))
+    }
+
+    fn missing(&mut self, entry: u32, gaps: &[(u64, u64)]) -> Result<Heard, TransferError> {
+        self.all_gaps += gaps.len();
+        let is_file = self.is_file_in(entry, &State::Announced) || self.is_file_in(entry, &State::Compared);
+        let file =
+            self.found.entries.get(entry as usize).filter(|_| is_file && self.all_gaps <= ALL_GAPS_MAX);
+        let gaps = file.and_then(|file| Gaps::parse(gaps, file.bytes()));
+        if gaps.is_none_or(|gaps| self.gaps.insert(entry, gaps).is_some()) {
+            return Err(violation("impossible gaps"));
+        }
+        Ok(Heard::Noted)
+    }
+
+    fn settle(&mut self, entry: u32, verdict: Verdict) -> Result<Heard, TransferError> {
+        let Some(state) = self.states.get_mut(entry as usize) else {
+            return Err(violation("a verdict on an unknown entry"));
+        };
+        let heard = match (&*state, &verdict) {
+            (State::Sent(bytes), Verdict::Placed) if self.accepted => Heard::InPlace(entry, *bytes),
+            (_, Verdict::Placed | Verdict::Omitted(_)) | (State::Settled(_), _) => {
+                return Err(violation("an impossible verdict"));
+            }
+            (State::Directory, Verdict::Same | Verdict::Damaged) => {
+                return Err(violation("an impossible verdict on a directory"));
+            }
+            // Their messages have crossed.
+            (State::Omitted(omission), _) => {
+                *state = State::Settled(Verdict::Omitted(omission.clone()));
+                return Ok(Heard::Noted);
+            }
+            (_, Verdict::Same) if self.accepted => return Err(violation("a file that was not sent")),
+            (..) if !self.accepted && self.gaps.contains_key(&entry) => {
+                return Err(violation("a verdict on a file that is missing"));
+            }
+            _ => Heard::Noted,
+        };
+        if *state != State::Directory {
+            self.open = self.open.saturating_sub(1);
+        }
+        *state = State::Settled(verdict);
+        Ok(heard)
+    }
+
+    /// How many bytes are to be sent.
+    pub(super) fn bytes_to_send(&self) -> u64 {
+        (0..).zip(&self.states).filter_map(|(entry, _)| Some(self.to_send(entry)?.len())).sum()
+    }
+
+    /// How many files and links are to be sent.
+    pub(super) fn files_to_send(&self) -> usize {
+        self.open
+    }
+
+    /// Files that exist already, links included, and their bytes.
+    pub(super) fn there(&self) -> (usize, u64) {
+        let all = self.found.entries.iter().zip(&self.states);
+        let same = all.filter(|(_, state)| **state == State::Settled(Verdict::Same));
+        same.fold((0, 0), |(files, bytes), (file, _)| (files + 1, bytes + file.bytes()))
+    }
+
+    /// What is not in place.
+    pub(super) fn unkept(&self) -> Unkept {
+        let mut unkept = Unkept::default();
+        for (entry, state) in self.found.entries.iter().zip(&self.states) {
+            match state {
+                State::Settled(verdict) => unkept.add(&entry.name, verdict),
+                State::Omitted(omission) => unkept.add(&entry.name, &Verdict::Omitted(omission.clone())),
+                _ => {}
+            }
+        }
+        unkept
+    }
+
+    /// What would happen to each entry, in one word.
+    pub(super) fn actions(&self) -> impl Iterator<Item = (&'a SourceEntry, &'static str)> {
+        (0..).zip(self.found.entries.iter().zip(&self.states)).map(|(at, (entry, state))| {
+            let action = match (state, self.changes.get(&at)) {
+                (State::Settled(Verdict::Same), _) => "same",
+                (State::Settled(Verdict::Conflict), _) => "conflict",
+                (State::Settled(_) | State::Omitted(_), _) => "left-out",
+                (State::Directory, _) => "directory",
+                (_, Some(Change::Replace)) => "replace",
+                (_, Some(Change::KeepBoth)) => "keep-both",
+                _ if self.gaps.contains_key(&at) => "continue",
+                _ => "send",
+            };
+            (entry, action)
+        })
+    }
+}
+
+/// A reply that ends the transfer.
+pub(super) fn refused(refusal: Refusal, reason: &str) -> TransferError {
+    match refusal {
+        Refusal::Manifest => TransferError::Refused(printable(reason)),
+        Refusal::Storage => TransferError::Peer(printable(reason)),
+    }
+}
+
+fn violation(what: &str) -> TransferError {
+    TransferError::Protocol(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            message::Entry,
+            paths::{Rules, SafePath},
+            stamp::Stamp,
+        },
+        *,
+    };
+
+    const HASH: [u8; 32] = [7; 32];
+
+    fn found() -> Found {
+        let entry = |name: &str, kind| SourceEntry {
+            path: name.into(),
+            name: SafePath::parse(name.as_bytes(), Rules::HERE).unwrap(),
+            kind,
+            stamp: Stamp::default(),
+            held: None,
+        };
+        let file = |bytes| Kind::File { bytes, mode: None, modified: None, holes: Vec::new() };
+        let directory = Kind::Directory { mode: None, modified: None };
+        let link = Kind::Link { target: b"a".to_vec(), modified: None };
+        let entries =
+            vec![entry("d", directory), entry("d/a", file(100)), entry("d/b", file(5)), entry("d/l", link)];
+        let mut found = Found::default();
+        found.entries = entries;
+        found
+    }
+
+    fn settled(entry: u32, verdict: Verdict) -> FromReceiver {
+        FromReceiver::Settled { entry, verdict }
+    }
+
+    #[test]
+    fn a_conversation_ends_when_every_file_and_link_is_settled() {
+        let found = found();
+        let mut sender = Sender::new(&found, false);
+        for _ in &found.entries {
+            assert!(matches!(sender.next_message(), Some(FromSender::Entry(Entry { .. }))));
+        }
+        assert_eq!(sender.next_message(), Some(FromSender::ManifestEnd { dry_run: false }));
+        assert!(sender.next_message().is_none() && sender.next_file().is_none());
+        let missing = FromReceiver::Missing { entry: 1, gaps: vec![(10, 20)] };
+        assert_eq!(sender.on_reply(missing).unwrap(), Heard::Noted);
+        assert_eq!(sender.on_reply(FromReceiver::Compare { entry: 2 }).unwrap(), Heard::Compare(2));
+        sender.on_hashed(2, Ok(HASH.into()));
+        assert_eq!(sender.next_message(), Some(FromSender::Hash { entry: 2, hash: HASH }));
+        assert_eq!(sender.on_reply(settled(2, Verdict::Same)).unwrap(), Heard::Noted);
+        assert!(sender.on_reply(settled(3, Verdict::Placed)).is_err(), "before it was accepted");
+        assert_eq!(sender.on_reply(FromReceiver::Accepted).unwrap(), Heard::Accepted);
+        assert_eq!((sender.there(), sender.bytes_to_send(), sender.files_to_send()), ((1, 5), 10, 2));
+        let Some(Next::File(1, gaps)) = sender.next_file() else { panic!("no file") };
+        assert_eq!((gaps.said(), sender.next_file().is_none()), (vec![(10, 20)], true));
+        assert!(sender.on_reply(settled(1, Verdict::Placed)).is_err(), "before it was sent");
+        sender.on_sent(1, false, Sent::Whole(HASH.into(), 100));
+        assert_eq!(sender.next_message(), Some(FromSender::Hash { entry: 1, hash: HASH }));
+        assert_eq!(sender.on_reply(settled(3, Verdict::Placed)).unwrap(), Heard::InPlace(3, 0));
+        assert!(sender.on_reply(FromReceiver::Finished).is_err(), "without a verdict on a file");
+        assert_eq!(sender.on_reply(settled(1, Verdict::Placed)).unwrap(), Heard::InPlace(1, 100));
+        assert_eq!(sender.on_reply(FromReceiver::Finished).unwrap(), Heard::Finished);
+    }
+
+    #[test]
+    fn a_file_that_changes_is_sent_again_once_and_messages_about_it_may_cross() {
+        let found = found();
+        let mut sender = Sender::new(&found, false);
+        while sender.next_message().is_some() {}
+        sender.on_reply(FromReceiver::Accepted).unwrap();
+        while sender.next_file().is_some() {}
+        sender.on_sent(1, false, Sent::Changed);
+        assert!(matches!(sender.next_file(), Some(Next::Again(1))) && sender.next_message().is_none());
+        sender.on_again(1, Ok(found.entries[1].kind.clone()));
+        assert!(matches!(sender.next_message(), Some(FromSender::Again { entry: 1, .. })));
+        sender.on_sent(1, true, Sent::Changed);
+        let omitted = FromSender::Omit { entry: 1, omission: Omission::Changed };
+        assert_eq!((sender.next_message(), sender.files_to_send()), (Some(omitted), 2));
+        assert_eq!(sender.on_reply(settled(1, Verdict::Name)).unwrap(), Heard::Noted);
+        assert!(sender.on_reply(settled(1, Verdict::Name)).is_err(), "twice");
+        for entry in [2, 3] {
+            sender.on_reply(settled(entry, Verdict::Conflict)).unwrap();
+        }
+        assert_eq!(sender.on_reply(FromReceiver::Finished).unwrap(), Heard::Finished);
+    }
+}

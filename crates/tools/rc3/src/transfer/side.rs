@@ -1,0 +1,160 @@
+//! One transfer with one peer, for `rc3 copy`: either end may send, and either may listen.
+
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use rc3_core::units::Rate;
+use rc3_net::Endpoint;
+
+use super::{
+    asked::Asked,
+    close_code,
+    destination::{Destination, Policy},
+    error::TransferError,
+    inbound::{self, Finish},
+    manifest::{Found, Selection},
+    meet::{Listener, Says, Settings, connect},
+    message::{FromReceiver, FromSender},
+    outbound::Outbound,
+    paths::{name_bytes, printable_path},
+    progress::Reporter,
+    random::random,
+    session::{Channel, Session},
+    ticket::Ticket,
+};
+
+/// How this side meets its peer.
+pub(crate) enum Meeting {
+    Listen(Listener),
+    Connect(Endpoint, SocketAddr, Ticket, Settings),
+}
+
+impl Meeting {
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        match self {
+            Self::Listen(listener) => &listener.endpoint,
+            Self::Connect(endpoint, ..) => endpoint,
+        }
+    }
+
+    async fn channel<S: Says, R: Says>(&self) -> Result<Channel<S, R>, TransferError> {
+        match self {
+            Self::Listen(listener) => listener.meet().await,
+            Self::Connect(endpoint, address, ticket, settings) => {
+                connect(endpoint, *address, ticket, settings).await
+            }
+        }
+    }
+}
+
+/// What this side does.
+pub(crate) enum Side {
+    /// Sends, at this mean rate at most.
+    Send(Found, Option<Rate>),
+    /// Receives what it asked for.
+    Receive(Destination, Asked),
+}
+
+impl Side {
+    /// Sends these paths, the only one under another name if there is one.
+    pub(crate) fn sending(
+        paths: &[PathBuf],
+        selection: &Selection,
+        rename: Option<&[u8]>,
+        limit: Option<Rate>,
+    ) -> Result<Self, TransferError> {
+        let mut found = Found::scan(paths, selection)?;
+        if let Some(name) = rename {
+            found.rename(name).map_err(|fault| TransferError::Refused(fault.to_string()))?;
+        }
+        if found.entries.is_empty() { Err(TransferError::Nothing) } else { Ok(Self::Send(found, limit)) }
+    }
+
+    /// Receives so many sources into `path`. Also returns the new name that it gives to a single source.
+    pub(crate) fn receiving(
+        path: &Path,
+        sources: usize,
+        policy: Policy,
+        asked: Asked,
+    ) -> Result<(Self, Option<Vec<u8>>), TransferError> {
+        let failed = |error| TransferError::local(format!("copy into {}", printable_path(path)), error);
+        let landing =
+            Landing::of(path, sources).ok_or_else(|| failed(io::ErrorKind::NotADirectory.into()))?;
+        let destination = Destination::open(&landing.dir, policy, random()?).map_err(failed)?;
+        Ok((Self::Receive(destination, asked), landing.rename))
+    }
+
+    /// Where this side receives.
+    pub(crate) fn destination(&self) -> Option<&Destination> {
+        match self {
+            Self::Send(..) => None,
+            Self::Receive(destination, _) => Some(destination),
+        }
+    }
+
+    /// The whole transfer.
+    pub(crate) async fn run(&self, meeting: &Meeting, reporter: &mut Reporter) -> Result<(), TransferError> {
+        match self {
+            Self::Send(found, limit) => {
+                let channel = meeting.channel::<FromSender, FromReceiver>().await?;
+                let outbound = Outbound::new(channel, found, false, *limit);
+                outbound.run(&mut None, meeting.endpoint().marks(), reporter).await
+            }
+            Self::Receive(destination, asked) => {
+                let session = Session::new(meeting.channel().await?, asked.clone());
+                let connection = session.channel.connection.clone();
+                let outcome = inbound::run(session, Some(destination), reporter).await;
+                let (code, reason) = close_code(outcome.as_ref().err());
+                connection.close(code, reason.as_bytes());
+                match outcome? {
+                    Finish::Complete(result) => result,
+                    Finish::DryRun => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// Where sources land: a directory, and the new name of a single source in it.
+#[derive(Debug, PartialEq, Eq)]
+struct Landing {
+    dir: PathBuf,
+    rename: Option<Vec<u8>>,
+}
+
+impl Landing {
+    /// The meaning of a destination, as for `cp` and scp: a directory, or for one source a new name in a directory. `None`
+    /// if it is neither.
+    fn of(path: &Path, sources: usize) -> Option<Self> {
+        if path.is_dir() {
+            return Some(Self { dir: path.to_owned(), rename: None });
+        }
+        let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        let name = name_bytes(path.file_name()?)?.to_owned();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let dir = parent.unwrap_or_else(|| Path::new(".")).to_owned();
+        let is_new_name = sources == 1 && !names_directory && dir.is_dir();
+        is_new_name.then_some(Self { dir, rename: Some(name) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_source_may_get_a_new_name() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path();
+        let named = |name: &str| Landing { dir: dir.to_owned(), rename: Some(name.into()) };
+        assert_eq!(Landing::of(dir, 3), Some(Landing { dir: dir.to_owned(), rename: None }));
+        assert_eq!(Landing::of(&dir.join("new"), 1), Some(named("new")));
+        assert_eq!(Landing::of(&dir.join("new"), 2), None);
+        assert_eq!(Landing::of(&dir.join("new/"), 1), None);
+        assert_eq!(Landing::of(&dir.join("none/new"), 1), None);
+        assert_eq!(Landing::of(Path::new("new"), 1).map(|landing| landing.dir), Some(".".into()));
+    }
+}

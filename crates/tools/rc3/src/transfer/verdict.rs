@@ -1,0 +1,170 @@
+//! What becomes of each entry of a transfer, as both ends report it.
+
+use std::{borrow::Cow, io};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    error::TransferError,
+    message::reason,
+    paths::{SafePath, printable},
+    progress::{Event, Reporter, count},
+};
+
+/// What has become of an entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// It is verified and in place.
+    Placed,
+    /// The same exists already.
+    Same,
+    /// Other content has its name.
+    Conflict,
+    /// The receiving file system does not accept its name, or has no such links.
+    Name,
+    /// A link that leads out of the destination, or could.
+    Outside,
+    /// Another entry of the transfer has the same file there.
+    Shared,
+    /// What arrived is not what was sent.
+    Damaged,
+    /// The receiving system refuses it: the reason as text.
+    Refused(String),
+    /// The sender left it out.
+    Omitted(Omission),
+}
+
+/// Why a sender leaves out a file of its manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Omission {
+    /// It changed each time it was sent.
+    Changed,
+    /// It cannot be read: the reason as text.
+    Unreadable(String),
+}
+
+impl Verdict {
+    /// What an error of the receiving system means for the entry that met it; `None` if every other one would meet it too.
+    pub(super) fn of(error: &io::Error) -> Option<Self> {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            Some(Self::Conflict)
+        } else if is_name_fault(error) {
+            Some(Self::Name)
+        } else if is_general(error) {
+            None
+        } else {
+            Some(Self::Refused(reason(error)))
+        }
+    }
+}
+
+/// Whether the file system does not accept a name.
+pub(super) fn is_name_fault(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(rustix::io::Errno::ILSEQ.raw_os_error()) {
+        return true;
+    }
+    matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
+}
+
+/// Whether every other entry would meet the error too: no space, no descriptors, or the end of this program.
+fn is_general(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if let Some(code) = error.raw_os_error() {
+        use rustix::io::Errno;
+        if [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code) {
+            return true;
+        }
+    }
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::OutOfMemory
+            // Of a closed destination.
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// Files and directories that are not in place at the receiver.
+#[derive(Debug, Default)]
+pub(super) struct Unkept {
+    /// Other content has the name.
+    conflicts: Vec<SafePath>,
+    /// What one of the sides cannot read or create.
+    left_out: Vec<(SafePath, Cow<'static, str>)>,
+    /// The received content differs from the sent content.
+    damaged: Vec<SafePath>,
+}
+
+impl Unkept {
+    pub(super) fn add(&mut self, path: &SafePath, verdict: &Verdict) {
+        let reason = match verdict {
+            Verdict::Placed | Verdict::Same => return,
+            Verdict::Conflict => return self.conflicts.push(path.clone()),
+            Verdict::Damaged => return self.damaged.push(path.clone()),
+            Verdict::Name => "the receiving file system does not accept its name or kind".into(),
+            Verdict::Outside => "a link that could lead out of the receiver's directory".into(),
+            Verdict::Shared => "another file of this transfer is the same file at the receiver".into(),
+            Verdict::Refused(reason) => format!("the receiver cannot store it: {}", printable(reason)).into(),
+            Verdict::Omitted(Omission::Changed) => "it changed while it was sent".into(),
+            Verdict::Omitted(Omission::Unreadable(reason)) => {
+                return self.add_absent(path, &format!("cannot read it: {reason}"));
+            }
+        };
+        self.left_out.push((path.clone(), reason));
+    }
+
+    /// Adds what the sender left out before.
+    pub(super) fn add_absent(&mut self, path: &SafePath, reason: &str) {
+        self.left_out.push((path.clone(), format!("at the sender: {}", printable(reason)).into()));
+    }
+
+    /// Prints each; returns the most serious error if `left_out` more entries never left the sender.
+    pub(super) fn conclude(self, left_out: usize, reporter: &Reporter) -> Result<(), TransferError> {
+        for (path, reason) in &self.left_out {
+            reporter.report(&Event::Skipped { path: path.into(), reason: reason.to_string() });
+        }
+        for path in &self.conflicts {
+            reporter.report(&Event::Conflict { path: path.into() });
+        }
+        for path in &self.damaged {
+            reporter.report(&Event::Damaged { path: path.into() });
+        }
+        let all_left_out = self.left_out.len() + left_out;
+        match (self.damaged.as_slice(), self.conflicts.len()) {
+            ([path], _) => Err(TransferError::NotVerified(path.to_string())),
+            ([_, ..], _) => Err(TransferError::NotVerified(count(self.damaged.len(), "file"))),
+            (_, conflicts @ 1..) => Err(TransferError::Conflicts(conflicts)),
+            _ if all_left_out > 0 => Err(TransferError::LeftOut(all_left_out)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_one_entry_are_told_from_those_of_all() {
+        use io::ErrorKind::*;
+        let refused = |error: &io::Error| Some(Verdict::Refused(error.to_string()));
+        for kind in [StorageFull, QuotaExceeded, ReadOnlyFilesystem, Interrupted] {
+            assert_eq!(Verdict::of(&kind.into()), None, "{kind:?}");
+        }
+        for kind in [PermissionDenied, NotFound, NotADirectory, Other] {
+            let error = kind.into();
+            assert_eq!(Verdict::of(&error), refused(&error), "{kind:?}");
+        }
+        assert_eq!(Verdict::of(&AlreadyExists.into()), Some(Verdict::Conflict));
+        assert_eq!(Verdict::of(&InvalidFilename.into()), Some(Verdict::Name));
+        #[cfg(target_os = "linux")]
+        {
+            let verdict = |code| Verdict::of(&io::Error::from_raw_os_error(code));
+            assert_eq!([84, 36, 24, 28].map(verdict), [Some(Verdict::Name), Some(Verdict::Name), None, None]);
+            assert!(matches!(verdict(5), Some(Verdict::Refused(_))));
+        }
+    }
+}
