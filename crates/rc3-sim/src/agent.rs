@@ -6,19 +6,20 @@
 use std::time::{Duration, Instant};
 
 use rc3_core::{ConnectionStats, GuardStats};
+use serde::{Deserialize, Serialize};
 
 use crate::{Contents, Packet, rcp};
 
 /// A host of the world, counted from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct HostId(pub u32);
 
 /// A flow of the world, counted from 0 in order of arrival.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FlowId(pub u32);
 
 /// Which of the world's schemes a flow uses, counted from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SchemeId(pub u16);
 
 /// One transfer: a host connects, sends, and is done at the last byte.
@@ -167,7 +168,7 @@ pub enum Milestone {
 }
 
 /// Counters of a flow's receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Received {
     /// Bytes that the primary loop delivered first.
     pub primary_bytes: u64,
@@ -176,7 +177,7 @@ pub struct Received {
 }
 
 /// Counters of a flow's sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Sent {
     /// Packets of the primary declared lost.
     pub lost_packets: u64,
@@ -184,6 +185,7 @@ pub struct Sent {
     pub primary_packets: u64,
     /// Packets of RLP sent.
     pub rlp_packets: u64,
-    /// Observations and decisions of guard mode; `None` in other modes.
+    /// Observations and decisions of guard mode; `None` in other modes, and not stored.
+    #[serde(skip)]
     pub guard: Option<GuardStats>,
 }

@@ -1,6 +1,4 @@
-//! Cross traffic on the link: packets of normal priority at random times, whose delay and loss are recorded.
-//!
-//! Units: bytes on the wire; one-way delays from the moment a packet is handed to the link.
+//! Cross traffic on the link: packets of normal priority at random times. Units: bytes on the wire.
 
 use std::time::{Duration, Instant};
 
@@ -21,20 +19,18 @@ pub struct BackgroundConfig {
     pub seed: u64,
 }
 
-/// The traffic, with its delays and losses.
+/// The traffic.
 #[derive(Debug)]
 pub struct Background {
     config: BackgroundConfig,
     random: Pcg64,
     pub(crate) next: Instant,
-    sent: u64,
-    delays: Vec<Duration>,
 }
 
 impl Background {
     pub(crate) fn new(now: Instant, config: BackgroundConfig) -> Self {
         let random = Pcg64::seed_from_u64(config.seed);
-        let mut background = Self { config, random, next: now, sent: 0, delays: Vec::new() };
+        let mut background = Self { config, random, next: now };
         background.next = now + background.gap();
         background
     }
@@ -46,48 +42,13 @@ impl Background {
         }
         let gap = self.gap();
         self.next += gap;
-        self.sent += 1;
         Some(self.config.size)
-    }
-
-    pub(crate) fn on_arrival(&mut self, delay: Duration) {
-        self.delays.push(delay);
     }
 
     fn gap(&mut self) -> Duration {
         // In (0, 1], so that the logarithm is finite.
         let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         self.config.rate.time_for(self.config.size as u64).mul_f64(-uniform.ln())
-    }
-
-    /// Forgets what was recorded; packets under way will count as never sent.
-    pub fn reset(&mut self) {
-        self.sent = 0;
-        self.delays.clear();
-    }
-
-    /// Packets sent.
-    pub fn sent(&self) -> u64 {
-        self.sent
-    }
-
-    /// Share of the packets that did not arrive, 0 to 1. Those under way count as lost.
-    pub fn loss(&self) -> f64 {
-        if self.sent == 0 { 0.0 } else { 1.0 - (self.delays.len() as f64 / self.sent as f64).min(1.0) }
-    }
-
-    /// Mean delay; zero before the first arrival.
-    pub fn mean_delay(&self) -> Duration {
-        let total: Duration = self.delays.iter().sum();
-        total.checked_div(u32::try_from(self.delays.len()).unwrap_or(u32::MAX)).unwrap_or_default()
-    }
-
-    /// The delay that a share of the arrivals, 0 to 1, did not exceed; zero before the first arrival.
-    pub fn delay_quantile(&self, share: f64) -> Duration {
-        let mut delays = self.delays.clone();
-        delays.sort_unstable();
-        let at = (share * delays.len() as f64) as usize;
-        delays.get(at.min(delays.len().saturating_sub(1))).copied().unwrap_or_default()
     }
 }
 

@@ -130,8 +130,8 @@ pub struct Datagram {
     pub contents: Vec<u8>,
     /// Whether routers may not fragment it.
     pub dont_fragment: bool,
-    /// When it was sent, if it is cross traffic.
-    background: Option<Instant>,
+    /// Whether it is cross traffic.
+    is_background: bool,
 }
 
 /// A middlebox right behind a node: sees each datagram with its level, may change it, and returns how many copies go on to
@@ -238,7 +238,7 @@ impl Pair {
                     to: self.server.address,
                     contents: Vec::new(),
                     dont_fragment: true,
-                    background: Some(self.now),
+                    is_background: true,
                 };
                 self.forward.send(self.now, Packet { size, level: Level::PRIMARY, payload });
             }
@@ -260,9 +260,9 @@ impl Pair {
 
     fn advance(&mut self, to: Instant) {
         self.now = self.now.max(to);
-        let Self { now, client, server, forward, backward, background, strangers, .. } = self;
-        server.receive(*now, forward, background.as_mut(), strangers);
-        client.receive(*now, backward, None, strangers);
+        let Self { now, client, server, forward, backward, strangers, .. } = self;
+        server.receive(*now, forward, strangers);
+        client.receive(*now, backward, strangers);
     }
 
     /// Steps until `done` returns true, the world comes to rest or `limit` has passed; returns the last `done`.
@@ -370,7 +370,7 @@ impl Node {
             let (contents, dont_fragment) = (contents.to_vec(), transmit.dont_fragment);
             self.traffic.on_sent(transmit.destination, contents.len());
             let to = transmit.destination;
-            let mut datagram = Datagram { meta, to, contents, dont_fragment, background: None };
+            let mut datagram = Datagram { meta, to, contents, dont_fragment, is_background: false };
             let copies = self.tamper.as_mut().map_or(1, |tamper| tamper(transmit.level, &mut datagram));
             let size = datagram.contents.len() + IP_UDP_HEADERS;
             for payload in std::iter::repeat_n(datagram, copies) {
@@ -379,19 +379,10 @@ impl Node {
         }
     }
 
-    fn receive(
-        &mut self,
-        now: Instant,
-        link: &mut Link<Datagram>,
-        mut others: Option<&mut Background>,
-        strangers: &mut Strangers,
-    ) {
+    fn receive(&mut self, now: Instant, link: &mut Link<Datagram>, strangers: &mut Strangers) {
         self.now = now;
-        while let Some(Datagram { meta, to, contents, background, .. }) = link.poll_output(now) {
-            if let Some(sent) = background {
-                if let Some(others) = &mut others {
-                    others.on_arrival(now - sent);
-                }
+        while let Some(Datagram { meta, to, contents, is_background, .. }) = link.poll_output(now) {
+            if is_background {
                 continue;
             }
             if to != self.address {

@@ -9,6 +9,11 @@ use rand_pcg::{
 };
 pub(crate) use rc3_link::random::{derive, unit};
 
+/// Places below the seed of a world with one flow, which draws nothing else: the two directions of its bottleneck, the flows
+/// beside it, and how long those are alone.
+pub(crate) const BESIDE: u64 = 2;
+pub(crate) const ALONE: u64 = 3;
+
 /// Places below a world's seed, for [`derive()`]: core rates, routers without priorities, flows with the second
 /// scheme, flows that lose their first packet, topologies from outside the crate, and from here on one for each workload, for each core link and for
 /// each uplink.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::agent::{FlowId, HostId, Received, SchemeId, Sent};
 
@@ -20,7 +20,7 @@ pub enum Fct {
 }
 
 /// The result of one flow.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRecord {
     /// Which flow.
     pub flow: FlowId,

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::agent::{FlowId, SchemeId};
 
 /// One sample.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
     /// When, from the beginning of the world. Bytes count from the sample before.
     pub at: Duration,
@@ -16,7 +18,7 @@ pub struct Sample {
 }
 
 /// One flow in a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// The flow.
     pub flow: FlowId,

@@ -52,12 +52,6 @@ impl Strangers {
         self.inboxes.get_mut(&address)?.pop_front()
     }
 
-    /// Bytes of UDP payload that arrived at this address and were not taken.
-    pub fn bytes_at(&self, address: SocketAddr) -> u64 {
-        let inbox = self.inboxes.get(&address).into_iter().flatten();
-        inbox.map(|(_, datagram)| datagram.len() as u64).sum()
-    }
-
     pub(crate) fn deliver(&mut self, now: Instant, to: SocketAddr, contents: Vec<u8>) {
         self.inboxes.entry(to).or_default().push_back((now, contents));
     }

@@ -101,6 +101,16 @@ impl Document {
         &self.file
     }
 
+    /// Its keys.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The same keys for another file, in which they have no lines.
+    pub fn for_file(&self, file: &str) -> Self {
+        Self { file: file.to_owned(), table: self.table.clone(), lines: BTreeMap::new() }
+    }
+
     /// The document as TOML text.
     pub fn text(&self) -> String {
         self.table.to_string()

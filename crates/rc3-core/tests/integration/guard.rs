@@ -5,7 +5,9 @@ use std::time::Duration;
 use rc3_core::{ConnectionHandle, ConnectionStats, RlpMode, Verdict, units::Rate};
 use rc3_sim::{
     BackgroundConfig, FlowReport, Impairments, LinkConfig, Pair, PairConfig,
-    today::{self, Scenario, Scheme},
+    record::FlowRecord,
+    scenario::{Run, Scenario},
+    simulation::Simulation,
 };
 
 const LIMIT: Duration = Duration::from_secs(600);
@@ -231,24 +233,39 @@ fn on_a_full_link_with_priorities_guard_is_as_fast_as_trust() {
     }
 }
 
+/// The worlds of a scenario of one flow with these keys and this sweep, with plain QUIC and guard mode in turn.
+fn worlds(keys: &str, sweep: &str) -> Vec<Run> {
+    let file = format!("name = 'cell'\nbase = 'today'\n{keys}[sweep]\n{sweep}");
+    Scenario::parse(&file, "cell.toml").expect("it parses").expand().expect("it makes sense")
+}
+
+/// The flow of a world.
+fn only(run: &Run) -> FlowRecord {
+    Simulation::run(run).expect("it runs").0.expect("it ends")
+}
+
+fn fct(run: &Run) -> f64 {
+    only(run).fct.expect("it ends").as_secs_f64()
+}
+
 /// FCT / ideal of 1 MB over 400 Mbit/s x 20 ms with a receiver that reads so late.
-fn late_reader(scheme: Scheme, reads: &str, stamps: bool) -> f64 {
-    let file = format!(
-        "name = 'late'\ntitle = 'late'\nqueue = 'priority'\nrate = ['400mbit']\nrtt = ['20ms']\nsize = ['1M']\n\
-         card = [100]\nbuffer = [1.0]\nreads = '{reads}'\nstamps = {stamps}\n"
+fn late_reader(scheme: &str, reads: &str, stamps: bool) -> f64 {
+    let keys = format!(
+        "queue.discipline = 'priority'\ntopology = {{ card = 100, reads = '{reads}', stamps = {stamps} }}\n\
+         run = [{{ name = 'late', scheme = '{scheme}' }}]\n"
     );
-    let cells = Scenario::parse(&file, "late.toml").expect("it parses").cells();
-    let rows = today::run(&cells, &[scheme], std::num::NonZero::<usize>::MIN, |_| ());
-    rows[0].ratio_to_ideal(scheme).expect("it ends")
+    let sweep = "topology.rate = ['400mbit']\ntopology.rtt = ['20ms']\nqueue.buffer = ['1bdp']\nworkload.size = ['1M']\n";
+    let run = &worlds(&keys, sweep)[0];
+    fct(run) / run.ideal().expect("one flow").as_secs_f64()
 }
 
 /// The clock measures the path, not when the peer's process runs.
 #[test]
 fn a_receiver_that_reads_late_slows_guard_only_without_stamps() {
-    let at_once = late_reader(Scheme::Guard, "0ms", false);
+    let at_once = late_reader("guard", "0ms", false);
     for (reads, milliseconds) in [("500us", 0.5), ("1ms", 1.0), ("2ms", 2.0), ("5ms", 5.0)] {
-        let [without, stamped] = [false, true].map(|stamps| late_reader(Scheme::Guard, reads, stamps));
-        let trust = [false, true].map(|stamps| late_reader(Scheme::Trust, reads, stamps));
+        let [without, stamped] = [false, true].map(|stamps| late_reader("guard", reads, stamps));
+        let trust = [false, true].map(|stamps| late_reader("trust", reads, stamps));
         println!("{reads}: at once {at_once:.2}, {without:.2}, stamped {stamped:.2}, trust {trust:.2?}");
         assert_eq!(trust[0], trust[1], "trust mode has no clock");
         assert!(stamped <= without);
@@ -260,20 +277,17 @@ fn a_receiver_that_reads_late_slows_guard_only_without_stamps() {
     }
 }
 
-/// FCT / FCT of plain QUIC of the only cell of a scenario with these keys.
-fn ratio_to_plain(keys: &str) -> f64 {
-    let file = format!("name = 'cell'\ntitle = 'cell'\n{keys}");
-    let cells = Scenario::parse(&file, "cell.toml").expect("it parses").cells();
-    assert_eq!(cells.len(), 1);
-    let rows = today::run(&cells, &[Scheme::Guard], std::num::NonZero::<usize>::MIN, |_| ());
-    rows[0].ratio_to_plain(Scheme::Guard).expect("it ends")
+/// FCT / FCT of plain QUIC of the only cell of a scenario with these keys and this sweep.
+fn ratio_to_plain(keys: &str, sweep: &str) -> f64 {
+    let [plain, guard] = &worlds(keys, sweep)[..] else { panic!("more than one cell") };
+    fct(guard) / fct(plain)
 }
 
 /// Once a policer's bucket is empty, the clock goes on measuring, so that the first rate does not come back.
 #[test]
 fn a_long_flow_through_a_large_bucket_is_no_slower_than_plain_quic() {
-    let keys = "queue = 'policer'\nrate = ['100mbit']\nrtt = ['20ms']\nbuffer = [4.0]\nsize = ['10M']\n";
-    let ratio = ratio_to_plain(keys);
+    let sweep = "topology.rate = ['100mbit']\ntopology.rtt = ['20ms']\nqueue.buffer = ['4bdp']\nworkload.size = ['10M']\n";
+    let ratio = ratio_to_plain("queue.discipline = 'policer'\n", sweep);
     assert!(ratio < 1.0, "{ratio}");
 }
 
@@ -298,24 +312,25 @@ fn rlp_measures_again_after_the_primary_has_filled_the_queue() {
 /// A policer drops RLP and spares most of the primary, and knows no priorities all the same.
 #[test]
 fn a_policer_does_not_look_as_if_it_honoured_priorities() {
-    let cells = Scenario::find("policer").expect("it is there").cells();
-    let cells: Vec<_> =
-        cells.into_iter().filter(|cell| (300_000..=3_000_000).contains(&cell.bytes)).collect();
-    let jobs = std::thread::available_parallelism().expect("some");
-    let rows = today::run(&cells, &[Scheme::Guard], jobs, |_| ());
-    let honoured = |row: &&today::Row| {
-        let outcome = row.outcome(Scheme::Guard).expect("it ran");
-        outcome.verdict == Some(Verdict::Honoured)
-    };
-    let wrong: Vec<_> = rows.iter().filter(honoured).map(|row| row.cell.to_string()).collect();
-    assert!(wrong.len() * 50 <= rows.len(), "{} of {}: {wrong:#?}", wrong.len(), rows.len());
+    let sizes = "workload.size = ['300k', '1M', '3M']\n";
+    let runs = worlds("queue.discipline = 'policer'\nrun = [{ name = 'guard', scheme = 'guard' }]\n", sizes);
+    let jobs = std::thread::available_parallelism().expect("some").get();
+    let honoured = |run: &&Run| only(run).sent.guard.expect("it has one").verdict == Verdict::Honoured;
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        let parts = (0..jobs).map(|part| runs.iter().skip(part).step_by(jobs));
+        let parts: Vec<_> =
+            parts.map(|runs| scope.spawn(|| runs.filter(honoured).collect::<Vec<_>>())).collect();
+        let wrong = parts.into_iter().flat_map(|part| part.join().expect("it ends"));
+        wrong.map(|run| run.label.to_string()).collect()
+    });
+    assert!(wrong.len() * 50 <= runs.len(), "{} of {}: {wrong:#?}", wrong.len(), runs.len());
 }
 
 /// Packets that a receiver gets together do not make the path look faster.
 #[test]
 fn a_receiver_that_batches_slows_no_flow() {
-    let keys = "queue = 'fifo'\naggregation = '5ms'\nrate = ['20mbit']\nrtt = ['60ms']\nbuffer = [0.5]\nsize = ['3M']\n";
-    let ratio = ratio_to_plain(keys);
+    let sweep = "topology.rate = ['20mbit']\ntopology.rtt = ['60ms']\nqueue.buffer = ['0.5bdp']\nworkload.size = ['3M']\n";
+    let ratio = ratio_to_plain("queue.aggregation.there = '5ms'\n", sweep);
     assert!(ratio < 1.0, "{ratio}");
 }
 
@@ -323,10 +338,10 @@ fn a_receiver_that_batches_slows_no_flow() {
 #[test]
 fn a_memory_of_a_slower_path_slows_no_flow() {
     for (mbits, size, most) in [(20, "1M", 1.0), (100, "30M", 1.02)] {
-        let keys = format!(
-            "queue = 'fifo'\ntaught-at = 0.25\nrate = ['{mbits}mbit']\nrtt = ['20ms']\nbuffer = [0.1]\nsize = ['{size}']\n"
+        let sweep = format!(
+            "topology.rate = ['{mbits}mbit']\ntopology.rtt = ['20ms']\nqueue.buffer = ['0.1bdp']\nworkload.size = ['{size}']\n"
         );
-        let ratio = ratio_to_plain(&keys);
+        let ratio = ratio_to_plain("workload.taught-at = 0.25\n", &sweep);
         assert!(ratio < most, "{mbits} Mbit/s, {size}: {ratio}");
     }
 }

@@ -11,5 +11,5 @@
 #SBATCH --mem=4G
 #SBATCH --time=04:00:00
 set -eu
-exec rc3-lab sim run "$@" --jobs 1 --max-memory 3500MB --out results \
+exec rc3-lab sim run "$@" --jobs 1 --out results \
     --shard "$SLURM_ARRAY_TASK_ID/${SHARDS:-$SLURM_ARRAY_TASK_COUNT}"

@@ -1,8 +1,7 @@
 //! The same flows in the simulator: as far as it knows the schemes and the path.
 
-use std::num::NonZero;
-
-use rc3_sim::today::{self, Discipline as Queue, Memory, Trouble};
+use rc3_sim::{scenario::Scenario, simulation::Simulation};
+use rc3_text::units::{rate_text, time_text};
 
 use super::{
     cell::{Cell, Company},
@@ -37,16 +36,7 @@ pub fn simulate(results: &Results, cell: &Cell) -> Vec<Simulated> {
             let fct = |sample: &FlowSample| Some(sample.fct_s);
             let Some(measured) = results.estimate(cell, scheme, bytes, Which::First, fct) else { continue };
             let rtt = cell.path.rtt.as_secs_f64();
-            let cell = today::Cell {
-                scenario: "net".into(),
-                path: path(cell),
-                bytes,
-                company: today::Company::Nobody,
-                memory: Memory::Nothing,
-                seed: 1,
-            };
-            let done = today::run(&[cell], &[simulated], NonZero::<usize>::MIN, |_| {});
-            let Some(simulated) = done.first().and_then(|row| row.fct(simulated)) else { continue };
+            let Some(simulated) = simulated_fct(cell, simulated, bytes) else { continue };
             // The simulator counts from connect, one round trip earlier.
             rows.push(Simulated { scheme: scheme.clone(), bytes, measured, simulated: simulated - rtt });
         }
@@ -61,34 +51,39 @@ pub fn is_possible(cell: &Cell) -> bool {
 }
 
 /// The scheme of the simulator that does the same.
-fn counterpart(scheme: &str) -> Option<today::Scheme> {
+fn counterpart(scheme: &str) -> Option<&'static str> {
     match scheme {
-        "rc3" => Some(today::Scheme::Guard),
-        "rc3-trust" => Some(today::Scheme::Trust),
-        "rc3-off" | "quinn" => Some(today::Scheme::Plain),
-        "quinn-iw32" => Some(today::Scheme::Iw32),
+        "rc3" => Some("guard"),
+        "rc3-trust" => Some("trust"),
+        "rc3-off" | "quinn" => Some("plain"),
+        "quinn-iw32" => Some("iw32"),
         _ => None,
     }
 }
 
-fn path(cell: &Cell) -> today::Path {
+/// Completion time of a flow over the path of a cell, in seconds; `None` if it never ends.
+fn simulated_fct(cell: &Cell, scheme: &str, bytes: u64) -> Option<f64> {
     let path = &cell.path;
-    today::Path {
-        rate: path.rate,
-        rtt: path.rtt,
-        buffer: path.buffer,
-        card: if path.card == Card::AsLink { 1 } else { FAST },
-        discipline: match path.discipline {
-            Discipline::DropTail => Queue::Fifo,
-            Discipline::DropFront => Queue::DropFront,
-            Discipline::Codel => Queue::Codel,
-            Discipline::FqCodel => Queue::FlowFair,
-            Discipline::Cake => Queue::Cake,
-            Discipline::Policer => Queue::Policer,
-            Discipline::Priority => Queue::Priority,
-        },
-        trouble: Trouble::default(),
-    }
+    let card = if path.card == Card::AsLink { 1 } else { FAST };
+    let (rate, rtt) = (rate_text(path.rate.bits_per_second()), time_text(path.rtt));
+    let queue = match path.discipline {
+        Discipline::DropTail => "drop-tail",
+        Discipline::DropFront => "drop-front",
+        Discipline::Codel => "codel",
+        Discipline::FqCodel => "fq-codel",
+        Discipline::Cake => "cake",
+        Discipline::Policer => "policer",
+        Discipline::Priority => "priority",
+    };
+    let text = format!(
+        "base = 'today'\nname = 'net'\ntopology.card = {card}\nqueue.discipline = '{queue}'\n\
+         run = [{{ name = 'net', scheme = '{scheme}' }}]\n[sweep]\ntopology.rate = ['{rate}']\n\
+         topology.rtt = ['{rtt}']\nqueue.buffer = ['{}bdp']\nworkload.size = [{bytes}]\n",
+        path.buffer
+    );
+    let runs = Scenario::parse(&text, "net").and_then(|scenario| scenario.expand()).ok()?;
+    let (record, _) = Simulation::run(runs.first()?).ok()?;
+    Some(record?.fct?.as_secs_f64())
 }
 
 /// Measured beside simulated.

@@ -1,15 +1,11 @@
 //! What was typed after `rc3-lab sim`: one definition per flag, which feeds help.
 
-use std::{num::NonZero, path::PathBuf, time::Duration};
+use std::{num::NonZero, path::PathBuf};
 
 use clap::{Args, Subcommand, value_parser};
-use rc3_sim::{
-    today::{Scheme, report},
-    topology::Site,
-};
-use rc3_text::units::{parse_size, parse_time};
+use rc3_sim::topology::Site;
 
-use super::shard::Shard;
+use super::{shard::Shard, today};
 
 /// `rc3-lab sim`
 #[derive(Debug, Clone, Subcommand)]
@@ -18,8 +14,6 @@ pub enum SimCommand {
     List(SimListArgs),
     /// Run experiments, and write what they measured into a folder for each
     Run(SimRunArgs),
-    /// Draw the two loops of one flow, as in Figs. 2 and 3 of the paper
-    Plot(SimPlotArgs),
     /// Capture links of one world, and follow the sender of a flow
     Trace(SimTraceArgs),
     /// List every figure of the papers with what reports of experiments say about it
@@ -52,7 +46,7 @@ experiments have a report of all besides. The same seed gives the same files, ho
 time. links.csv has the utilisation, drops and longest queue of each link. A key for --set is dotted as in the scenario file: \
 workload.load=0.5, scheme.rc3.paced=true. All keys: rc3-lab sim keys, or docs/SCENARIOS.md.")]
 pub struct SimRunArgs {
-    /// Experiments by name, scenario files that end in .toml, or `all`
+    /// Experiments by name, scenario files that end in .toml, `all` of the papers, or `today`
     #[arg(required = true, value_name = "NAME|FILE")]
     pub names: Vec<String>,
     /// How to run them
@@ -81,17 +75,6 @@ pub struct SimMergeArgs {
     /// Print one JSON event per line: begin, world, done
     #[arg(long)]
     pub json: bool,
-}
-
-/// `rc3-lab sim plot`
-#[derive(Debug, Clone, Args)]
-pub struct SimPlotArgs {
-    /// Experiments or scenario files with such pictures [default: fig2 fig3]
-    #[arg(value_name = "NAME|FILE")]
-    pub names: Vec<String>,
-    /// How to run them
-    #[command(flatten)]
-    pub how: SimHowArgs,
 }
 
 /// `rc3-lab sim trace`
@@ -135,7 +118,7 @@ pub struct SimCoverageArgs {
 /// `rc3-lab sim today`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-A scenario is one kind of path, over a range of rates, round trips, buffers and sizes. Every flow runs with plain \
+Each experiment is one kind of path, over a range of rates, round trips, buffers and sizes. Every flow runs with plain \
 QUIC and with each scheme. FCT is from connect to the last byte at the receiver. The same command gives the same \
 figures, however many flows run at a time.")]
 pub struct SimTodayArgs {
@@ -149,10 +132,10 @@ pub struct SimTodayArgs {
     #[arg(long)]
     pub quick: bool,
     /// A scheme to compare with plain QUIC; may be given more than once [default: guard]
-    #[arg(long, value_name = "SCHEME", value_parser = parse_scheme)]
-    pub scheme: Vec<Scheme>,
+    #[arg(long, value_name = "SCHEME")]
+    pub scheme: Vec<String>,
     /// Cells in the list of the worst, each with its path, size and seed
-    #[arg(long, default_value_t = report::WORST, value_name = "N")]
+    #[arg(long, default_value_t = today::WORST, value_name = "N")]
     pub worst: usize,
     /// Also write a page of Markdown
     #[arg(long, value_name = "FILE")]
@@ -160,11 +143,6 @@ pub struct SimTodayArgs {
     /// Flows that run at a time [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZero<usize>>,
-}
-
-fn parse_scheme(text: &str) -> Result<Scheme, String> {
-    let names = || Scheme::ALL.map(|scheme| scheme.to_string()).join(", ");
-    Scheme::named(text).ok_or_else(|| format!("no such scheme, known are {}", names()))
 }
 
 /// How experiments are run.
@@ -194,12 +172,6 @@ pub struct SimHowArgs {
     /// Worlds that run at a time [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZero<usize>>,
-    /// Stop with an error when the process has more memory, for example 4GB (Linux)
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub max_memory: Option<u64>,
-    /// Stop with an error when a world has run longer, for example 600s
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub max_time: Option<Duration>,
     /// Print one JSON event per line: begin, world, done
     #[arg(long)]
     pub json: bool,

@@ -6,13 +6,13 @@ use rc3_sim::{
 };
 
 macro_rules! experiments {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../experiments/", $name, ".toml")))),*]
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../experiments/", $folder, $name, ".toml")))),*]
     };
 }
 
 /// Name and scenario file of each, in the order of the papers.
-pub const EXPERIMENTS: &[(&str, &str)] = experiments![
+pub const EXPERIMENTS: &[(&str, &str)] = experiments!["":
     "fig2",
     "fig3",
     "fig4",
@@ -53,8 +53,40 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "kickass-rc3",
 ];
 
-/// Those that draw the two loops of one flow (`rc3-lab sim plot`).
-pub const PLOTS: &[&str] = &["fig2", "fig3"];
+/// Name and scenario file of each path of today (`rc3-lab sim today`), in the order of their report.
+pub const TODAY: &[(&str, &str)] = experiments!["today/":
+    "fifo",
+    "fifo-card-1",
+    "fifo-card-100",
+    "drop-front",
+    "codel",
+    "flow-fair",
+    "cake",
+    "policer",
+    "background",
+    "inverted",
+    "bleached",
+    "priority",
+    "priority-card-100",
+    "fifo-known",
+    "fifo-stale-fast",
+    "fifo-stale-slow",
+    "priority-known",
+    "fifo-cubic",
+    "fifo-newreno",
+    "fifo-four-rivals",
+    "fifo-load",
+    "priority-cubic",
+    "loss-0.1",
+    "loss-1",
+    "rate-halves",
+    "rate-doubles",
+    "jitter-1",
+    "jitter-3",
+    "jitter-10",
+    "reordering-2",
+    "receiver-batches",
+];
 
 /// The experiment of that name.
 pub fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
@@ -63,8 +95,12 @@ pub fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
 
 /// The experiment of that name; changes of it may use the names of `registry`.
 pub fn find_with(name: &str, registry: &Registry) -> Option<Result<Scenario, ScenarioError>> {
-    let (name, text) = EXPERIMENTS.iter().find(|(known, _)| *known == name)?;
-    Some(Scenario::parse_with(text, &format!("{name}.toml"), registry))
+    Some(Scenario::parse_with(text(name)?, &format!("{name}.toml"), registry))
+}
+
+/// The scenario file of that name.
+pub fn text(name: &str) -> Option<&'static str> {
+    EXPERIMENTS.iter().chain(TODAY).find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
 /// The experiments that `all` means: in a quick run only those whose figures are scored, so no fits and what-ifs.
@@ -114,6 +150,16 @@ mod tests {
             assert!(!scenario.spec().about.is_empty() && !scenario.spec().source.is_empty(), "{name}");
             assert!(!scenario.expand().unwrap().is_empty(), "{name}");
         }
+    }
+
+    #[test]
+    fn every_path_of_today_makes_worlds_and_is_named_like_its_file() {
+        for (name, _) in TODAY {
+            let scenario = find(name).unwrap().unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(scenario.spec().name, *name);
+            assert!(scenario.expand().unwrap().iter().all(|run| run.one().is_some()), "{name}");
+        }
+        assert_eq!(find("fifo").unwrap().unwrap().expand().unwrap().len(), 2 * 252);
     }
 
     #[test]

@@ -4,8 +4,9 @@ use rc3_sim::{
     scenario::{Basis, Bound, ExpectSpec, Label, Metric, Spec},
     summary::Estimate,
 };
+use rc3_text::document::flatten;
 
-use super::results::{Cell, PACKET_BYTES, Results, short, value_text};
+use super::results::{Cell, PACKET_BYTES, Results};
 
 /// Differences up to this part of the printed value agree, in per cent.
 pub const AGREES: f64 = 10.0;
@@ -158,9 +159,9 @@ fn setting(expect: &ExpectSpec, cell: Option<&Cell>) -> String {
     match cell {
         Some(cell) => cell.place.setting(),
         None => {
-            let at = flatten(&expect.at);
-            let values = at.iter().map(|(key, value)| format!("{} {}", short(key), value_text(value)));
-            expect.case.iter().cloned().chain(values).collect::<Vec<_>>().join(", ")
+            let at = flatten(&expect.at).into_iter().map(|(key, value)| (key, value.clone()));
+            let (case, point) = (expect.case.clone(), at.collect());
+            Label { case, point, run: String::new(), repetition: 0 }.setting()
         }
     }
 }
@@ -177,7 +178,7 @@ pub fn is_of(expect: &ExpectSpec, label: &Label) -> bool {
 }
 
 fn is_at(expect: &ExpectSpec, case: &Option<String>, point: &[(String, toml::Value)]) -> bool {
-    let has = |(key, value): &(String, toml::Value)| {
+    let has = |(key, value): &(String, &toml::Value)| {
         point.iter().any(|(swept, at)| swept == key && same(at, value))
     };
     expect.case == *case && flatten(&expect.at).iter().all(has)
@@ -190,17 +191,4 @@ fn same(a: &toml::Value, b: &toml::Value) -> bool {
         (Some(a), Some(b)) => a == b,
         _ => a == b,
     }
-}
-
-/// Nested tables as dotted keys: `at = { workload.load = 0.1 }` and `at = { "workload.load" = 0.1 }`.
-fn flatten(table: &toml::Table) -> Vec<(String, toml::Value)> {
-    table
-        .iter()
-        .flat_map(|(key, value)| match value {
-            toml::Value::Table(inner) => {
-                flatten(inner).into_iter().map(|(rest, value)| (format!("{key}.{rest}"), value)).collect()
-            }
-            _ => vec![(key.clone(), value.clone())],
-        })
-        .collect()
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rc3_core::units::Level;
-use rc3_sim::{record::FlowRecord, sample::Sample, scenario::Run};
+use rc3_sim::{record::FlowRecord, sample::Sample, scenario::Run, simulation::Beside};
 use serde::{Deserialize, Serialize};
 
 use super::links::LinkRow;
@@ -18,8 +18,8 @@ pub trait Engine: Sync {
     fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String>;
 }
 
-/// The results of a world.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// The results of a world. Stored as JSON they read back exactly, without the counters of guard mode.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The measured flows, in order of arrival.
     pub records: Vec<FlowRecord>,
@@ -27,6 +27,8 @@ pub struct Outcome {
     pub sent: Vec<SentPacket>,
     /// Samples of the link that the run samples, if there is one.
     pub samples: Vec<Sample>,
+    /// What happened on the path of one flow, if the world has one.
+    pub beside: Option<Beside>,
     /// What each link carried, dropped and queued.
     pub links: Vec<LinkRow>,
     /// How much work it was.
@@ -53,12 +55,27 @@ impl std::ops::AddAssign for Cost {
 }
 
 /// A packet on a flow's uplink.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentPacket {
     /// When, from the beginning of the world.
     pub at: Duration,
     /// Its level; 0 is the primary loop's.
+    #[serde(with = "level")]
     pub level: Level,
     /// Bytes on the wire.
     pub size: usize,
+}
+
+/// A level as a number.
+mod level {
+    use rc3_core::units::Level;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer>(level: &Level, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u8(level.get())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Level, D::Error> {
+        Level::new(u8::deserialize(from)?).ok_or_else(|| D::Error::custom("no level"))
+    }
 }

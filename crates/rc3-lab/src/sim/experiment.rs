@@ -10,14 +10,15 @@ use std::{
 
 use rc3_sim::{
     registry::Registry,
-    scenario::{Arrivals, OfferedLoad, PictureKind, Run, Scenario, ScenarioError},
+    scenario::{Arrivals, OfferedLoad, PictureKind, Run, Scenario, ScenarioError, Spec},
 };
+use rc3_text::{document::flatten, units::parse_size};
 use thiserror::Error;
+use toml::Value;
 
 use super::{
-    bounds::{Bounds, BoundsError},
     compare, coverage,
-    engine::{Cost, Engine},
+    engine::Engine,
     figures::{self, Network},
     fingerprint::fingerprint,
     links::Links,
@@ -26,6 +27,7 @@ use super::{
     results::Results,
     shard::ShardError,
     table::{self, FlowRow},
+    trace::TraceError,
     work::{self, Step, World, WorldError},
 };
 use crate::document::Table;
@@ -50,25 +52,15 @@ pub struct Plan {
     pub commit: Option<String>,
     /// Worlds that run at a time. Results do not depend on it.
     pub threads: NonZero<usize>,
-    /// What a world may take.
-    pub bounds: Bounds,
     /// The names in scenario files.
     pub registry: Registry,
 }
 
 impl Plan {
-    /// No changes, one world at a time, no bounds; results go into `out`.
+    /// No changes, one world at a time; results go into `out`.
     pub fn new(out: PathBuf, registry: &Registry) -> Self {
-        let (threads, bounds) = (NonZero::<usize>::MIN, Bounds::default());
-        Self {
-            changes: Vec::new(),
-            out,
-            quick: false,
-            commit: None,
-            threads,
-            bounds,
-            registry: registry.clone(),
-        }
+        let threads = NonZero::<usize>::MIN;
+        Self { changes: Vec::new(), out, quick: false, commit: None, threads, registry: registry.clone() }
     }
 }
 
@@ -90,6 +82,9 @@ pub enum ExperimentError {
     /// There is neither such an experiment nor such a file.
     #[error("there is no experiment `{0}`")]
     Unknown(String),
+    /// The report of the paths of today has no place for it.
+    #[error("`{0}` is not of one flow (`workload.arrivals = \"one\"`)")]
+    NotOneFlow(String),
     /// See [`WorldError`].
     #[error(transparent)]
     World(#[from] WorldError),
@@ -101,9 +96,9 @@ pub enum ExperimentError {
         /// The reason.
         error: io::Error,
     },
-    /// See [`BoundsError`].
+    /// See [`TraceError`].
     #[error(transparent)]
-    Bounds(#[from] BoundsError),
+    Trace(#[from] TraceError),
     /// See [`ShardError`].
     #[error(transparent)]
     Shard(#[from] ShardError),
@@ -118,8 +113,9 @@ impl ExperimentError {
             }
             Self::Read { .. } => "check the name and the permissions of the file",
             Self::Unknown(_) => "rc3-lab sim list and rc3-lab sim today --list name them; files end in .toml",
+            Self::NotOneFlow(_) => "rc3-lab sim run runs it",
             Self::World(_) => "check topology, load and number of flows of the scenario",
-            Self::Bounds(_) => "leave the bound out",
+            Self::Trace(error) => error.hint(),
             Self::Shard(error) => error.hint(),
             Self::Write { .. } => "check free space and permissions, or choose another --out",
         }
@@ -127,7 +123,11 @@ impl ExperimentError {
 
     /// Whether the fault is in the command line or in a scenario.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::Scenario(_) | Self::Unknown(_) | Self::Bounds(_))
+        match self {
+            Self::Scenario(_) | Self::Unknown(_) | Self::NotOneFlow(_) => true,
+            Self::Trace(error) => error.is_usage(),
+            _ => false,
+        }
     }
 }
 
@@ -137,22 +137,6 @@ pub struct Experiment {
     scenario: Scenario,
     runs: Vec<Run>,
     command: String,
-}
-
-/// Progress of an experiment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// So many more flows have ended.
-    Flows(u64),
-    /// A world has ended.
-    World {
-        /// Its label.
-        label: String,
-        /// Worlds that have ended before it.
-        before: usize,
-        /// How much work it was.
-        cost: Cost,
-    },
 }
 
 impl Experiment {
@@ -219,7 +203,7 @@ impl Experiment {
         &self,
         engine: &dyn Engine,
         plan: &Plan,
-        mut report: impl FnMut(Event),
+        mut report: impl FnMut(&Step),
     ) -> Result<Finding, ExperimentError> {
         let folder = plan.out.join(&self.scenario.spec().name);
         fs::create_dir_all(&folder).map_err(not_written(&folder))?;
@@ -231,18 +215,15 @@ impl Experiment {
 
         let mut results = Results::default();
         work::run(engine, &self.worlds(), plan.threads, |step| {
-            match step {
-                Step::Flows(count) => report(Event::Flows(count)),
-                Step::World(index, outcome) => {
-                    let run = &self.runs[index];
-                    for record in &outcome.records {
-                        let row = FlowRow::new(run, record);
-                        flows.serialize(row).map_err(io::Error::from).map_err(not_written(&flows_path))?;
-                    }
-                    links.add(run, &outcome.links).map_err(links_failed)?;
-                    report(Event::World { label: run.label.to_string(), before: index, cost: outcome.cost });
-                    results.add(run, *outcome);
+            report(&step);
+            if let Step::World(index, outcome) = step {
+                let run = &self.runs[index];
+                for record in &outcome.records {
+                    let row = FlowRow::new(run, record);
+                    flows.serialize(row).map_err(io::Error::from).map_err(not_written(&flows_path))?;
                 }
+                links.add(run, &outcome.links).map_err(links_failed)?;
+                results.add(run, *outcome);
             }
             Ok::<(), ExperimentError>(())
         })?;
@@ -333,6 +314,9 @@ pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), Experiment
 /// flows per second, and less to simulate until the last measured flow has ended.
 fn quick(scenario: &Scenario, registry: &Registry) -> Vec<String> {
     let (spec, measure) = (scenario.spec(), &scenario.spec().measure);
+    if spec.workload.arrivals == Arrivals::One {
+        return quick_paths(spec);
+    }
     let fewer = spec.topology.hosts.is_none() && has_ten_hosts(&spec.topology.kind, registry);
     let tenth = (measure.flows / 10).clamp(*QUICK_FLOWS.start(), *QUICK_FLOWS.end());
     let mut changes = vec!["measure.repetitions=1".to_owned()];
@@ -351,6 +335,29 @@ fn quick(scenario: &Scenario, registry: &Registry) -> Vec<String> {
         _ => {}
     }
     changes
+}
+
+/// Changes that leave a few of the paths of a sweep, those that run fastest: the smaller rates and round trips, every other
+/// buffer, up to 3 MB, one seed.
+fn quick_paths(spec: &Spec) -> Vec<String> {
+    let fewer = |(key, values): (String, &Value)| {
+        let values = values.as_array()?.as_slice();
+        let rest = values.get(1..).filter(|rest| !rest.is_empty()).unwrap_or(values);
+        let is_small = |value: &&Value| {
+            value.as_str().and_then(|size| parse_size(size).ok()).is_some_and(|bytes| bytes <= 3_000_000)
+        };
+        let few: Vec<Value> = match key.as_str() {
+            "topology.rate" | "topology.rtt" => values.iter().take(2).cloned().collect(),
+            "queue.buffer" => rest.iter().step_by(2).cloned().collect(),
+            "workload.size" => values.iter().step_by(2).filter(is_small).cloned().collect(),
+            "measure.seed" => values.iter().take(1).cloned().collect(),
+            _ => return None,
+        };
+        // Of large sizes alone the first remains.
+        let few = if few.is_empty() { values.iter().take(1).cloned().collect() } else { few };
+        Some(format!("sweep.{key}={}", Value::Array(few)))
+    };
+    flatten(&spec.sweep).into_iter().filter_map(fewer).collect()
 }
 
 /// Whether routers of this topology have ten hosts by default. A fat tree, whose key is `ports`, has a number of its own.

@@ -8,14 +8,14 @@ use rc3_core::units::Level;
 use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
 use rc3_sim::{
     model::{self, Model},
-    scenario::{PictureKind, PictureSpec, Spec},
+    scenario::{PictureKind, PictureSpec, Spec, short_key},
     summary::{Bucket, Weight, percentile},
 };
 use rc3_text::units::{about_bytes, about_rate, about_time, three_digits};
 
 use super::{
     engine::SentPacket,
-    results::{Cell, PACKET_BYTES, Results, short},
+    results::{Cell, PACKET_BYTES, Results},
     table,
 };
 
@@ -82,8 +82,8 @@ fn name(cell: &Cell, cells: &[&Cell]) -> String {
 /// Where there is one setting, the plain scheme has its colour and the last run, which is rc3, has the other.
 fn colour(cell: &Cell, index: usize, results: &Results) -> Colour {
     let is_first = results.base(&cell.place).is_some_and(|base| base.place == cell.place);
-    let last = results.cells.iter().rfind(|other| other.place.same_setting(&cell.place));
-    let several = results.cells.iter().any(|other| !other.place.same_setting(&cell.place));
+    let last = results.cells.iter().rfind(|other| other.place.is_of_setting(&cell.place));
+    let several = results.cells.iter().any(|other| !other.place.is_of_setting(&cell.place));
     match (several, is_first) {
         (true, _) => Colour::nth(index),
         (false, true) => Colour::Vermillion,
@@ -111,7 +111,7 @@ fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network)
         Some(run) => results
             .cells
             .iter()
-            .find(|other| other.place.same_setting(&cell.place) && other.place.run == *run),
+            .find(|other| other.place.is_of_setting(&cell.place) && other.place.run == *run),
         None => results.base(&cell.place),
     };
     let compared: Vec<&Cell> = shown(picture, results)
@@ -204,8 +204,8 @@ fn fct_by_key(picture: &PictureSpec, results: &Results) -> Chart {
         series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     // Keys that end so are probabilities or shares of a whole.
-    let share = ["loss", "load", "share", "without-priorities"].contains(&short(&key));
-    let x = Axis::new(short(&key), Scale::Linear, if share { Unit::Share } else { Unit::Number });
+    let share = ["loss", "load", "share", "without-priorities"].contains(&short_key(&key));
+    let x = Axis::new(short_key(&key), Scale::Linear, if share { Unit::Share } else { Unit::Number });
     let y = Axis::new("mean FCT over flows", Scale::Linear, Unit::Seconds).starting(0.0);
     blank(x, y, "bars: 95 % confidence intervals".to_owned(), series)
 }
@@ -223,22 +223,25 @@ fn distribution(picture: &PictureSpec, results: &Results) -> Chart {
                 Some(size) => cell.all.flows.of_size(*size, *size),
                 None => cell.all.flows.clone(),
             };
-            let sorted = flows.sorted();
-            let count = sorted.len() as f64;
-            let step = |(rank, fct): (usize, &f64)| Point::new(*fct, (rank + 1) as f64 / count);
             let size = size.map(|size| format!(", {}", about_bytes(size))).unwrap_or_default();
             series.push(Series {
                 name: format!("{}{size}", name(cell, &cells)),
                 colour: colour(cell, index, results),
                 // The same colour for the same run, another stroke for another size.
                 shape: if place == 0 { Shape::Line } else { Shape::Dashed },
-                points: sorted.iter().enumerate().map(step).collect(),
+                points: cumulative(&flows.sorted()),
             });
         }
     }
     let x = Axis::new("FCT", Scale::Log, Unit::Seconds);
     let y = Axis::new("share of flows", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
     blank(x, y, "cumulative distribution".to_owned(), series)
+}
+
+/// The share of values that each of these, in ascending order, is not below.
+fn cumulative(sorted: &[f64]) -> Vec<Point> {
+    let share = |rank: usize| (rank + 1) as f64 / sorted.len() as f64;
+    sorted.iter().enumerate().map(|(rank, value)| Point::new(*value, share(rank))).collect()
 }
 
 /// Fig. 13: median throughput by flow size.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rc3_sim::{
     record::FlowRecord,
-    scenario::{Label, Run, Scenario},
+    scenario::{Arrivals, Run, Scenario},
     simulation::{Simulation, SimulationError},
 };
 
@@ -28,7 +28,7 @@ pub fn fingerprint(scenario: &Scenario) -> Result<String, ExperimentError> {
     let mut hasher = blake3::Hasher::new();
     hasher.update(defining_keys(scenario).as_bytes());
     let runs = small(scenario)?;
-    for run in runs.iter().filter(|run| same_setting(&run.label, &runs[0].label)) {
+    for run in runs.iter().filter(|run| run.label.is_of_setting(&runs[0].label)) {
         let label = run.label.to_string();
         hasher.update(label.as_bytes());
         let failed = |error: SimulationError| WorldError { label: label.clone(), message: error.to_string() };
@@ -42,6 +42,10 @@ pub fn fingerprint(scenario: &Scenario) -> Result<String, ExperimentError> {
 /// The worlds of a scenario, cut down.
 fn small(scenario: &Scenario) -> Result<Vec<Run>, ExperimentError> {
     let round_trips = scenario.expand()?.first().map_or(Duration::ZERO, |run| 3 * run.topology.nominal.rtt);
+    if scenario.spec().workload.arrivals == Arrivals::One {
+        // It is small.
+        return Ok(scenario.expand()?);
+    }
     let mut small = scenario.clone();
     for change in ["measure.repetitions=1", "measure.flows=100", "measure.warm-up=0"] {
         small.set(change)?;
@@ -53,10 +57,6 @@ fn small(scenario: &Scenario) -> Result<Vec<Run>, ExperimentError> {
         Ok(runs) => Ok(runs),
         Err(_) => Ok(small.expand()?),
     }
-}
-
-fn same_setting(one: &Label, other: &Label) -> bool {
-    one.case == other.case && one.point == other.point
 }
 
 /// The scenario without its prose and without the printed figures.

@@ -3,11 +3,13 @@
 use std::io::Write;
 
 use rc3_core::units::Level;
-use rc3_sim::{scenario::Run, simulation::LinkReport};
+use rc3_sim::{
+    scenario::{Label, Run},
+    simulation::LinkReport,
+};
 use rc3_text::units::about_bytes;
 use serde::{Deserialize, Serialize};
 
-use super::results::Place;
 use crate::document::Table;
 
 /// One link of a world. Whole numbers only, so that stored ones read back the same.
@@ -69,7 +71,7 @@ impl LinkRow {
 #[derive(Debug)]
 pub struct Links<W: Write> {
     out: csv::Writer<W>,
-    places: Vec<(Place, Shown)>,
+    places: Vec<(Label, Shown)>,
 }
 
 /// The links of all repetitions at one place of an experiment.
@@ -103,7 +105,7 @@ impl<W: Write> Links<W> {
     /// # Errors
     /// If they cannot be written.
     pub fn add(&mut self, run: &Run, rows: &[LinkRow]) -> csv::Result<()> {
-        let place = Place::of(&run.label);
+        let place = run.label.pooled();
         for row in rows {
             self.write(&place, run.label.repetition, row)?;
         }
@@ -116,7 +118,7 @@ impl<W: Write> Links<W> {
         Ok(())
     }
 
-    fn write(&mut self, place: &Place, repetition: u32, row: &LinkRow) -> csv::Result<()> {
+    fn write(&mut self, place: &Label, repetition: u32, row: &LinkRow) -> csv::Result<()> {
         let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
         let utilisation = row.utilisation.map(|millionths| decimal(millionths, 6)).unwrap_or_default();
         let fixed = [

@@ -1,15 +1,13 @@
-//! `rc3-lab sim`: the experiments of the papers, run in the simulator, and their results.
+//! `rc3-lab sim`: the experiments of the papers and of the paths of today, run in the simulator, and their results.
 //!
 //! A [`catalogue`] entry or a file becomes worlds; [`work`] runs them on an [`engine`], each of them once
 //! ([`shared`]); [`results`] pools their flows, [`sampled`] has the samples of a link, [`links`] what links carried;
 //! [`compare`] compares with printed figures; [`table`], [`figures`] and [`report`] write it down, [`fingerprint`] shows later
-//! whether it still holds, and [`coverage`] lists what of the papers there is. [`shard`] spreads the worlds over machines.
-//! [`args`] is the command line, [`command`] resolves it, and [`run`] runs it.
+//! whether it still holds, and [`coverage`] lists what of the papers there is. [`today`] compares schemes flow by flow, and
+//! [`shard`] spreads worlds over machines. [`args`] is the command line.
 
 pub mod args;
-pub mod bounds;
 pub mod catalogue;
-pub mod command;
 pub mod compare;
 pub mod coverage;
 pub mod engine;
@@ -25,7 +23,6 @@ pub mod sampled;
 pub mod shard;
 pub mod shared;
 pub mod simulator;
-pub mod stored;
 pub mod table;
 pub mod today;
 pub mod trace;
@@ -37,16 +34,16 @@ mod tests;
 use rc3_cli::{exit::Exit, output};
 use rc3_sim::registry::Registry;
 
-use self::{args::SimCommand, command::Command};
+use self::args::SimCommand;
 use crate::NAME;
 
 /// Runs the command, with the names of `registry` in scenario files.
 pub fn run(arguments: SimCommand, registry: &Registry) -> Exit {
-    match Command::resolve(arguments, registry) {
-        Ok(command) => run::run(&command, registry),
+    match run::run(arguments, registry) {
+        Ok(printed) => Exit::of(NAME, printed),
         Err(error) => {
             output::complain(NAME, &error, error.hint());
-            Exit::Usage
+            if error.is_usage() { Exit::Usage } else { Exit::Failure }
         }
     }
 }

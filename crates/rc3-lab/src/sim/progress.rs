@@ -10,16 +10,19 @@ use rc3_sim::scenario::OfferedLoad;
 use serde_json::{Value, json};
 
 use super::{
-    experiment::{Event, Experiment},
+    engine::Cost,
+    experiment::{Experiment, flows_of},
     report::Finding,
     shard::Shard,
+    work::{Step, World},
 };
 
 /// Reports on a number of worlds. Progress goes to standard error, JSON to standard output.
 #[derive(Debug)]
 pub struct Progress {
     name: String,
-    worlds: usize,
+    /// The labels of the worlds.
+    worlds: Vec<String>,
     began: Instant,
     format: Format,
 }
@@ -34,22 +37,26 @@ enum Format {
 impl Progress {
     /// Reports the beginning of an experiment.
     pub fn new(experiment: &Experiment, json: bool) -> Self {
-        let (worlds, flows) = (experiment.runs().len(), experiment.flows());
-        Self::begin(experiment.scenario().spec().name.clone(), worlds, flows, experiment.offered_load(), json)
+        let name = experiment.scenario().spec().name.clone();
+        let labels = experiment.runs().iter().map(|run| run.label.to_string()).collect();
+        Self::begin(name, labels, experiment.flows(), experiment.offered_load(), json)
     }
 
-    /// Reports the beginning of a shard that has so many worlds left, with about so many flows.
-    pub fn of_shard(shard: Shard, worlds: usize, flows: u64, json: bool) -> Self {
-        Self::begin(format!("shard {shard}"), worlds, flows, None, json)
+    /// Reports the beginning of a shard that has these worlds left, each with the name of its experiment.
+    pub fn of_shard(shard: Shard, due: &[(&str, usize, World<'_>)], json: bool) -> Self {
+        let label = |(name, _, world): &(&str, usize, World<'_>)| format!("{name}: {}", world.run.label);
+        let flows = due.iter().map(|(_, _, world)| flows_of(world.run)).sum();
+        Self::begin(format!("shard {shard}"), due.iter().map(label).collect(), flows, None, json)
     }
 
-    fn begin(name: String, worlds: usize, flows: u64, load: Option<OfferedLoad>, json: bool) -> Self {
+    fn begin(name: String, labels: Vec<String>, flows: u64, load: Option<OfferedLoad>, json: bool) -> Self {
+        let worlds = labels.len();
         let format = match (json, io::stderr().is_terminal()) {
             (true, _) => Format::Json,
             (false, true) => Format::Bar(bar(flows)),
             (false, false) => Format::Lines,
         };
-        let progress = Self { name, worlds, began: Instant::now(), format };
+        let progress = Self { name, worlds: labels, began: Instant::now(), format };
         match &progress.format {
             Format::Bar(bar) => bar.set_prefix(progress.name.clone()),
             Format::Lines => {
@@ -67,22 +74,24 @@ impl Progress {
         progress
     }
 
-    /// Reports an event.
-    pub fn on_event(&mut self, event: &Event) {
-        match (&self.format, event) {
-            (Format::Bar(bar), Event::Flows(flows)) => bar.inc(*flows),
-            (Format::Bar(bar), Event::World { label, .. }) => bar.set_message(label.clone()),
-            (Format::Lines, Event::World { label, before, .. }) => {
-                print_line(&format!("{}: {} of {} worlds, {label}", self.name, before + 1, self.worlds));
+    /// Reports what the worlds have done.
+    pub fn on_step(&mut self, step: &Step) {
+        match (&self.format, step) {
+            (Format::Bar(bar), Step::Flows(flows)) => bar.inc(*flows),
+            (Format::Bar(bar), Step::World(index, _)) => bar.set_message(self.worlds[*index].clone()),
+            (Format::Lines, Step::World(index, _)) => {
+                let (label, worlds) = (&self.worlds[*index], self.worlds.len());
+                print_line(&format!("{}: {} of {worlds} worlds, {label}", self.name, index + 1));
             }
-            (Format::Json, Event::World { label, before, cost }) => {
+            (Format::Json, Step::World(index, outcome)) => {
+                let Cost { flows, events, link_packets } = outcome.cost;
                 let fields = json!({
-                    "label": label, "done": before + 1, "worlds": self.worlds, "flows": cost.flows,
-                    "events": cost.events, "link_packets": cost.link_packets,
+                    "label": self.worlds[*index], "done": index + 1, "worlds": self.worlds.len(),
+                    "flows": flows, "events": events, "link_packets": link_packets,
                 });
                 self.json("world", fields);
             }
-            (Format::Lines | Format::Json, Event::Flows(_)) => {}
+            (Format::Lines | Format::Json, Step::Flows(_)) => {}
         }
     }
 

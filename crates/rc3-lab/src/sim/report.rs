@@ -26,14 +26,8 @@ pub struct Provenance {
 /// One experiment and what it found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Its folder.
-    pub name: String,
-    /// Its title.
-    pub title: String,
-    /// Figure, table or section it reproduces.
-    pub source: String,
-    /// What to expect and why.
-    pub about: String,
+    /// What was asked for.
+    pub spec: Spec,
     /// The command that makes it again.
     pub command: String,
     /// Seed and size.
@@ -63,10 +57,7 @@ impl Finding {
         results: &Results,
     ) -> Self {
         Self {
-            name: spec.name.clone(),
-            title: spec.title.clone(),
-            source: spec.source.clone(),
-            about: spec.about.clone(),
+            spec: spec.clone(),
             command,
             measured: measured(&spec.measure, provenance),
             pictures: Vec::new(),
@@ -108,12 +99,12 @@ impl Finding {
             blocks.push(Block::Heading("By flow size".to_owned()));
             blocks.push(Block::Table(sizes));
         }
-        Document { title: self.title.clone(), blocks }
+        Document { title: self.spec.title.clone(), blocks }
     }
 
     /// Source, expectation, command and pictures; files are in `folder`.
     fn head(&self, folder: &str) -> Vec<Block> {
-        let texts = [&self.source, &self.about].into_iter().filter(|text| !text.is_empty());
+        let texts = [&self.spec.source, &self.spec.about].into_iter().filter(|text| !text.is_empty());
         let mut blocks: Vec<Block> = texts.map(|text| Block::Text(text.trim().to_owned())).collect();
         blocks.push(Block::Command(self.command.clone()));
         blocks.push(Block::Text(self.measured.clone()));
@@ -163,14 +154,15 @@ pub fn overview(findings: &[Finding]) -> Document {
             .to_owned(),
     )];
     for finding in findings {
-        let mut row = vec![finding.name.clone(), finding.source.clone(), finding.rows.len().to_string()];
+        let mut row =
+            vec![finding.spec.name.clone(), finding.spec.source.clone(), finding.rows.len().to_string()];
         row.extend(Verdict::ALL.map(|verdict| finding.count(verdict).to_string()));
         verdicts.rows.push(row);
     }
     blocks.push(Block::Table(verdicts));
     for finding in findings {
-        blocks.push(Block::Heading(finding.title.clone()));
-        let folder = format!("{}/", finding.name);
+        blocks.push(Block::Heading(finding.spec.title.clone()));
+        let folder = format!("{}/", finding.spec.name);
         blocks.extend(finding.head(&folder));
         if !finding.rows.is_empty() {
             blocks.push(Block::Table(comparison(&finding.rows)));
@@ -407,7 +399,7 @@ fn per_cent(value: Option<f64>, margin: Option<f64>) -> String {
 
 /// What was measured and how it compares, in lines for a terminal.
 pub fn text(finding: &Finding) -> String {
-    let mut lines = vec![format!("{}: {}", finding.name, finding.title)];
+    let mut lines = vec![format!("{}: {}", finding.spec.name, finding.spec.title)];
     for row in finding.summary.iter().filter(|row| row.from_bytes.is_none()) {
         let parts = [&row.setting, &row.run, &row.scheme].map(String::as_str);
         let who = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");

@@ -1,58 +1,17 @@
 //! The results of an experiment: the flows of each place in it, pooled over repetitions.
 
+use super::{
+    engine::{Cost, Outcome, SentPacket},
+    sampled::Sampled,
+};
 use rc3_sim::{
     record::{Fct, FlowRecord},
     scenario::{Label, Metric, Run},
     summary::{Estimate, Flows, Observation, Weight, mean, percentile},
 };
-use toml::Value;
-
-use super::{
-    engine::{Cost, Outcome, SentPacket},
-    sampled::Sampled,
-};
 
 /// Bytes of the application in a full packet of the papers.
 pub const PACKET_BYTES: u64 = 1460;
-
-/// A place in an experiment: a [`Label`] of any repetition.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Place {
-    /// The case, if there are any.
-    pub case: Option<String>,
-    /// Keys swept and their values.
-    pub point: Vec<(String, Value)>,
-    /// The run.
-    pub run: String,
-}
-
-impl Place {
-    /// The place of a label.
-    pub fn of(label: &Label) -> Self {
-        Self { case: label.case.clone(), point: label.point.clone(), run: label.run.clone() }
-    }
-
-    /// Case and point, for people; empty where there is neither.
-    pub fn setting(&self) -> String {
-        let values = self.point.iter().map(|(key, value)| format!("{} {}", short(key), value_text(value)));
-        self.case.iter().cloned().chain(values).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Whether the other place differs in its run at most.
-    pub fn same_setting(&self, other: &Self) -> bool {
-        self.case == other.case && self.point == other.point
-    }
-}
-
-/// The last part of a dotted key.
-pub fn short(key: &str) -> &str {
-    key.rsplit('.').next().unwrap_or(key)
-}
-
-/// A value of a key as people write it.
-pub fn value_text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
 
 /// The flows of one scheme at a place.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -102,8 +61,8 @@ pub struct Part {
 /// A place and what was measured there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// The place.
-    pub place: Place,
+    /// The place: a label without the repetition.
+    pub place: Label,
     /// All flows.
     pub all: Group,
     /// Where some of the flows use a second scheme: those of the first, then those of the second.
@@ -126,7 +85,7 @@ pub struct Results {
 impl Results {
     /// Adds the outcome of a world.
     pub fn add(&mut self, run: &Run, outcome: Outcome) {
-        let place = Place::of(&run.label);
+        let place = run.label.pooled();
         let index = self.cells.iter().position(|cell| cell.place == place).unwrap_or_else(|| {
             let (all, parts) = (Group::default(), parts(run));
             self.cells.push(Cell { place, all, parts, sent: Vec::new(), sampled: Sampled::default() });
@@ -150,8 +109,8 @@ impl Results {
     }
 
     /// The run reductions of `place` are relative to: the first of the same setting.
-    pub fn base(&self, place: &Place) -> Option<&Cell> {
-        self.cells.iter().find(|cell| cell.place.same_setting(place))
+    pub fn base(&self, place: &Label) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.place.is_of_setting(place))
     }
 }
 

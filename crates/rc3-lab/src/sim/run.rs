@@ -1,63 +1,81 @@
-//! Runs commands: their output and exit codes.
+//! Runs commands: their output and errors.
 
-use std::{io, path::PathBuf};
+use std::{collections::HashSet, io, num::NonZero, path::PathBuf, thread};
 
-use rc3_cli::{exit::Exit, output};
+use rc3_cli::output;
 use rc3_sim::registry::Registry;
 
 use super::{
-    catalogue,
-    command::{Command, MergeJob, RunJob},
-    coverage,
+    args::{SimCommand, SimHowArgs, SimListArgs, SimMergeArgs, SimRunArgs, SimTodayArgs, SimTraceArgs},
+    catalogue, coverage,
     engine::Engine,
-    experiment::{self, Event, Experiment, ExperimentError, Plan, flows_of},
+    experiment::{self, Experiment, ExperimentError, Plan},
     progress::Progress,
     report::{self, Finding},
     shard::{self, Job, Shard},
     shared::Shared,
     simulator::Simulator,
     today::{self, TodayJob},
-    trace::{self, TracePlan, Traced},
+    trace,
     work::{self, Step, World},
 };
 use crate::NAME;
 
-/// Runs the command.
-pub(super) fn run(command: &Command, registry: &Registry) -> Exit {
-    match command {
-        Command::List(json) => finish(output::print(&catalogue::list(*json))),
-        Command::Toml(text) => finish(output::print(text)),
-        Command::Run(job) => match run_all(job) {
-            Ok(()) => Exit::Success,
-            Err(error) => failed(&error, error.hint(), error.is_usage()),
-        },
-        Command::Merge(job) => match merge(job, registry) {
-            Ok(()) => Exit::Success,
-            Err(error) => failed(&error, error.hint(), error.is_usage()),
-        },
-        Command::Keys => finish(output::print(&rc3_sim::scenario::keys::page(registry))),
-        Command::Trace { name, trace, plan } => trace_one(name, trace, plan),
-        Command::Coverage(reports) => match coverage::coverage(reports) {
-            Ok(page) => finish(output::print(&page)),
-            Err(error) => failed(&error, error.hint(), error.is_usage()),
-        },
-        Command::TodayList => finish(output::print(&today::list())),
-        Command::Today(job) => compare(job),
-    }
-}
-
-fn trace_one(name: &str, wanted: &TracePlan, plan: &Plan) -> Exit {
-    let experiment = match Experiment::load(name, plan) {
-        Ok(experiment) => experiment,
-        Err(error) => return failed(&error, error.hint(), error.is_usage()),
+/// Runs the command, with the names of `registry` in scenario files; inside is whether its output could be printed.
+pub(super) fn run(command: SimCommand, registry: &Registry) -> Result<io::Result<()>, ExperimentError> {
+    let text = match command {
+        SimCommand::List(SimListArgs { toml: Some(name), .. }) => {
+            catalogue::text(&name).ok_or(ExperimentError::Unknown(name))?.to_owned()
+        }
+        SimCommand::List(SimListArgs { json, .. }) => catalogue::list(json),
+        SimCommand::Run(arguments) => run_all(arguments, registry)?,
+        SimCommand::Merge(arguments) => merge(&arguments, registry)?,
+        SimCommand::Keys => rc3_sim::scenario::keys::page(registry),
+        SimCommand::Trace(arguments) => trace_one(arguments, registry)?,
+        SimCommand::Coverage(arguments) => coverage::coverage(&arguments.reports)?,
+        SimCommand::Today(SimTodayArgs { list: true, .. }) => today::list(),
+        SimCommand::Today(SimTodayArgs { names, quick, scheme, worst, page, jobs, .. }) => {
+            TodayJob::new(&names, quick, &scheme, worst, page, jobs.unwrap_or_else(cores))?.run()?
+        }
     };
-    match trace::trace(experiment.runs(), wanted, &plan.out) {
-        Ok(traced) => finish(output::print(&trace_text(&traced))),
-        Err(error) => failed(&error, error.hint(), error.is_usage()),
-    }
+    Ok(output::print(&text))
 }
 
-fn trace_text(traced: &Traced) -> String {
+fn cores() -> NonZero<usize> {
+    thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
+}
+
+/// The experiments that names mean, each once.
+fn expanded(names: &[String], quick: bool) -> Vec<String> {
+    let mut named: Vec<String> = Vec::new();
+    for name in names {
+        match name.as_str() {
+            "all" => named.extend(catalogue::all(quick).map(str::to_owned)),
+            "today" => named.extend(catalogue::TODAY.iter().map(|(name, _)| (*name).to_owned())),
+            _ => named.push(name.clone()),
+        }
+    }
+    let mut seen = HashSet::new();
+    named.retain(|name| seen.insert(name.clone()));
+    named
+}
+
+/// How experiments run. The short ways come first, so that --set has the last word.
+fn plan(how: SimHowArgs, registry: &Registry) -> Plan {
+    let mut changes = Vec::new();
+    changes.extend(how.seed.map(|seed| format!("measure.seed={seed}")));
+    changes.extend(how.runs.map(|runs| format!("measure.repetitions={runs}")));
+    changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
+    changes.extend(how.set);
+    let threads = how.jobs.unwrap_or_else(cores);
+    Plan { changes, threads, quick: how.quick, commit: how.commit, ..Plan::new(how.out, registry) }
+}
+
+fn trace_one(arguments: SimTraceArgs, registry: &Registry) -> Result<String, ExperimentError> {
+    let changes = arguments.set.clone();
+    let plan = Plan { changes, ..Plan::new(arguments.out.clone(), registry) };
+    let experiment = Experiment::load(&arguments.name, &plan)?;
+    let traced = trace::trace(experiment.runs(), &arguments)?;
     let flow = &traced.flow;
     let mut text = format!(
         "{}: flow {} of {} bytes, host {} to host {}\n",
@@ -66,14 +84,7 @@ fn trace_text(traced: &Traced) -> String {
     for file in &traced.files {
         text += &format!("{}\n", file.display());
     }
-    text
-}
-
-fn compare(job: &TodayJob) -> Exit {
-    match job.run() {
-        Ok(text) => finish(output::print(&text)),
-        Err(error) => failed(&error, error.hint(), false),
-    }
+    Ok(text)
 }
 
 /// All experiments first: a mistake in the last one should not show after an hour.
@@ -81,77 +92,62 @@ fn load(names: &[String], plan: &Plan) -> Result<Vec<Experiment>, ExperimentErro
     names.iter().map(|name| Experiment::load(name, plan)).collect()
 }
 
-fn run_all(job: &RunJob) -> Result<(), ExperimentError> {
-    let experiments = load(&job.names, &job.plan)?;
-    let engine = Shared::new(Simulator { bounds: job.plan.bounds });
-    match job.shard {
-        Some(shard) => run_shard(job, shard, &experiments, &engine),
+/// Results are printed as they come; what is left to print is returned.
+fn run_all(arguments: SimRunArgs, registry: &Registry) -> Result<String, ExperimentError> {
+    let SimRunArgs { names, how, shard } = arguments;
+    let (names, json) = (expanded(&names, how.quick), how.json);
+    let plan = plan(how, registry);
+    let experiments = load(&names, &plan)?;
+    let engine = Shared::new(Simulator);
+    match shard {
+        Some(shard) => {
+            Job::new(&names, &plan, &experiments, shard)?.write(&plan.out)?;
+            run_shard(shard, &experiments, &engine, &plan, json)
+        }
         None => {
             let engines = experiments.iter().map(|_| &engine as &dyn Engine).collect::<Vec<_>>();
-            report_all(&experiments, &engines, &job.plan, job.json)
+            report_all(&experiments, &engines, &plan, json)?;
+            Ok(String::new())
         }
     }
 }
 
+/// Runs the worlds of a shard, and stores each as soon as it and those before it have ended.
 fn run_shard(
-    job: &RunJob,
     shard: Shard,
     experiments: &[Experiment],
     engine: &dyn Engine,
-) -> Result<(), ExperimentError> {
-    Job::new(&job.names, &job.plan, experiments, shard)?.write(&job.plan.out)?;
+    plan: &Plan,
+    json: bool,
+) -> Result<String, ExperimentError> {
     let worlds = experiments.iter().flat_map(|experiment| {
         let name = experiment.scenario().spec().name.as_str();
         experiment.worlds().into_iter().enumerate().map(move |(number, world)| (name, number, world))
     });
     let all = worlds.clone().count();
     let own = worlds.enumerate().filter(|(place, _)| shard.takes(*place)).map(|(_, world)| world);
-    let own = own.collect::<Vec<_>>();
-    let stored = own.len();
+    let mut due: Vec<(&str, usize, World<'_>)> = own.collect();
+    let stored = due.len();
     // A shard that was interrupted goes on where it was.
-    let is_due =
-        |(name, number, _): &(&str, usize, World<'_>)| !shard::is_stored(&job.plan.out, name, *number);
-    store(job, shard, &own.into_iter().filter(is_due).collect::<Vec<_>>(), engine)?;
-    if !job.json {
-        let out = job.plan.out.display();
-        let text = format!(
-            "{stored} of {all} worlds are below {out}; after all shards: rc3-lab sim merge {out} --out {out}\n"
-        );
-        // The worlds are stored even if the reader of the output is gone.
-        let _ = output::print(&text);
-    }
-    Ok(())
-}
-
-/// Runs these worlds, and stores each as soon as it has ended: one of an experiment's name, its number there.
-fn store(
-    job: &RunJob,
-    shard: Shard,
-    due: &[(&str, usize, World<'_>)],
-    engine: &dyn Engine,
-) -> Result<(), ExperimentError> {
-    if due.is_empty() {
-        return Ok(());
-    }
-    let worlds: Vec<World<'_>> = due.iter().map(|(_, _, world)| *world).collect();
-    let flows = worlds.iter().map(|world| flows_of(world.run)).sum();
-    let mut progress = Progress::of_shard(shard, worlds.len(), flows, job.json);
-    let mut before = 0;
-    work::each(engine, &worlds, job.plan.threads, |step| {
-        match step {
-            Step::Flows(flows) => progress.on_event(&Event::Flows(flows)),
-            Step::World(index, outcome) => {
-                let (name, number, world) = &due[index];
-                shard::store(&job.plan.out, name, *number, &outcome)?;
-                let label = format!("{name}: {}", world.run.label);
-                progress.on_event(&Event::World { label, before, cost: outcome.cost });
-                before += 1;
+    due.retain(|(name, number, _)| !shard::is_stored(&plan.out, name, *number));
+    if !due.is_empty() {
+        let worlds: Vec<World<'_>> = due.iter().map(|(_, _, world)| *world).collect();
+        let mut progress = Progress::of_shard(shard, &due, json);
+        work::run(engine, &worlds, plan.threads, |step| {
+            progress.on_step(&step);
+            if let Step::World(index, outcome) = step {
+                let (name, number, _) = &due[index];
+                shard::store(&plan.out, name, *number, &outcome)?;
             }
-        }
-        Ok::<(), ExperimentError>(())
-    })?;
-    progress.clear();
-    Ok(())
+            Ok::<(), ExperimentError>(())
+        })?;
+        progress.clear();
+    }
+    let out = plan.out.display();
+    let text = format!(
+        "{stored} of {all} worlds are below {out}; after all shards: rc3-lab sim merge {out} --out {out}\n"
+    );
+    Ok(if json { String::new() } else { text })
 }
 
 /// Whether all worlds of an experiment have run; names it if not.
@@ -165,18 +161,19 @@ fn is_complete(shards: &Job, experiment: &Experiment, folders: &[PathBuf]) -> bo
     complete
 }
 
-fn merge(job: &MergeJob, registry: &Registry) -> Result<(), ExperimentError> {
-    let shards = Job::read(&job.shards)?;
+fn merge(arguments: &SimMergeArgs, registry: &Registry) -> Result<String, ExperimentError> {
+    let shards = Job::read(&arguments.shards)?;
     let (changes, commit) = (shards.changes.clone(), shards.commit.clone());
-    let plan = Plan { changes, commit, quick: shards.quick, ..Plan::new(job.out.clone(), registry) };
+    let plan = Plan { changes, commit, quick: shards.quick, ..Plan::new(arguments.out.clone(), registry) };
     let mut experiments = load(&shards.names, &plan)?;
     shards.check(&experiments)?;
-    if job.partial {
-        experiments.retain(|experiment| is_complete(&shards, experiment, &job.shards));
+    if arguments.partial {
+        experiments.retain(|experiment| is_complete(&shards, experiment, &arguments.shards));
     }
-    let stored = shards.find(&experiments, &job.shards)?;
+    let stored = shards.find(&experiments, &arguments.shards)?;
     let engines = stored.iter().map(|stored| stored as &dyn Engine).collect::<Vec<_>>();
-    report_all(&experiments, &engines, &plan, job.json)
+    report_all(&experiments, &engines, &plan, arguments.json)?;
+    Ok(String::new())
 }
 
 /// Runs each experiment on its engine, and writes everything.
@@ -189,7 +186,7 @@ fn report_all(
     let mut findings = Vec::new();
     for (experiment, engine) in experiments.iter().zip(engines) {
         let mut progress = Progress::new(experiment, json);
-        let finding = experiment.run(*engine, plan, |event| progress.on_event(&event))?;
+        let finding = experiment.run(*engine, plan, |step| progress.on_step(step))?;
         progress.end(&finding);
         if !json {
             // Continue even if the reader of the output is gone.
@@ -217,11 +214,26 @@ fn links_text(finding: &Finding) -> String {
     finding.links.rows.iter().map(line).collect()
 }
 
-fn finish(done: io::Result<()>) -> Exit {
-    Exit::of(NAME, done)
-}
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
 
-fn failed(error: &dyn std::error::Error, hint: &str, is_usage: bool) -> Exit {
-    output::complain(NAME, error, hint);
-    if is_usage { Exit::Usage } else { Exit::Failure }
+    use super::*;
+    use crate::args::LabArgs;
+
+    #[test]
+    fn experiments_are_named_once_and_changes_keep_their_order() {
+        let words = [
+            "rc3-lab", "sim", "run", "fig8", "all", "my.toml", "--seed", "7", "--flows", "9", "--set",
+            "a.b=c",
+        ];
+        let LabArgs { command } = LabArgs::try_parse_from(words).unwrap();
+        let Some(SimCommand::Run(SimRunArgs { names, how, .. })) = command.sim() else { panic!("not a run") };
+        let names = expanded(&names, false);
+        assert_eq!(names.len(), catalogue::EXPERIMENTS.len() + 1);
+        assert_eq!((names[0].as_str(), names.last().unwrap().as_str()), ("fig8", "my.toml"));
+        let plan = plan(how, &Registry::default());
+        assert_eq!(plan.changes, ["measure.seed=7", "measure.flows=9", "a.b=c"]);
+        assert_eq!(expanded(&["today".to_owned(), "fifo".to_owned()], true).len(), catalogue::TODAY.len());
+    }
 }

@@ -7,7 +7,6 @@ use rc3_sim::{
     sample::{FlowSample, Sample},
     scenario::{Metric, Run},
     summary::percentile,
-    topology::Site,
 };
 
 /// The samples of a link of one world.
@@ -26,14 +25,7 @@ pub struct Sampled {
 impl Sampled {
     /// The samples of a world.
     pub fn new(run: &Run, samples: Vec<Sample>) -> Self {
-        let rate = run.measure.sample.and_then(|sampling| match sampling.site {
-            Site::Uplink(host) => run.topology.hosts.get(host.0 as usize)?.access.uplink,
-            Site::Downlink(host) => run.topology.hosts.get(host.0 as usize)?.access.downlink,
-            Site::Core(a, b) => {
-                let joins = |ends: (usize, usize)| ends == (a, b) || ends == (b, a);
-                run.topology.cores.iter().find(|core| joins((core.a, core.b))).map(|core| core.rate)
-            }
-        });
+        let rate = run.measure.sample.and_then(|sampling| sampling.site.rate(&run.topology));
         let rate = rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64 / 8.0);
         let every = run.measure.sample.map(|sampling| sampling.every).unwrap_or_default();
         Self { samples, every, rate, schemes: run.schemes.iter().map(|scheme| scheme.name.clone()).collect() }

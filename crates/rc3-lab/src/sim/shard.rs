@@ -19,7 +19,6 @@ use thiserror::Error;
 use super::{
     engine::{Engine, Outcome},
     experiment::{Experiment, ExperimentError, Plan},
-    stored::StoredOutcome,
 };
 
 /// Shards at most.
@@ -258,7 +257,7 @@ pub fn is_stored(folder: &Path, experiment: &str, world: usize) -> bool {
 /// # Errors
 /// If it cannot be written.
 pub fn store(folder: &Path, experiment: &str, world: usize, outcome: &Outcome) -> Result<(), ShardError> {
-    write(&world_path(folder, experiment, world), &StoredOutcome::from(outcome))
+    write(&world_path(folder, experiment, world), outcome)
 }
 
 /// The stored outcomes of an experiment, as an engine that runs nothing.
@@ -282,7 +281,7 @@ impl Stored {
 impl Engine for Stored {
     fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
         let path = self.find(&run.label).ok_or("no shard has run it")?;
-        let outcome = Outcome::from(read::<StoredOutcome>(path).map_err(|error| error.to_string())?);
+        let outcome: Outcome = read(path).map_err(|error| error.to_string())?;
         progress(outcome.cost.flows);
         Ok(outcome)
     }

@@ -51,7 +51,11 @@ impl<E> Shared<E> {
 impl<E: Engine> Engine for Shared<E> {
     /// As the engine below; a world that has run before costs nothing.
     fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
-        let (anonymous, names) = anonymous(run);
+        let (mut anonymous, names) = anonymous(run);
+        if let (Some(base), None) = (&run.base, run.measure.window) {
+            let base = self.simulate(base, false, &mut |_| ())?;
+            anonymous.measure.window = base.beside.and_then(|beside| beside.window);
+        }
         let world = self.world(&anonymous, trace);
         let mut ran = false;
         let outcome = world.outcome.get_or_init(|| {
@@ -78,6 +82,7 @@ fn anonymous(run: &Run) -> (Run, BTreeMap<SchemeId, SchemeId>) {
     let mut anonymous = run.clone();
     anonymous.label = Label { case: None, point: Vec::new(), run: String::new(), repetition: 0 };
     anonymous.measure.fct = Fct::default();
+    anonymous.base = None;
     anonymous.schemes.clear();
     let (mut there, mut back) = (BTreeMap::new(), BTreeMap::new());
     let mut take = |scheme: &mut SchemeId| {

@@ -15,7 +15,6 @@ use rc3_sim::{
 use rc3_text::units::about_time;
 
 use super::{
-    bounds::Bounds,
     engine::{Cost, Engine, Outcome, SentPacket},
     links::LinkRow,
 };
@@ -25,10 +24,7 @@ const PROGRESS_FLOWS: u64 = 100;
 
 /// Runs worlds in virtual time, with the real transport in the hosts.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Simulator {
-    /// What a world may take.
-    pub bounds: Bounds,
-}
+pub struct Simulator;
 
 impl Engine for Simulator {
     fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
@@ -41,10 +37,8 @@ impl Engine for Simulator {
         }
         let mut records = Vec::new();
         let mut reported = 0;
-        let mut watch = self.bounds.watch();
         loop {
             let goes_on = simulation.step().map_err(text)?;
-            watch.check(simulation.world().live_flows()).map_err(|error| error.to_string())?;
             records.extend(std::iter::from_fn(|| simulation.poll_record()));
             let ended = simulation.counts().flows_ended;
             if ended >= reported + PROGRESS_FLOWS || !goes_on {
@@ -55,13 +49,17 @@ impl Engine for Simulator {
                 break;
             }
         }
-        check_ended(run, &records, simulation.world().elapsed())?;
+        let beside = simulation.beside();
+        if beside.is_none() {
+            check_ended(run, &records, simulation.world().elapsed())?;
+        }
         records.sort_by_key(|record| record.flow);
         let links = simulation.link_reports().into_iter().map(LinkRow::from).collect();
         let Counts { events, link_packets, flows_ended, .. } = simulation.counts();
         let sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
         let samples = simulation.take_samples();
-        Ok(Outcome { records, sent, samples, links, cost: Cost { flows: flows_ended, events, link_packets } })
+        let cost = Cost { flows: flows_ended, events, link_packets };
+        Ok(Outcome { records, sent, samples, beside, links, cost })
     }
 }
 

@@ -6,12 +6,12 @@ use std::{io::Write, time::Duration};
 
 use rc3_sim::{
     record::FlowRecord,
-    scenario::Run,
+    scenario::{Label, Run},
     summary::{Bucket, Estimate, Flows, Weight, percentile},
 };
 use serde::{Deserialize, Serialize};
 
-use super::results::{Group, Place, Results, Totals};
+use super::results::{Group, Results, Totals};
 
 /// A line of `flows.csv`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,11 +58,10 @@ impl FlowRow {
     /// The line of a flow of a world.
     pub fn new(run: &Run, record: &FlowRecord) -> Self {
         let label = &run.label;
-        let place = Place { case: label.case.clone(), point: label.point.clone(), run: label.run.clone() };
         let scheme = run.schemes.get(usize::from(record.scheme.0));
         Self {
-            setting: place.setting(),
-            run: place.run,
+            setting: label.setting(),
+            run: label.run.clone(),
             repetition: label.repetition,
             scheme: scheme.map(|scheme| scheme.name.clone()).unwrap_or_default(),
             flow: record.flow.0,
@@ -162,7 +161,7 @@ pub fn summary(results: &Results, buckets: &[Bucket]) -> Vec<SummaryRow> {
 }
 
 fn row(
-    place: &Place,
+    place: &Label,
     scheme: &str,
     bucket: Option<Bucket>,
     group: &Group,

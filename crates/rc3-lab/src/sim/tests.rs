@@ -14,8 +14,9 @@ use rc3_sim::{
 use super::{
     compare::Verdict,
     engine::{Cost, Engine, Outcome, SentPacket},
-    experiment::{Event, Experiment, ExperimentError, Plan},
+    experiment::{Experiment, ExperimentError, Plan},
     table::{FlowRow, SummaryRow},
+    work::Step,
 };
 
 /// A scenario with the most common network and flows; `keys` stand before its tables, `tables` after them.
@@ -147,6 +148,7 @@ impl Engine for MadeUp {
             records: (0..40).map(ended).collect(),
             sent: if trace { (0..12).map(packet).collect() } else { Vec::new() },
             samples: samples(rc3),
+            beside: None,
             links: Vec::new(),
             cost: Cost { flows: 40, events: 1000, link_packets: 500 },
         })
@@ -246,9 +248,9 @@ fn files_do_not_depend_on_threads() {
     let folders = [1, 3].map(|threads| {
         let folder = tempfile::tempdir().unwrap();
         let mut worlds = Vec::new();
-        let tell = |event| {
-            if let Event::World { before, .. } = event {
-                worlds.push(before);
+        let tell = |step: &Step| {
+            if let Step::World(index, _) = step {
+                worlds.push(*index);
             }
         };
         experiment(folder.path()).run(&MadeUp, &plan(folder.path(), threads), tell).unwrap();

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, BufWriter},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -17,18 +17,7 @@ use rc3_sim::{
 };
 use thiserror::Error;
 
-/// Which world, flow and links.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TracePlan {
-    /// The world's place in the scenario, from 1.
-    pub world: usize,
-    /// The flow's place among the measured ones, from 1.
-    pub flow: u64,
-    /// Links to capture; without any the uplink of the flow's sender.
-    pub links: Vec<Site>,
-    /// Packets captured of each link at most.
-    pub packets: u64,
-}
+use super::args::SimTraceArgs;
 
 /// Why there are no traces.
 #[derive(Debug, Error)]
@@ -110,17 +99,18 @@ impl<T> Output<T> {
     }
 }
 
-/// Runs a world until all measured flows have ended and writes its traces into `folder`.
+/// Runs a world until all measured flows have ended and writes its traces.
 ///
 /// # Errors
 /// See [`TraceError`].
-pub fn trace(runs: &[Run], plan: &TracePlan, folder: &Path) -> Result<Traced, TraceError> {
+pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, TraceError> {
+    let folder = plan.out.as_path();
     let world = plan.world.checked_sub(1).and_then(|at| runs.get(at));
     let run = world.ok_or(TraceError::NoWorld(plan.world, runs.len()))?;
     let flow = plan.flow.checked_sub(1).filter(|&place| place < run.measure.flows);
     let place = flow.and_then(|place| usize::try_from(run.measure.warm_up.saturating_add(place)).ok());
     let flow = place.and_then(|place| run.flows().nth(place)).ok_or(TraceError::NoFlow(plan.flow))?;
-    let sites = if plan.links.is_empty() { vec![Site::Uplink(flow.from)] } else { plan.links.clone() };
+    let sites = if plan.link.is_empty() { vec![Site::Uplink(flow.from)] } else { plan.link.clone() };
     let find = |site: Site| Ok((site, site.link(&run.topology).ok_or(TraceError::NoLink(site))?));
     let links = sites.into_iter().map(find).collect::<Result<Vec<_>, TraceError>>()?;
 

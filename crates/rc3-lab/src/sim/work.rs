@@ -1,7 +1,7 @@
 //! The worlds of an experiment, on a few threads.
 //!
-//! One thread runs a world. Reports take results in the order of the scenario, whichever thread is faster, so they do not
-//! depend on the number of threads; shards store them as they come.
+//! One thread runs a world. Results come in the order of the scenario, whichever thread is faster, so that reports do not
+//! depend on the number of threads.
 
 use std::{
     collections::BTreeMap,
@@ -40,27 +40,11 @@ pub struct World<'a> {
     pub trace: bool,
 }
 
-/// Runs all worlds on `threads` threads. `report` is called for each world as soon as it has ended; if it fails, no
-/// further world is begun.
+/// Runs all worlds on `threads` threads. `report` is called for worlds in the order of `worlds`; if it fails, no further
+/// world is begun.
 ///
 /// # Errors
-/// The error of a world that fails, with its label; the error of `report`.
-pub fn each<E: From<WorldError>>(
-    engine: &dyn Engine,
-    worlds: &[World<'_>],
-    threads: NonZero<usize>,
-    mut report: impl FnMut(Step) -> Result<(), E>,
-) -> Result<(), E> {
-    complete(engine, worlds, threads, |note| match note {
-        Note::Flows(flows) => report(Step::Flows(flows)),
-        Note::World(index, outcome) => report(step(worlds, index, outcome)?),
-    })
-}
-
-/// As [`each`], but `report` is called for worlds in the order of `worlds`.
-///
-/// # Errors
-/// As [`each`]; of several worlds that fail the first.
+/// The error of a world that fails, of several the first, with its label; the error of `report`.
 pub fn run<E: From<WorldError>>(
     engine: &dyn Engine,
     worlds: &[World<'_>],

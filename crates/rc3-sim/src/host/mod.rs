@@ -40,7 +40,7 @@ const PORT_FIRST: u16 = 1024;
 
 /// What carries the flows of a scheme.
 #[derive(Debug, Clone)]
-pub struct Scheme {
+pub struct SenderConfig {
     /// Settings of the sender's connection.
     pub client: ClientConfig,
     /// Added to the level of every packet of the flow, both ways: 0 for the best service (RC3 §5.1.4, QoS).
@@ -51,7 +51,7 @@ pub struct Scheme {
 #[derive(Debug, Clone)]
 pub struct HostConfig {
     /// The schemes flows may name.
-    pub schemes: Vec<Scheme>,
+    pub schemes: Vec<SenderConfig>,
     /// Settings of every receiver.
     pub server: ServerConfig,
     /// RLP waits while this many bytes wait on the uplink, above 0; without, everything is handed over at once, as
@@ -90,7 +90,7 @@ impl HostConfig {
         let schemes = schemes.into_iter().map(|transport| {
             let mut client = client.clone();
             client.transport_config(Arc::new(transport));
-            Scheme { client, shift: 0 }
+            SenderConfig { client, shift: 0 }
         });
         Self {
             schemes: schemes.collect(),
@@ -397,7 +397,7 @@ impl Role {
     }
 }
 
-impl Scheme {
+impl SenderConfig {
     fn level(&self, level: Level) -> Level {
         Level::new(level.get().saturating_add(self.shift)).unwrap_or(Level::MAX)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rc3_core::TransportConfig;
 
 use super::{Fault, Parameters};
-use crate::pcc;
+use crate::{pcc, startup::FastStart};
 
 /// A congestion controller of the primary loop.
 pub trait CongestionControl: Send + Sync {
@@ -24,6 +24,10 @@ pub trait CongestionControl: Send + Sync {
         seed: u64,
         transport: &mut TransportConfig,
     ) -> Result<(), Fault>;
+
+    /// Tells a controller that remembers, after [`Self::configure`], the bytes in flight that an earlier connection found to fit on
+    /// the path. Others do nothing.
+    fn remember(&self, _window: u64, _transport: &mut TransportConfig) {}
 }
 
 /// A controller of rc3-core.
@@ -64,8 +68,50 @@ impl CongestionControl for Pcc {
     }
 }
 
+/// A fast start before CUBIC.
+struct Start(FastStart, &'static str);
+
+impl CongestionControl for Start {
+    fn about(&self) -> &str {
+        self.1
+    }
+
+    fn configure(
+        &self,
+        parameters: &Parameters,
+        _: u64,
+        transport: &mut TransportConfig,
+    ) -> Result<(), Fault> {
+        transport.congestion_controller_factory(Arc::new(self.0));
+        parameters.none()
+    }
+}
+
+/// Careful Resume, which without memory is CUBIC.
+struct Careful;
+
+impl CongestionControl for Careful {
+    fn about(&self) -> &str {
+        "Careful Resume (RFC 9959) before CUBIC, where an earlier flow has taught the sender; without memory CUBIC."
+    }
+
+    fn configure(
+        &self,
+        parameters: &Parameters,
+        _: u64,
+        transport: &mut TransportConfig,
+    ) -> Result<(), Fault> {
+        transport.congestion(rc3_core::Congestion::Cubic);
+        parameters.none()
+    }
+
+    fn remember(&self, window: u64, transport: &mut TransportConfig) {
+        transport.congestion_controller_factory(Arc::new(FastStart::CarefulResume(window)));
+    }
+}
+
 /// The built-in ones. quinn-proto's BBR is not among them: see [`rc3_core::Congestion::Bbr`].
-pub(super) fn built_in() -> [(&'static str, Arc<dyn CongestionControl>); 4] {
+pub(super) fn built_in() -> [(&'static str, Arc<dyn CongestionControl>); 7] {
     use rc3_core::Congestion::{Cubic, KickAss, NewReno};
     [
         ("newreno", Arc::new(Core(NewReno, "NewReno (RFC 9002 §7)."))),
@@ -78,5 +124,14 @@ pub(super) fn built_in() -> [(&'static str, Arc<dyn CongestionControl>); 4] {
             )),
         ),
         ("pcc", Arc::new(Pcc)),
+        ("suss", Arc::new(Start(FastStart::Suss, "A start like SUSS (SIGCOMM 2024) before CUBIC."))),
+        (
+            "rapid-start",
+            Arc::new(Start(
+                FastStart::RapidStart,
+                "Rapid Start (draft-kazuho-ccwg-rapid-start-02) before CUBIC.",
+            )),
+        ),
+        ("careful-resume", Arc::new(Careful)),
     ]
 }

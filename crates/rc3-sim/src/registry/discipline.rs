@@ -7,7 +7,8 @@ use rc3_queue::FqCodelConfig;
 
 use super::{Fault, Parameters};
 use crate::{
-    DropTail, FqCodel, PrimaryOnly, StrictPriority,
+    Bleached, Cake, CodelFifo, DropFront, DropTail, FqCodel, Order, Policer, PrimaryOnly, StrictPriority,
+    TwoClasses,
     queue::by_packets::{ByPackets, Counted},
     scenario::LowPriority,
     world::ParcelQueue,
@@ -24,6 +25,17 @@ pub trait QueueDiscipline: Send + Sync {
     /// # Errors
     /// If the parameters or the limit are invalid; keys are relative to the table `queue`, `parameters.target`.
     fn queue(&self, request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault>;
+
+    /// Whether it serves packets of the primary loop before those of RLP: what guard mode is to find out.
+    fn honours_levels(&self) -> bool {
+        false
+    }
+
+    /// Whether it drops what exceeds the rate of its link instead of holding it back. The link behind is then as fast as the
+    /// uplinks.
+    fn is_policer(&self) -> bool {
+        false
+    }
 }
 
 /// The place of a queue.
@@ -98,6 +110,10 @@ impl QueueDiscipline for Priority {
             (false, LowPriority::Pass, limit) => drop_tail(limit),
         })
     }
+
+    fn honours_levels(&self) -> bool {
+        true
+    }
 }
 
 struct Fifo;
@@ -113,21 +129,112 @@ impl QueueDiscipline for Fifo {
     }
 }
 
-struct FairCodel;
+/// Makes a queue of so many bytes without parameters.
+type Make = fn(u64, &QueueRequest<'_>) -> ParcelQueue;
 
-impl QueueDiscipline for FairCodel {
+/// A discipline that counts bytes and has no parameters.
+struct ByBytes {
+    about: &'static str,
+    make: Make,
+    honours_levels: bool,
+    is_policer: bool,
+}
+
+impl ByBytes {
+    fn new(about: &'static str, make: Make) -> Self {
+        Self { about, make, honours_levels: false, is_policer: false }
+    }
+}
+
+impl QueueDiscipline for ByBytes {
     fn about(&self) -> &str {
-        "Queues per flow under CoDel, which marks or drops packets that waited too long (RFC 8290). It ignores levels."
+        self.about
     }
 
     fn queue(&self, request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
         request.parameters.none()?;
-        let config = FqCodelConfig { limit: request.bytes()?, key: request.seed, ..FqCodelConfig::default() };
-        Ok(Box::new(FqCodel::new(config)))
+        Ok((self.make)(request.bytes()?, request))
+    }
+
+    fn honours_levels(&self) -> bool {
+        self.honours_levels
+    }
+
+    fn is_policer(&self) -> bool {
+        self.is_policer
+    }
+}
+
+fn fair_codel(limit: u64, request: &QueueRequest<'_>) -> ParcelQueue {
+    Box::new(FqCodel::new(FqCodelConfig { limit, key: request.seed, ..FqCodelConfig::default() }))
+}
+
+/// Without a rate nothing exceeds it.
+fn policer(limit: u64, request: &QueueRequest<'_>) -> ParcelQueue {
+    match request.rate {
+        Some(rate) => Box::new(Policer::new(rate, limit)),
+        None => Box::new(DropTail::new(limit)),
     }
 }
 
 /// The built-in ones.
-pub(super) fn built_in() -> [(&'static str, Arc<dyn QueueDiscipline>); 3] {
-    [("priority", Arc::new(Priority)), ("drop-tail", Arc::new(Fifo)), ("fq-codel", Arc::new(FairCodel))]
+pub(super) fn built_in() -> [(&'static str, Arc<dyn QueueDiscipline>); 10] {
+    let ignoring = |about, make| Arc::new(ByBytes::new(about, make));
+    let honouring = |about, make| Arc::new(ByBytes { honours_levels: true, ..ByBytes::new(about, make) });
+    [
+        ("priority", Arc::new(Priority)),
+        ("drop-tail", Arc::new(Fifo)),
+        (
+            "drop-front",
+            ignoring(
+                "First in, first out. What has waited longest is dropped for arrivals that do not fit.",
+                |limit, _| Box::new(DropFront::new(limit)),
+            ),
+        ),
+        ("codel", ignoring("CoDel on a FIFO (RFC 8289).", |limit, _| Box::new(CodelFifo::new(limit)))),
+        (
+            "fq-codel",
+            ignoring(
+                "Queues per flow under CoDel, which marks or drops packets that waited too long (RFC 8290). It ignores levels.",
+                fair_codel,
+            ),
+        ),
+        (
+            "cake",
+            honouring(
+                "CAKE's `diffserv3`: on a busy link RLP shares with the primary loop 64 : 1024.",
+                |limit, request| Box::new(Cake::new(limit, request.seed)),
+            ),
+        ),
+        (
+            "policer",
+            Arc::new(ByBytes {
+                is_policer: true,
+                ..ByBytes::new(
+                    "A token bucket of `buffer` that drops what exceeds the rate; the link behind is as fast as the uplinks.",
+                    policer,
+                )
+            }),
+        ),
+        (
+            "two-classes",
+            honouring(
+                "Two classes, RLP behind: AC_BK of a Wi-Fi sender, or of an access point with a table of its own.",
+                |limit, _| Box::new(TwoClasses::new(Order::PrimaryFirst, limit)),
+            ),
+        ),
+        (
+            "inverted",
+            ignoring(
+                "Two classes, RLP in front: networks whose best effort is the lowest class.",
+                |limit, _| Box::new(TwoClasses::new(Order::MarkedFirst, limit)),
+            ),
+        ),
+        (
+            "bleached",
+            ignoring("Strict priority behind a router that clears marks.", |limit, _| {
+                Box::new(Bleached(StrictPriority::by_level(limit)))
+            }),
+        ),
+    ]
 }

@@ -7,7 +7,7 @@ use rc3_core::units::Rate;
 use super::Fault;
 use crate::{
     scenario::TopologySpec,
-    topology::{Access, Map, Topology, dumbbell, fat_tree, from_csv, parking_lot},
+    topology::{Access, Map, Topology, bottleneck, dumbbell, fat_tree, from_csv, parking_lot},
 };
 
 /// More hosts at a router are refused as a mistake.
@@ -89,10 +89,10 @@ impl TopologyRequest<'_> {
             .map_err(|error| Fault::new("file", format!("{name}: {error}")))
     }
 
-    /// Ten times `rate`, so that access links are no bottleneck.
-    fn wide(&self) -> Rate {
+    /// So many times `rate`; ten times, and access links are no bottleneck.
+    fn times(&self, factor: u32) -> Rate {
         let rate = self.rate();
-        Rate::from_bits_per_second(rate.bits_per_second().saturating_mul(10)).unwrap_or(rate)
+        Rate::from_bits_per_second(rate.bits_per_second().saturating_mul(factor.into())).unwrap_or(rate)
     }
 }
 
@@ -142,8 +142,29 @@ impl TopologyKind for Dumbbell {
     }
 
     fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        let access = request.access(request.wide());
+        let access = request.access(request.times(10));
         Ok(dumbbell(request.rate(), request.rtt(), request.hosts()?, access))
+    }
+}
+
+struct Bottleneck;
+
+impl TopologyKind for Bottleneck {
+    fn about(&self) -> &str {
+        "Two routers with one core link of `rate` between them. Hosts with even numbers are at router 0, the others at router 1; their uplinks are `card` times as fast."
+    }
+
+    fn keys(&self) -> Vec<&'static str> {
+        vec!["hosts", "card"]
+    }
+
+    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+        match request.spec.card.unwrap_or(10) {
+            card @ 1..=1000 => {
+                Ok(bottleneck(request.rate(), request.rtt(), request.hosts()?, request.times(card)))
+            }
+            _ => Err(Fault::new("card", "not within 1 to 1000")),
+        }
     }
 }
 
@@ -159,7 +180,7 @@ impl TopologyKind for ParkingLot {
     }
 
     fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        let access = request.access(request.wide());
+        let access = request.access(request.times(10));
         match request.spec.links.unwrap_or(3) {
             links @ 1..=100 => {
                 Ok(parking_lot(links, request.rate(), request.rtt(), request.hosts()?, access))
@@ -193,7 +214,7 @@ impl TopologyKind for OfFile {
 }
 
 /// The built-in ones.
-pub(super) fn built_in() -> [(&'static str, Arc<dyn TopologyKind>); 9] {
+pub(super) fn built_in() -> [(&'static str, Arc<dyn TopologyKind>); 10] {
     [
         (
             "internet2",
@@ -205,6 +226,7 @@ pub(super) fn built_in() -> [(&'static str, Arc<dyn TopologyKind>); 9] {
         ("abilene", Arc::new(OfMap(Map::Abilene, "Internet2 in 2004, from the Topology Zoo."))),
         ("fat-tree", Arc::new(FatTree)),
         ("dumbbell", Arc::new(Dumbbell)),
+        ("bottleneck", Arc::new(Bottleneck)),
         ("parking-lot", Arc::new(ParkingLot)),
         ("file", Arc::new(OfFile)),
     ]

@@ -97,6 +97,11 @@ fn registered(registry: &Registry) -> String {
     for (name, about) in registry.congestion() {
         let _ = writeln!(page, "| `{name}` | {} |", cell(about));
     }
+    page += "\n## Bases\n\nNames for `base`; the file of each is in `crates/rc3-sim/src/scenario/bases`.\n\n| name | scenario |\n|---|---|\n";
+    for (name, text) in super::BASES {
+        let title = text.lines().find_map(|line| line.strip_prefix("title = ")).unwrap_or_default();
+        let _ = writeln!(page, "| `{name}` | {} |", title.trim_matches('"'));
+    }
     page
 }
 
@@ -111,7 +116,7 @@ fn items(source: &str) -> Vec<Item> {
             comment.push(words.trim().to_owned());
         } else if text.starts_with("#[") {
             optional |= text.contains("(default") || text.contains(", default");
-            size |= text.contains("quantity::size");
+            size |= text.contains("quantity::size") || text.contains("quantity::optional_size");
         } else if let Some((name, is_enum)) = opening(line) {
             // A struct with this attribute has no required field.
             let item = Item { name, comment: join(&mut comment), is_enum, parts: Vec::new() };
@@ -205,7 +210,7 @@ fn value(kind: &str, items: &[Item]) -> String {
     match kind {
         "String" => "text".to_owned(),
         "bool" => "`true` or `false`".to_owned(),
-        "u8" | "u32" | "u64" | "usize" | "f64" => "number".to_owned(),
+        "u8" | "u32" | "u64" | "usize" | "f64" | "Factor" => "number".to_owned(),
         "Rate" => "rate".to_owned(),
         "Duration" => "time".to_owned(),
         SIZE => "size".to_owned(),
@@ -251,7 +256,7 @@ mod tests {
     fn keys_are_required_where_a_file_without_them_is_refused() {
         let page = page(&Registry::default());
         for line in [
-            "| `initial-window` | number | Initial congestion window in packets. Default 4. A controller from outside the crate may ignore it. |",
+            "| `initial-window` | number | Initial congestion window in packets. Default 4, of the library 10. A controller from outside the crate may ignore it. |",
             "| `name` | text | Name of the experiment, and of the folder with its results. **Required.** |",
             "| `chunk` | size | Each chunk. **Required.** |",
         ] {

@@ -39,6 +39,8 @@
 //! # Ok::<(), rc3_sim::scenario::ScenarioError>(())
 //! ```
 
+mod base;
+mod ideal;
 pub mod keys;
 mod offered;
 mod quantity;
@@ -48,7 +50,10 @@ mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use rc3_text::{
     document::{Document, DocumentError, Fault, flatten},
@@ -58,9 +63,10 @@ use toml::Value;
 
 pub(crate) use quantity::parse_time;
 
+pub use base::BASES;
 pub use offered::OfferedLoad;
-pub use quantity::{BufferSize, Probability, Rung, Share};
-pub use run::{Assignment, Label, Measure, Mix, Mixed, Queues, Run, Sampling, Scheme};
+pub use quantity::{BufferSize, Factor, Probability, Rung, Share};
+pub use run::{Assignment, Hosts, Label, Measure, Mix, Mixed, Queues, Run, Sampling, Scheme, short_key};
 pub use spec::*;
 
 use crate::{random::derive, registry::Registry};
@@ -126,6 +132,7 @@ impl Scenario {
     /// See [`Self::parse`].
     pub fn parse_with(text: &str, file: &str, registry: &Registry) -> Result<Self, ScenarioError> {
         let document = Document::parse(text, file).map_err(|error| with_per_cent_hint(error, text))?;
+        let document = base::on_base(document)?;
         let spec = read(&document, registry)?;
         Ok(Self { document, spec, registry: registry.clone() })
     }
@@ -286,7 +293,12 @@ fn worlds(
         for repetition in 0..spec.measure.repetitions {
             let (case, point) = (case.map(str::to_owned), point.clone());
             let label = Label { case, point, run: run.name.clone(), repetition };
-            runs.push(world(spec, registry, folder, &schemes, (n, run), label)?);
+            let mut world = world(spec, registry, folder, &schemes, (n, run), label)?;
+            if n > 0 && !spec.background.is_empty() && spec.workload.arrivals == Arrivals::One {
+                let base: &Run = &runs[repetition as usize];
+                world.base = Some(Arc::new(base.clone()));
+            }
+            runs.push(world);
             if runs.len() > RUNS_MAX {
                 return Err(Fault::new("measure.repetitions", format!("makes more than {RUNS_MAX} worlds")));
             }
@@ -304,23 +316,33 @@ fn world(
     (n, run): (usize, &RunSpec),
     label: Label,
 ) -> Result<Run, Fault> {
-    let seed = derive(spec.measure.seed, u64::from(label.repetition));
+    let mut seed = derive(spec.measure.seed, u64::from(label.repetition));
+    if spec.workload.arrivals == Arrivals::One {
+        // Reports name it.
+        seed >>= 32;
+        let given = [("mix", run.mix.is_some(), false)];
+        resolve::refuse(&format!("run.{n}"), &given, "`workload.arrivals = \"one\"`")?;
+    }
     let topology = resolve::topology(&spec.topology, registry, folder, seed)?;
     let workload = resolve::workload(&spec.workload, "workload", folder, &topology)?;
     let background = spec.background.iter().enumerate();
     let background = background
         .map(|(n, spec)| resolve::workload(spec, &format!("background.{n}"), folder, &topology))
         .collect::<Result<_, _>>()?;
+    let queues = resolve::queues(&spec.queue, registry, &topology)?;
+    resolve::one(spec, &queues)?;
     let run = Run {
         label,
         seed,
-        queues: resolve::queues(&spec.queue, registry, &topology)?,
+        queues,
+        hosts: resolve::hosts(&spec.topology)?,
         assignment: resolve::assignment(run, n, schemes, &topology, seed)?,
         measure: resolve::measure(&spec.measure, &workload, &topology)?,
         topology,
         schemes: schemes.to_vec(),
         workload,
         background,
+        base: None,
     };
     check_load(&run)?;
     Ok(run)

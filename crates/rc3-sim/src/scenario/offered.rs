@@ -58,7 +58,7 @@ fn traffic<'a>(workload: &'a Workload, topology: &Topology) -> Option<(f64, &'a 
             let headers = PACKET_ON_THE_WIRE as f64 / PACKET as f64;
             Some((f64::from(*sources) * peak.bits_per_second() as f64 * busy * headers, ends))
         }
-        Arrivals::ClosedLoop(_) | Arrivals::List(_) => None,
+        _ => None,
     }
 }
 

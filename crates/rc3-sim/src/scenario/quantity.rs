@@ -100,6 +100,18 @@ pub(super) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> 
     from.deserialize_any(Size)
 }
 
+pub(super) fn optional_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    size(from).map(Some)
+}
+
+/// At most a minute: longer delays are mistakes.
+pub(super) fn short_time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    match required_time(from)? {
+        time if time <= Duration::from_secs(60) => Ok(time),
+        _ => Err(Error::custom("longer than 60s")),
+    }
+}
+
 /// A number from 0 to 1, or per cent.
 fn unit_interval<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     struct UnitInterval;
@@ -165,6 +177,27 @@ impl<'de> Deserialize<'de> for Probability {
     }
 }
 
+/// A factor within a thousand of 1 either way, so that no product of rates is out of range.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Factor(f64);
+
+impl Factor {
+    /// The number, 0.001 to 1000.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Factor {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let factor = f64::deserialize(from)?;
+        match (0.001..=1000.0).contains(&factor) {
+            true => Ok(Self(factor)),
+            false => Err(Error::custom(format_args!("{factor} is not within 0.001 to 1000"))),
+        }
+    }
+}
+
 /// The limit of a queue: `"1bdp"`, `"5MB"`, `"100packets"`, a number of bytes, or `"unlimited"`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BufferSize {
@@ -189,12 +222,12 @@ impl BufferSize {
         }
     }
 
-    /// The limit of a queue, for a bandwidth-delay product of `bdp` bytes.
+    /// The limit of a queue, for a bandwidth-delay product of `bdp` bytes; at least `min` bytes, unless it is in packets.
     ///
     /// # Errors
     /// If it holds no full packet.
-    pub fn limit(self, bdp: u64) -> Result<QueueLimit, String> {
-        match (self, self.bytes(bdp)) {
+    pub fn limit(self, bdp: u64, min: u64) -> Result<QueueLimit, String> {
+        match (self, self.bytes(bdp).map(|bytes| bytes.max(min))) {
             (_, None) => Ok(QueueLimit::UNLIMITED),
             (_, Some(bytes)) if bytes < FULL_PACKET => Err(format!(
                 "{bytes} bytes do not hold a packet of {FULL_PACKET} bytes, write for example \"100packets\", \"1bdp\" or \"150KB\""

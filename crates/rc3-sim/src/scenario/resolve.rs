@@ -7,25 +7,28 @@ use rc3_core::{Ladder, TransportConfig, units::Level};
 use rc3_text::document::{Fault, nearest, quoted};
 
 use super::{
-    quantity::{BufferSize, Rung, Share},
-    run::{Assignment, Measure, Mix, Mixed, Queues, Sampling, Scheme},
+    quantity::{BufferSize, Factor, Rung, Share},
+    run::{Assignment, Hosts, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, ClosedLoopSpec, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf, MixSpec, Mode,
-        OnOffSpec, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, SizesSpec, Spec,
-        ThinkSpec, TopologySpec, WorkloadSpec,
+        Arrivals, ClosedLoopSpec, Defaults, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf,
+        MixSpec, Mode, OnOffSpec, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec,
+        SizesSpec, Spec, ThinkSpec, TopologySpec, WorkloadSpec,
     },
 };
 use crate::{
     agent::{HostId, SchemeId, Writes},
+    host::Reads,
     random::{self, derive},
-    registry::{Registered, Registry, TopologyRequest},
+    registry::{QueueRequest, Registered, Registry, TopologyRequest},
     topology::{Site, Topology},
-    workload::{self, ClosedLoop, Ends, Listed, OnOff, Poisson, Sizes, Workload},
+    workload::{self, ClosedLoop, Ends, Listed, OnOff, One, Poisson, Sizes, Workload},
 };
 
-/// Defaults of `queue.discipline` and `scheme.congestion`.
+/// Default of `queue.discipline`.
 const DISCIPLINE: &str = "priority";
-const CONGESTION: &str = "newreno";
+
+/// More packets at once are refused: no socket takes them.
+const BATCH_MAX: u32 = 64;
 
 /// Receivers that acknowledge less often are refused: their senders would mostly wait for timeouts.
 const ACK_EVERY_MAX: u32 = 1000;
@@ -36,13 +39,23 @@ const SOURCES_MAX: u32 = 1_000_000;
 /// Whether all registered names in a scenario are known.
 pub(super) fn names(spec: &Spec, registry: &Registry) -> Result<(), Fault> {
     registry.find_topology(&spec.topology.kind, "topology.kind")?;
-    let discipline = spec.queue.discipline.as_deref().unwrap_or(DISCIPLINE);
-    registry.find_discipline(discipline, "queue.discipline")?;
+    for (key, name) in
+        [("discipline", &spec.queue.discipline), ("uplink-discipline", &spec.queue.uplink_discipline)]
+    {
+        registry.find_discipline(name.as_deref().unwrap_or(DISCIPLINE), &format!("queue.{key}"))?;
+    }
     for (n, scheme) in spec.scheme.iter().enumerate() {
-        let name = scheme.congestion.as_deref().unwrap_or(CONGESTION);
-        registry.find_congestion(name, &format!("scheme.{n}.congestion"))?;
+        registry.find_congestion(congestion(scheme), &format!("scheme.{n}.congestion"))?;
     }
     Ok(())
+}
+
+/// The name of a scheme's congestion controller.
+fn congestion(spec: &SchemeSpec) -> &str {
+    spec.congestion.as_deref().unwrap_or(match spec.defaults {
+        Defaults::Papers => "newreno",
+        Defaults::Library => "cubic",
+    })
 }
 
 /// The network, with everything random about it drawn by `seed`; paths are relative to `folder`.
@@ -67,6 +80,16 @@ pub(super) fn topology(
     Ok(topology)
 }
 
+/// The hosts of a network.
+pub(super) fn hosts(spec: &TopologySpec) -> Result<Hosts, Fault> {
+    let batch = spec.batch.unwrap_or(1);
+    if !(1..=BATCH_MAX).contains(&batch) {
+        return Err(Fault::new("topology.batch", format!("not within 1 to {BATCH_MAX}")));
+    }
+    let reads = Reads { every: spec.reads.unwrap_or_default(), stamped: spec.stamps };
+    Ok(Hosts { batch: batch as usize, reads })
+}
+
 /// A fault of a key that is relative to `table`.
 fn within(table: &str, fault: Fault) -> Fault {
     match fault.key.is_empty() {
@@ -86,6 +109,7 @@ fn check_topology_keys(spec: &TopologySpec, known: &[&str]) -> Result<(), Fault>
         ("links", spec.links.is_some()),
         ("file", spec.file.is_some()),
         ("access-rtts", spec.access_rtts.is_some()),
+        ("card", spec.card.is_some()),
         ("parameters", !spec.parameters.is_empty()),
     ]
     .map(|(key, given)| (key, given, known.contains(&key)));
@@ -93,7 +117,7 @@ fn check_topology_keys(spec: &TopologySpec, known: &[&str]) -> Result<(), Fault>
 }
 
 /// Keys that are given and mean nothing beside the others. Each: name, whether given, whether it has a meaning.
-fn refuse(table: &str, given: &[(&str, bool, bool)], beside: &str) -> Result<(), Fault> {
+pub(super) fn refuse(table: &str, given: &[(&str, bool, bool)], beside: &str) -> Result<(), Fault> {
     match given.iter().find(|(_, given, meant)| *given && !meant) {
         Some((key, ..)) => Err(Fault::new(format!("{table}.{key}"), format!("means nothing with {beside}"))),
         None => Ok(()),
@@ -114,55 +138,60 @@ fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
 
 /// The queues of a network.
 pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology) -> Result<Queues, Fault> {
-    let QueueSpec {
-        discipline,
-        buffer,
-        uplink_buffer,
-        uplink_backlog,
-        loss,
-        first_loss,
-        low_priority,
-        kickass,
-        kickass_threshold,
-        kickass_silence,
-        parameters,
-    } = spec;
-    let silence = match kickass_silence {
+    let silence = match spec.kickass_silence {
         SilenceSpec::Threshold => Rule::Threshold,
         SilenceSpec::Ignored => Rule::Ignored,
     };
     let mut signals = signal::SignalConfig { silence, ..signal::SignalConfig::default() };
-    if let Some(threshold) = kickass_threshold {
+    if let Some(threshold) = spec.kickass_threshold {
         signals.queue_threshold = threshold.get();
     }
     let bdp = topology.nominal.bdp();
-    if let KickAssSpec::Routers(routers) = kickass
+    if let KickAssSpec::Routers(routers) = &spec.kickass
         && let Some(router) = routers.iter().find(|router| **router >= topology.routers.len())
     {
         let message = format!("there is no router {router}, only {} of them", topology.routers.len());
         return Err(Fault::new("queue.kickass", message));
     }
-    let uplink_backlog = uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
+    let uplink_backlog = spec.uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
     if uplink_backlog == Some(0) {
         return Err(Fault::new("queue.uplink-backlog", "is zero, so RLP would never send"));
     }
-    let limit = |buffer: BufferSize, key| buffer.limit(bdp).map_err(|message| Fault::new(key, message));
-    let name = discipline.as_deref().unwrap_or(DISCIPLINE);
-    let entry = registry.find_discipline(name, "queue.discipline")?;
+    let find = |name: &str, key| {
+        let entry = registry.find_discipline(name, key)?;
+        Ok(Registered::new(name, spec.parameters.clone(), entry))
+    };
+    let name = spec.discipline.as_deref().unwrap_or(DISCIPLINE);
+    let uplink_name = spec.uplink_discipline.as_deref().unwrap_or(name);
+    let limit =
+        |buffer: BufferSize, min, key| buffer.limit(bdp, min).map_err(|message| Fault::new(key, message));
     let queues = Queues {
-        discipline: Registered::new(name, parameters.clone(), entry),
-        buffer: limit(*buffer, "queue.buffer")?,
-        uplink_buffer: limit(*uplink_buffer, "queue.uplink-buffer")?,
+        discipline: find(name, "queue.discipline")?,
+        uplink_discipline: find(uplink_name, "queue.uplink-discipline")?,
+        buffer: limit(spec.buffer, spec.buffer_min, "queue.buffer")?,
+        uplink_buffer: limit(spec.uplink_buffer, 0, "queue.uplink-buffer")?,
         uplink_backlog,
-        loss: loss.get(),
-        first_loss: first_loss.get(),
-        low_priority: *low_priority,
-        kickass: kickass.clone(),
+        loss: spec.loss.get(),
+        jitter: spec.jitter,
+        aggregation: spec.aggregation,
+        first_loss: spec.first_loss.get(),
+        low_priority: spec.low_priority,
+        kickass: spec.kickass.clone(),
         signals,
     };
-    for limit in [queues.buffer, queues.uplink_buffer] {
+    for (discipline, limit) in
+        [(&queues.discipline, queues.buffer), (&queues.uplink_discipline, queues.uplink_buffer)]
+    {
         let rate = Some(topology.nominal.rate);
-        queues.queue(true, rate, limit, 0).map_err(|fault| within("queue", fault))?;
+        let request = QueueRequest {
+            parameters: discipline.parameters(),
+            limit,
+            rate,
+            priorities: true,
+            low_priority: queues.low_priority,
+            seed: 0,
+        };
+        discipline.entry().queue(&request).map_err(|fault| within("queue", fault))?;
     }
     Ok(queues)
 }
@@ -176,8 +205,16 @@ pub(super) fn measure(
     let default = match &workload.arrivals {
         workload::Arrivals::Poisson(_) | workload::Arrivals::OnOff(_) => 6000,
         workload::Arrivals::ClosedLoop(sources) => u64::from(sources.sources),
-        workload::Arrivals::List(_) => 0,
+        _ => 0,
     };
+    if matches!(workload.arrivals, workload::Arrivals::One(_)) {
+        let given = [
+            ("warm-up", spec.warm_up.is_some(), false),
+            ("until", spec.until.is_some(), false),
+            ("sample", spec.sample.is_some(), false),
+        ];
+        refuse("measure", &given, "`workload.arrivals = \"one\"`")?;
+    }
     let warm_up = spec.warm_up.unwrap_or(default);
     if let Some(flows) = workload.count().filter(|flows| *flows <= warm_up) {
         let message = format!("{warm_up} flows before the measured ones, but the workload has only {flows}");
@@ -194,6 +231,7 @@ pub(super) fn measure(
         until: spec.until,
         max_in_flight: spec.max_in_flight,
         sample,
+        window: None,
     })
 }
 
@@ -236,9 +274,70 @@ pub(super) fn workload(
             workload::Arrivals::List(flows)
         }
         (Arrivals::List, ..) => workload::Arrivals::List(list(spec, key, topology)?),
+        (Arrivals::One, ..) => workload::Arrivals::One(One {
+            bytes: spec.size.unwrap_or_default(),
+            taught_at: spec.taught_at.map(Factor::get),
+            rate_change: spec.rate_change.map(Factor::get),
+        }),
+        (Arrivals::Long, ..) => workload::Arrivals::Long(spec.count.unwrap_or_default()),
+        (Arrivals::Short, ..) => workload::Arrivals::Short(spec.load.map_or(0.0, Share::get)),
         (Arrivals::Poisson | Arrivals::OnOff | Arrivals::ClosedLoop, ..) => unreachable!("keys are checked"),
     };
     Ok(Workload { arrivals, writes: writes(spec, key)? })
+}
+
+/// Refuses what a world with one flow does not do, and what only such a world does.
+pub(super) fn one(spec: &Spec, queues: &Queues) -> Result<(), Fault> {
+    let beside = |arrivals| matches!(arrivals, Arrivals::Long | Arrivals::Short);
+    let others = spec.background.iter().enumerate();
+    if spec.workload.arrivals != Arrivals::One {
+        let mut all = std::iter::once(("workload".to_owned(), &spec.workload))
+            .chain(others.map(|(n, workload)| (format!("background.{n}"), workload)));
+        return match all.find(|(_, workload)| beside(workload.arrivals) || workload.arrivals == Arrivals::One)
+        {
+            Some((key, _)) => {
+                let message =
+                    "only with `workload.arrivals = \"one\"`, beside or as the flow that is measured";
+                Err(Fault::new(format!("{key}.arrivals"), message))
+            }
+            None => Ok(()),
+        };
+    }
+    if spec.topology.kind != "bottleneck" {
+        return Err(Fault::new("topology.kind", "one flow needs the kind `bottleneck`"));
+    }
+    for (n, workload) in others {
+        let key = |name: &str| format!("background.{n}.{name}");
+        let (count, load) = (workload.count.unwrap_or(1), workload.load.map_or(0.5, Share::get));
+        if n > 0 || !beside(workload.arrivals) {
+            let message = "beside one flow there are flows of one kind, `long` or `short`";
+            return Err(Fault::new(key("arrivals"), message));
+        }
+        if !(1..=64).contains(&count) {
+            return Err(Fault::new(key("count"), "not within 1 to 64"));
+        }
+        if !(0.0 < load && load < 1.0) {
+            return Err(Fault::new(key("load"), "not above 0 and below 1"));
+        }
+        let pairs = spec.topology.hosts.unwrap_or(10);
+        if pairs <= count {
+            let message =
+                format!("{count} flows beside the measured one need {} hosts at each side", count + 1);
+            return Err(Fault::new("topology.hosts", message));
+        }
+        if spec.workload.taught_at.is_some() {
+            let message = "the flow that teaches has the path alone, so nothing may be beside it";
+            return Err(Fault::new("workload.taught-at", message));
+        }
+    }
+    let changes = [("taught-at", spec.workload.taught_at), ("rate-change", spec.workload.rate_change)];
+    match changes.iter().find(|(_, factor)| factor.is_some()) {
+        Some((key, _)) if queues.discipline.entry().is_policer() => {
+            Err(Fault::new(format!("workload.{key}"), "the rate of a policer does not change"))
+        }
+        _ if spec.workload.size == Some(0) => Err(Fault::new("workload.size", "a flow without bytes")),
+        _ => Ok(()),
+    }
 }
 
 fn poisson(spec: &WorkloadSpec, sizes: Sizes, key: &str, topology: &Topology) -> Result<Poisson, Fault> {
@@ -301,17 +400,22 @@ fn writes(spec: &WorkloadSpec, key: &str) -> Result<Writes, Fault> {
 fn check_workload_keys(spec: &WorkloadSpec, key: &str) -> Result<(), Fault> {
     let is = |arrivals| spec.arrivals == arrivals;
     let (poisson, on_off, closed) = (is(Arrivals::Poisson), is(Arrivals::OnOff), is(Arrivals::ClosedLoop));
+    let (one, beside) = (is(Arrivals::One), is(Arrivals::Long) || is(Arrivals::Short));
     let given = [
         ("sizes", spec.sizes.is_some(), poisson || closed),
-        ("load", spec.load.is_some(), poisson),
+        ("load", spec.load.is_some(), poisson || is(Arrivals::Short)),
         ("from", spec.from.is_some(), poisson || on_off || closed),
         ("to", spec.to.is_some(), poisson || on_off || closed),
         ("file", spec.file.is_some(), is(Arrivals::Csv)),
         ("flows", spec.flows.is_some(), is(Arrivals::List)),
+        ("size", spec.size.is_some(), one),
+        ("taught-at", spec.taught_at.is_some(), one),
+        ("rate-change", spec.rate_change.is_some(), one),
+        ("count", spec.count.is_some(), is(Arrivals::Long)),
         ("on-off", spec.on_off.is_some(), on_off),
         ("closed-loop", spec.closed_loop.is_some(), closed),
-        ("writes", spec.writes.is_some(), !on_off),
-        ("give-up", spec.give_up.is_some(), !on_off),
+        ("writes", spec.writes.is_some(), !on_off && !beside),
+        ("give-up", spec.give_up.is_some(), !on_off && !beside && !one),
     ];
     refuse(key, &given, "these `arrivals`")?;
     let needed: &[(&str, bool)] = match spec.arrivals {
@@ -322,6 +426,9 @@ fn check_workload_keys(spec: &WorkloadSpec, key: &str) -> Result<(), Fault> {
         }
         Arrivals::Csv => &[("file", spec.file.is_some())],
         Arrivals::List => &[("flows", spec.flows.is_some())],
+        Arrivals::One => &[("size", spec.size.is_some())],
+        Arrivals::Long => &[("count", spec.count.is_some())],
+        Arrivals::Short => &[("load", spec.load.is_some())],
     };
     demand(key, needed, "this kind of `arrivals`")
 }
@@ -410,7 +517,21 @@ pub(super) fn schemes(specs: &[SchemeSpec], registry: &Registry) -> Result<Vec<S
 
 fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, Fault> {
     let (rc3, loops) = (spec.kind == SchemeKind::Rc3, spec.kind != SchemeKind::Rcp);
+    let library = spec.defaults == Defaults::Library;
+    let papers = [
+        ("initial-rtt", spec.initial_rtt.is_some(), false),
+        ("ack-every", spec.ack_every.is_some(), false),
+        ("ack-delay", spec.ack_delay.is_some(), false),
+        ("paced", spec.paced.is_some(), false),
+        ("ladder", spec.ladder.is_some(), false),
+        ("ladder-reading", spec.ladder_reading.is_some(), false),
+    ];
+    if library {
+        refuse(key, &papers, "the library's `defaults`")?;
+    }
     let given = [
+        ("defaults", library, loops),
+        ("rlp-rate", spec.rlp_rate.is_some(), rc3 && library),
         ("mode", spec.mode.is_some(), rc3),
         ("congestion", spec.congestion.is_some(), loops),
         ("initial-window", spec.initial_window.is_some(), loops),
@@ -427,8 +548,8 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
     if spec.ack_delay.is_some() && spec.ack_every.is_none_or(|packets| packets == 1) {
         return Err(Fault::new(format!("{key}.ack-delay"), "means nothing without `ack-every` above 1"));
     }
-    let initial_window = spec.initial_window.unwrap_or(4);
-    if !(1..=1_000_000).contains(&initial_window) {
+    let initial_window = spec.initial_window.or((!library).then_some(4));
+    if !initial_window.is_none_or(|window| (1..=1_000_000).contains(&window)) {
         return Err(Fault::new(format!("{key}.initial-window"), "not within 1 to 1,000,000 packets"));
     }
     if spec.initial_rtt.is_some_and(|rtt| rtt.is_zero()) {
@@ -440,7 +561,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
             format!("not within 1 to {ACK_EVERY_MAX} packets"),
         ));
     }
-    let name = spec.congestion.as_deref().unwrap_or(CONGESTION);
+    let name = congestion(spec);
     let entry = registry.find_congestion(name, &format!("{key}.congestion"))?;
     let congestion = Registered::new(name, spec.parameters.clone(), entry);
     let checked = congestion.entry().configure(&spec.parameters, 0, &mut TransportConfig::default());
@@ -454,7 +575,13 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
     Ok(Scheme {
         name: spec.name.clone(),
         kind: spec.kind,
-        mode: spec.mode.unwrap_or(if rc3 { Mode::Trust } else { Mode::Off }),
+        defaults: spec.defaults,
+        rlp_rate: spec.rlp_rate.unwrap_or_default(),
+        mode: spec.mode.unwrap_or(match (rc3, library) {
+            (false, _) => Mode::Off,
+            (true, false) => Mode::Trust,
+            (true, true) => Mode::Guard,
+        }),
         congestion,
         initial_window,
         initial_rtt: spec.initial_rtt.unwrap_or(Duration::from_secs(1)),

@@ -1,21 +1,18 @@
 //! One concrete world: everything that a simulation needs, resolved.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use rc3_core::{
-    Ladder,
-    units::{Level, Rate},
-};
+use rc3_core::{Ladder, units::Level};
 
-use super::spec::{KickAssSpec, LowPriority, Mode, SchemeKind};
+use super::spec::{Defaults, DirectionsSpec, KickAssSpec, LowPriority, Mode, RlpRate, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
+    host::Reads,
     random,
     record::Fct,
-    registry::{Congestion, Discipline, Fault, QueueLimit, QueueRequest},
+    registry::{Congestion, Discipline, QueueLimit},
     topology::{Site, Topology},
     workload::{Arrivals, LoopSource, Merge, Workload},
-    world::ParcelQueue,
 };
 
 /// One world of a scenario.
@@ -29,6 +26,8 @@ pub struct Run {
     pub topology: Topology,
     /// The queues in front of its links.
     pub queues: Queues,
+    /// What its hosts are like.
+    pub hosts: Hosts,
     /// What can carry a flow; [`SchemeId`] is the place in here.
     pub schemes: Vec<Scheme>,
     /// Which flows use which scheme.
@@ -39,6 +38,8 @@ pub struct Run {
     pub background: Vec<Workload>,
     /// How much is measured.
     pub measure: Measure,
+    /// The run whose [`Measure::window`] holds in this one, too: the first of its setting, if others share the path of one flow.
+    pub base: Option<Arc<Run>>,
 }
 
 impl Run {
@@ -78,7 +79,16 @@ impl Run {
     }
 
     fn seed_of(&self, part: usize) -> u64 {
-        random::derive(self.seed, random::WORKLOADS + part as u64)
+        let place = match self.workload.arrivals {
+            Arrivals::One(_) => random::BESIDE,
+            _ => random::WORKLOADS + part as u64,
+        };
+        random::derive(self.seed, place)
+    }
+
+    /// The scheme of the measured flows, without those of a mix.
+    pub fn scheme(&self) -> &Scheme {
+        &self.schemes[usize::from(self.assignment.scheme.0)]
     }
 
     /// All flows, each with whether it belongs to the measured workload. Those of closed loops are not among them.
@@ -89,6 +99,15 @@ impl Run {
         let with_scheme = self.with_scheme();
         Merge::new(parts).map(move |(part, flow)| (part == 0, with_scheme(part, &flow)))
     }
+}
+
+/// What the hosts of a world are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hosts {
+    /// Packets that a host makes at once at most.
+    pub batch: usize,
+    /// When hosts beyond router 0 read what has arrived.
+    pub reads: Reads,
 }
 
 /// How much is measured.
@@ -106,6 +125,8 @@ pub struct Measure {
     pub max_in_flight: u64,
     /// The link that is sampled.
     pub sample: Option<Sampling>,
+    /// How long from the connect of one flow on what others have is counted, if that is known before the world runs.
+    pub window: Option<Duration>,
 }
 
 /// A link that is sampled at regular intervals.
@@ -115,6 +136,11 @@ pub struct Sampling {
     pub site: Site,
     /// Interval of the samples, above zero.
     pub every: Duration,
+}
+
+/// The last part of a dotted key.
+pub fn short_key(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 /// Where in a scenario a run stands.
@@ -128,6 +154,27 @@ pub struct Label {
     pub run: String,
     /// Counted from 0.
     pub repetition: u32,
+}
+
+impl Label {
+    /// The same for all repetitions together.
+    pub fn pooled(&self) -> Self {
+        Self { repetition: 0, ..self.clone() }
+    }
+
+    /// Case and point, for people; empty where there is neither.
+    pub fn setting(&self) -> String {
+        let value = |(key, value): &(String, toml::Value)| match value.as_str() {
+            Some(text) => format!("{} {text}", short_key(key)),
+            None => format!("{} {value}", short_key(key)),
+        };
+        self.case.iter().cloned().chain(self.point.iter().map(value)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether both differ in their run and repetition at most.
+    pub fn is_of_setting(&self, other: &Self) -> bool {
+        self.case == other.case && self.point == other.point
+    }
 }
 
 impl fmt::Display for Label {
@@ -155,6 +202,8 @@ impl fmt::Display for Label {
 pub struct Queues {
     /// Order of service at routers with priorities.
     pub discipline: Discipline,
+    /// The same at uplinks.
+    pub uplink_discipline: Discipline,
     /// Limit of each core and downlink queue.
     pub buffer: QueueLimit,
     /// Limit of each uplink queue.
@@ -163,6 +212,10 @@ pub struct Queues {
     pub uplink_backlog: Option<u64>,
     /// Probability that a core link loses a packet.
     pub loss: f64,
+    /// Bound of the extra delay of each packet on a core link.
+    pub jitter: DirectionsSpec,
+    /// Packets reach the end of a core link together at multiples of this time.
+    pub aggregation: DirectionsSpec,
     /// Probability that the first packet of a flow does not get through.
     pub first_loss: f64,
     /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
@@ -173,21 +226,6 @@ pub struct Queues {
     pub signals: kickass::signal::SignalConfig,
 }
 
-impl Queues {
-    /// The queue in front of a link. `priorities`: whether its router has priority queues.
-    pub(crate) fn queue(
-        &self,
-        priorities: bool,
-        rate: Option<Rate>,
-        limit: QueueLimit,
-        seed: u64,
-    ) -> Result<ParcelQueue, Fault> {
-        let (parameters, low_priority) = (self.discipline.parameters(), self.low_priority);
-        let request = QueueRequest { parameters, limit, rate, priorities, low_priority, seed };
-        self.discipline.entry().queue(&request)
-    }
-}
-
 /// A transport that carries flows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scheme {
@@ -195,12 +233,16 @@ pub struct Scheme {
     pub name: String,
     /// Its kind.
     pub kind: SchemeKind,
+    /// Whose choices it has beside the following.
+    pub defaults: Defaults,
+    /// The rate that RLP sends at, if that is of the library.
+    pub rlp_rate: RlpRate,
     /// When RLP sends.
     pub mode: Mode,
     /// Congestion controller of the primary loop.
     pub congestion: Congestion,
-    /// Initial congestion window in packets.
-    pub initial_window: u64,
+    /// Initial congestion window in packets; `None` is that of the library.
+    pub initial_window: Option<u64>,
     /// Round trip assumed before one has been measured.
     pub initial_rtt: Duration,
     /// Receivers acknowledge every so many packets.

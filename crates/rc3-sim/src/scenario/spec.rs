@@ -11,7 +11,7 @@ use std::time::Duration;
 use rc3_core::units::Rate;
 use serde::Deserialize;
 
-use super::quantity::{self, BufferSize, Probability, Rung, Share};
+use super::quantity::{self, BufferSize, Factor, Probability, Rung, Share};
 use crate::{record::Fct, registry::Parameters};
 
 /// The keys at the top of a scenario file, and its tables.
@@ -22,6 +22,11 @@ pub struct Spec {
     pub name: String,
     /// Title of the report, one line.
     pub title: String,
+    /// A scenario whose keys hold where this file has none: the name of a [base](#bases), or another file, whose path is
+    /// relative to this one. A table is changed key by key, one of a list by its name (`[scheme.guard]`); another list
+    /// replaces that of the base.
+    #[serde(default)]
+    pub base: String,
     /// Figure, table or section it reproduces, for example `RC3 Fig. 8`.
     #[serde(default)]
     pub source: String,
@@ -64,14 +69,14 @@ pub struct Spec {
     pub picture: Vec<PictureSpec>,
 }
 
-/// `[topology]`: a network and its changes. All kinds take `rate`, `rtt`, `core-factors` and `without-priorities`; the list
-/// of kinds names the other keys of each.
+/// `[topology]`: a network and its changes. All kinds take `rate`, `rtt`, `core-factors`, `without-priorities`, `batch`, `reads`
+/// and `stamps`; the list of kinds names the other keys of each.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TopologySpec {
     /// Name of a [topology](#topologies).
     pub kind: String,
-    /// Rate of the bottleneck of a single flow: of the core links in a dumbbell and a parking lot, of the uplinks in all others.
+    /// Rate of the bottleneck of a single flow: of the core links in a dumbbell, a bottleneck and a parking lot, of the uplinks in all others.
     /// In kind `file` it is the uplinks' rate and the reference of `load`. Default `1Gbit`, of a fat tree `100Gbit`.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub rate: Option<Rate>,
@@ -117,6 +122,17 @@ pub struct TopologySpec {
     /// Share of the hosts of each router, 0 to 1, whose uplinks serve packets in order of arrival. Default 0.
     #[serde(default)]
     pub hosts_without_priorities: Share,
+    /// Rate of the hosts' uplinks in kind `bottleneck`, in multiples of `rate`, 1 to 1000. Default 10.
+    pub card: Option<u32>,
+    /// Packets that a host hands to its uplink at once at most, as with segmentation offload. Default 1.
+    pub batch: Option<u32>,
+    /// Hosts beyond router 0 read what has arrived at multiples of this time, as processes that other programs delay. Default: at
+    /// once.
+    #[serde(default, deserialize_with = "quantity::time")]
+    pub reads: Option<Duration>,
+    /// Whether the kernels of those hosts stamp packets on arrival, and rc3 reads the stamps. Default no.
+    #[serde(default)]
+    pub stamps: bool,
     /// Parameters of a topology from outside the crate; its author documents them.
     #[serde(default)]
     pub parameters: Parameters,
@@ -130,6 +146,11 @@ pub struct QueueSpec {
     pub discipline: Option<String>,
     /// Limit of each core and downlink queue, shared by all levels. Default `1bdp`.
     pub buffer: BufferSize,
+    /// Least limit of those queues, whatever `buffer` says. Default 0.
+    #[serde(deserialize_with = "quantity::size")]
+    pub buffer_min: u64,
+    /// Name of the discipline of the queues at the uplinks. Default `discipline`.
+    pub uplink_discipline: Option<String>,
     /// Limit of the queues at the uplinks, shared by all levels. Default `1bdp`, as that of all queues (RC3 §5.1).
     pub uplink_buffer: BufferSize,
     /// RLP pauses while the queue of its uplink holds this much, above 0; so its packets leave as fast as the link takes them, and
@@ -137,6 +158,10 @@ pub struct QueueSpec {
     pub uplink_backlog: Option<BufferSize>,
     /// Probability that a core link loses a packet, `0.005` or `"0.5%"` (RC3 Fig. 11). Default 0.
     pub loss: Probability,
+    /// Bound of a random extra delay of each packet on a core link, which reorders packets. Default none.
+    pub jitter: DirectionsSpec,
+    /// Packets reach the end of a core link together, at multiples of this time. Default: each at its own.
+    pub aggregation: DirectionsSpec,
     /// Probability that the first packet of a flow is lost; its sender tries again after three seconds (RFC 2988 §2). Default 0.
     pub first_loss: Probability,
     /// What routers without priority queues do with RLP packets. Default `pass`.
@@ -151,6 +176,18 @@ pub struct QueueSpec {
     pub kickass_silence: SilenceSpec,
     /// Parameters of a discipline from outside the crate; its author documents them.
     pub parameters: Parameters,
+}
+
+/// A time for each direction of a core link, `{ back = "3ms" }`, at most a minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct DirectionsSpec {
+    /// From the router with the lower number, where the senders of a bottleneck are. Default none.
+    #[serde(deserialize_with = "quantity::short_time")]
+    pub there: Duration,
+    /// The other way. Default none.
+    #[serde(deserialize_with = "quantity::short_time")]
+    pub back: Duration,
 }
 
 /// When a queue above its threshold stops signalling.
@@ -204,6 +241,7 @@ pub struct WorkloadSpec {
     /// directions counts: with hosts of both sides sending, `load = 0.9` offers 45 % of the link in each direction, and `from =
     /// [0]` with `to = [1]` offers 90 % in one. `rc3-lab sim run` prints the offered load of the busiest link before, and its
     /// utilisation after the run. More than 100 % of any link is an error, unless `measure.until` ends the world.
+    /// Of `arrivals = "short"` it is bytes of the application as a share, below 1, of `topology.rate`.
     pub load: Option<Share>,
     /// Numbers of the routers whose hosts send. Default all.
     pub from: Option<Vec<usize>>,
@@ -214,6 +252,17 @@ pub struct WorkloadSpec {
     pub file: Option<String>,
     /// The flows, `[{ from = 0, to = 10, size = "1MB" }]`.
     pub flows: Option<Vec<ListedFlow>>,
+    /// Bytes of the flow of `arrivals = "one"`.
+    #[serde(default, deserialize_with = "quantity::optional_size")]
+    pub size: Option<u64>,
+    /// An earlier flow of the same hosts has taught the sender, while the bottleneck had so many times its rate, 0.001 to 1000. It
+    /// matters to schemes that remember: kind `rc3`, and Careful Resume. Default: none has.
+    pub taught_at: Option<Factor>,
+    /// When half of the flow could have arrived, the rate of the bottleneck becomes so many times its first value, 0.001 to 1000.
+    /// Default: it stays.
+    pub rate_change: Option<Factor>,
+    /// How many flows of `arrivals = "long"`, 1 to 64.
+    pub count: Option<u32>,
     /// The sources of `arrivals = "on-off"`.
     pub on_off: Option<OnOffSpec>,
     /// The sources of `arrivals = "closed-loop"`.
@@ -240,6 +289,13 @@ pub enum Arrivals {
     Csv,
     /// The flows of the key `flows`. Keys: `flows`, `writes`, `give-up`.
     List,
+    /// One flow over a topology of kind `bottleneck`, from host 0 to host 1, once what is beside it has settled. Keys: `size`,
+    /// `taught-at`, `rate-change`, `writes`.
+    One,
+    /// Flows without end beside one flow, each between two hosts of its own. They begin within ten round trips. Keys: `count`.
+    Long,
+    /// Flows of 10, 30 or 100 kB beside one flow, with exponential gaps. Keys: `load`.
+    Short,
 }
 
 /// Flow sizes, in packets of 1460 bytes: a name, or a table with one key.
@@ -372,7 +428,7 @@ pub struct WritesSpec {
     pub every: Duration,
 }
 
-/// `[[scheme]]`: a transport that carries flows. Defaults are the papers' choices.
+/// `[[scheme]]`: a transport that carries flows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SchemeSpec {
@@ -380,15 +436,20 @@ pub struct SchemeSpec {
     pub name: String,
     /// Its kind.
     pub kind: SchemeKind,
-    /// When RLP sends; of kind `rc3` only. Default `trust`, since simulated routers honour the marks.
+    /// Whose choices hold where the other keys say nothing. Default `papers`.
+    #[serde(default)]
+    pub defaults: Defaults,
+    /// When RLP sends; of kind `rc3` only. Default `trust`, since simulated routers honour the marks; of the library `guard`.
     pub mode: Option<Mode>,
-    /// Name of a [congestion controller](#congestion-controllers), for the primary loop. Default `newreno`.
+    /// The rate that RLP takes for that of the sender's card; of the library only, the papers have none. Default `uplink`.
+    pub rlp_rate: Option<RlpRate>,
+    /// Name of a [congestion controller](#congestion-controllers), for the primary loop. Default `newreno`, of the library `cubic`.
     pub congestion: Option<String>,
-    /// Initial congestion window in packets. Default 4. A controller from outside the crate may ignore it.
+    /// Initial congestion window in packets. Default 4, of the library 10. A controller from outside the crate may ignore it.
     pub initial_window: Option<u64>,
     /// Round trip assumed before the first measurement (RFC 9002 §6.2.2); a first packet is sent again after three of them.
     /// Receivers assume the longest one of all schemes in the world. Default `1s`: TCP's three seconds (RFC 2988 §2), as in the
-    /// papers' simulator.
+    /// papers' simulator. Of the papers only, as `ack-every`, `ack-delay`, `paced`, `ladder` and `ladder-reading`.
     #[serde(default, deserialize_with = "quantity::time")]
     pub initial_rtt: Option<Duration>,
     /// Receivers acknowledge every so many packets: 2 for TCP's delayed ACKs. Default 1, as in the papers.
@@ -413,6 +474,29 @@ pub struct SchemeSpec {
     /// Parameters of a congestion controller from outside the crate; its author documents them.
     #[serde(default)]
     pub parameters: Parameters,
+}
+
+/// Whose choices a scheme has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Defaults {
+    /// Those of the RC3 papers: packets of 1460 bytes, each of them acknowledged, no pacing. Receivers take RLP from everybody.
+    #[default]
+    Papers,
+    /// Those of rc3 as programs use it: MTU discovery, delayed ACKs, pacing. Receivers have the settings of the measured flow's
+    /// sender.
+    Library,
+}
+
+/// A rate that RLP sends at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RlpRate {
+    /// That of the uplink of host 0.
+    #[default]
+    Uplink,
+    /// That of the bottleneck, `topology.rate`: what a perfect estimate would give.
+    Bottleneck,
 }
 
 /// Kind of a scheme.

@@ -76,14 +76,15 @@ fn defaults_are_the_papers_choices() {
             fct: Fct::ConnectToLastByte,
             until: None,
             max_in_flight: 100_000,
-            sample: None
+            sample: None,
+            window: None,
         }
     );
     assert_eq!(run.topology.mean_rtt().as_micros(), 39_555);
     let [tcp, rc3] = &run.schemes[..] else { panic!("two schemes") };
     assert_eq!(
         (tcp.kind, tcp.congestion.name(), tcp.initial_window, tcp.paced),
-        (SchemeKind::Plain, "newreno", 4, false)
+        (SchemeKind::Plain, "newreno", Some(4), false)
     );
     assert_eq!((rc3.kind, rc3.mode), (SchemeKind::Rc3, Mode::Trust));
     assert_eq!(run.assignment, Assignment { scheme: SchemeId(1), background: SchemeId(1), mix: None });
@@ -131,7 +132,7 @@ fn errors_name_line_and_key() {
             "kind = \"internet2\"",
             "kind = \"internet\"",
             "my.toml:5: `topology.kind`: unknown value `internet`, did you mean `internet2`? registered are `abilene`, \
-             `dumbbell`, `esnet`, `fat-tree`, `file`, `internet2`, `parking-lot`, `redclara`, `telstra`",
+             `bottleneck`, `dumbbell`, `esnet`, `fat-tree`, `file`, `internet2`, `parking-lot`, `redclara`, `telstra`",
         ),
         (
             "kind = \"internet2\"",
@@ -575,7 +576,7 @@ const POISSON: &str = "arrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.
 fn names_that_are_not_registered_are_listed() {
     let error = error_of(&dumbbell(POISSON, "congestion = \"bbr\""));
     assert!(
-        error.contains("`scheme.0.congestion`: unknown value `bbr`, registered are `cubic`, `kickass`"),
+        error.contains("`scheme.0.congestion`: unknown value `bbr`, registered are `careful-resume`, `cubic`"),
         "{error}"
     );
     let error = error_of(&dumbbell(POISSON, "[queue]\ndiscipline = \"drop-tial\""));
@@ -734,4 +735,58 @@ fn closed_loops_need_sources_and_sizes() {
     let closed = closed.replace("sources = 0", "sources = 7");
     let run = Scenario::parse(&dumbbell(&closed, ""), "d.toml").unwrap().expand().unwrap().remove(0);
     assert_eq!((run.measure.warm_up, run.closed_loops().len()), (7, 7));
+}
+
+/// A scenario on the base `today`.
+fn today(keys: &str) -> Result<Vec<Run>, ScenarioError> {
+    Scenario::parse(&format!("name = 'x'\nbase = 'today'\n{keys}"), "x.toml")?.expand()
+}
+
+#[test]
+fn keys_of_a_file_replace_those_of_its_base() {
+    let runs =
+        today("queue.discipline = 'codel'\nscheme.guard.level = 1\n[sweep]\ntopology.rtt = ['20ms']\n")
+            .unwrap();
+    assert_eq!(runs.len(), 2 * 3 * 4 * 7);
+    assert_eq!((runs[0].queues.discipline.name(), runs[1].scheme().level.get()), ("codel", 1));
+    let label = runs[1].label.to_string();
+    assert_eq!(
+        label,
+        "topology.rate=20Mbit, topology.rtt=20ms, queue.buffer=0.1bdp, workload.size=30k, measure.seed=1, guard"
+    );
+    assert_eq!((runs[0].queues.buffer, runs[0].card()), (QueueLimit::Bytes(15_000), 10));
+    assert!(runs.iter().all(|run| run.base.is_none()), "nobody is beside it");
+    let beside = today("topology.hosts = 2\n[[background]]\narrivals = 'long'\ncount = 1\n").unwrap();
+    assert!(beside[0].base.is_none() && beside[1].base.as_deref() == Some(&beside[0]));
+}
+
+/// What a world with one flow does not do is refused, with the key and its line.
+#[test]
+fn one_flow_refuses_what_it_does_not_do() {
+    let long = "topology.hosts = 2\n[[background]]\narrivals = 'long'\ncount = 1\n";
+    for (keys, expected) in [
+        (format!("workload.taught-at = 4.0\n{long}"), "x.toml:3: `workload.taught-at`: the flow that teaches has the path alone"),
+        (long.replace("count = 1", "count = 0"), "x.toml:4: `background.0.count`: not within 1 to 64"),
+        (long.replace("hosts = 2", "hosts = 1"), "x.toml:3: `topology.hosts`: 1 flows beside"),
+        (long.replace("count = 1", "load = 0.3"), "x.toml:4: `background.0.load`: means nothing with"),
+        (long.replace("'long'\ncount = 1", "'short'\nload = 1"), "x.toml:4: `background.0.load`: not above 0 and below 1"),
+        (long.replace("'long'\ncount = 1", "'poisson'\nload = 0.1\nsizes = 'dctcp'"), "x.toml:4: `background.0.arrivals`: beside one"),
+        ("queue.discipline = 'policer'\nworkload.rate-change = 0.5\n".to_owned(), "x.toml:4: `workload.rate-change`: the rate of a policer"),
+        ("workload.rate-change = 0.0\n".to_owned(), "x.toml:3: `workload.rate-change`: 0 is not within 0.001 to 1000"),
+        ("queue.jitter.back = '90s'\n".to_owned(), "x.toml:3: `queue.jitter.back`: longer than 60s"),
+        ("topology.card = 0\n".to_owned(), "x.toml:3: `topology.card`: not within 1 to 1000"),
+        ("topology.kind = 'dumbbell'\ntopology.card = 2\n".to_owned(), "x.toml:4: `topology.card`: means nothing with"),
+        ("measure.until = '1s'\n".to_owned(), "x.toml:3: `measure.until`: means nothing with"),
+        ("measure.sample = { link = 'core:0-1', epochs = ['0s', '1s'] }\n".to_owned(), "x.toml:3: `measure.sample`: means nothing with"),
+        ("scheme.guard.paced = true\n".to_owned(), "x.toml:3: `scheme.1.paced`: means nothing with the library's"),
+        ("scheme.plain.rlp-rate = 'uplink'\n".to_owned(), "x.toml:3: `scheme.0.rlp-rate`: means nothing with this `kind`"),
+        ("workload.give-up = '1s'\n".to_owned(), "x.toml:3: `workload.give-up`: means nothing with these"),
+        ("run = [{ name = 'a', scheme = 'plain', mix = { scheme = 'guard', share = 0.5, of = 'flows' } }]\n".to_owned(), "x.toml:3: `run.0.mix`: means nothing with"),
+        ("unknown = 1\n".to_owned(), "x.toml:3: `unknown`: unknown key"),
+    ] {
+        let error = today(&keys).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{keys}: {error}");
+    }
+    let none = Scenario::parse("name = 'x'\nbase = 'tomorrow'\n", "x.toml").unwrap_err().to_string();
+    assert!(none.starts_with("x.toml:2: `base`: ") && none.contains("built in are `today`"), "{none}");
 }

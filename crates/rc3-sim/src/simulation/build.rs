@@ -6,13 +6,13 @@ use rc3_core::{AckFrequencyConfig, RlpMode, TransportConfig, VarInt, units::Rate
 
 use super::SimulationError;
 use crate::{
-    Crypto, Impairments, KickAssConfig, KickAssQueue, LinkConfig,
+    Crypto, DropTail, Impairments, KickAssConfig, KickAssQueue, LinkConfig,
     agent::{Agent, HostId},
     host::{Host, HostConfig},
     random::{LINKS, UPLINKS, derive},
     rcp::{self, RcpQueue},
-    registry::QueueLimit,
-    scenario::{self, KickAssSpec, Mode, Run, SchemeKind},
+    registry::QueueRequest,
+    scenario::{self, Defaults, DirectionsSpec, KickAssSpec, Mode, RlpRate, Run, SchemeKind},
     topology::Topology,
     world::{LinkId, ParcelQueue, World},
 };
@@ -36,24 +36,37 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
         let link = |rate| LinkConfig { rate, delay: site.access.delay, ..LinkConfig::default() };
         let seed = derive(run.seed, UPLINKS + u64::from(world.links()));
         let up = LinkConfig { overhead: site.access.overhead, seed, ..link(site.access.uplink) };
-        let queue = builder.queue(&world, None, site.priorities, up.rate, run.queues.uplink_buffer)?;
+        let seed = builder.queue_seed(&world);
+        let queue = builder.queue(&world, Place::Host(site.priorities), up.rate, seed)?;
         world.add_link(up, queue);
         let down = link(site.access.downlink);
-        let priorities = topology.routers[site.router].priorities;
-        let queue = builder.queue(&world, Some(site.router), priorities, down.rate, run.queues.buffer)?;
+        let seed = builder.queue_seed(&world);
+        let queue = match down.rate {
+            Some(_) => builder.queue(&world, Place::Router(site.router), down.rate, seed)?,
+            // Nothing ever waits.
+            None => Box::new(DropTail::new(u64::MAX)),
+        };
         world.add_link(down, queue);
     }
     for (at, core) in topology.cores.iter().enumerate() {
         for (direction, from) in [core.a, core.b].into_iter().enumerate() {
+            let there = core.a.cmp(&core.b).is_lt() == (direction == 0);
+            let of = |both: DirectionsSpec| if there { both.there } else { both.back };
+            let mut impairments = Impairments::loss(run.queues.loss);
+            impairments.jitter.fill(of(run.queues.jitter));
             let config = LinkConfig {
-                rate: Some(core.rate),
+                rate: Some(builder.behind(core.rate)),
                 delay: core.delay,
-                impairments: Impairments::loss(run.queues.loss),
-                seed: derive(run.seed, LINKS + (2 * at + direction) as u64),
+                aggregation: of(run.queues.aggregation),
+                impairments,
+                seed: match run.one() {
+                    Some(_) => derive(run.seed, direction as u64),
+                    None => derive(run.seed, LINKS + (2 * at + direction) as u64),
+                },
                 ..LinkConfig::default()
             };
-            let priorities = topology.routers[from].priorities;
-            let queue = builder.queue(&world, Some(from), priorities, config.rate, run.queues.buffer)?;
+            let seed = if run.one().is_some() { config.seed } else { builder.queue_seed(&world) };
+            let queue = builder.queue(&world, Place::Router(from), Some(core.rate), seed)?;
             world.add_link(config, queue);
         }
     }
@@ -75,32 +88,57 @@ fn uses_rcp(run: &Run) -> Result<bool, SimulationError> {
     }
 }
 
+/// Where a link begins: at a host whose queue knows priorities or not, or at a router.
+#[derive(Clone, Copy)]
+enum Place {
+    Host(bool),
+    Router(usize),
+}
+
 struct Builder<'a> {
     run: &'a Run,
     rcp: bool,
 }
 
 impl Builder<'_> {
-    /// The queue of a link that leaves this router, or a host, which knows priorities or not.
+    /// The seed of the queue of the next link.
+    fn queue_seed(&self, world: &World) -> u64 {
+        derive(self.run.seed, u64::from(world.links()) << 32)
+    }
+
+    /// The rate of a core link behind a queue that drains at `rate`: what passes a policer goes on at line rate.
+    fn behind(&self, rate: Rate) -> Rate {
+        let uplink = self.run.topology.hosts.first().and_then(|host| host.access.uplink);
+        uplink.filter(|_| self.run.queues.discipline.entry().is_policer()).unwrap_or(rate)
+    }
+
+    /// The queue of a link that leaves this place.
     fn queue(
         &self,
         world: &World,
-        router: Option<usize>,
-        priorities: bool,
+        place: Place,
         rate: Option<Rate>,
-        limit: QueueLimit,
+        seed: u64,
     ) -> Result<ParcelQueue, SimulationError> {
-        let seed = derive(self.run.seed, u64::from(world.links()) << 32);
         let queues = &self.run.queues;
-        let queue = queues
-            .queue(priorities, rate, limit, seed)
-            .map_err(|fault| SimulationError::registered(queues.discipline.name(), fault))?;
+        let (discipline, limit, priorities) = match place {
+            Place::Host(priorities) => (&queues.uplink_discipline, queues.uplink_buffer, priorities),
+            Place::Router(router) => {
+                (&queues.discipline, queues.buffer, self.run.topology.routers[router].priorities)
+            }
+        };
+        let (parameters, low_priority) = (discipline.parameters(), queues.low_priority);
+        let request = QueueRequest { parameters, limit, rate, priorities, low_priority, seed };
+        let queue = discipline
+            .entry()
+            .queue(&request)
+            .map_err(|fault| SimulationError::registered(discipline.name(), fault))?;
         Ok(match rate {
             Some(rate) if self.rcp => {
                 let config = kickass::rcp::RcpConfig::default();
                 Box::new(RcpQueue::new(queue, config, rate, world.epoch(), seed))
             }
-            Some(rate) if self.signals(router) => {
+            Some(rate) if self.signals(place) => {
                 let signals = self.run.queues.signals.clone();
                 let config = KickAssConfig { signals, ..KickAssConfig::default() };
                 Box::new(KickAssQueue::new(queue, config, rate, world.epoch(), seed))
@@ -110,10 +148,11 @@ impl Builder<'_> {
     }
 
     /// Whether the queues of this router, or of hosts, signal rates.
-    fn signals(&self, router: Option<usize>) -> bool {
-        match &self.run.queues.kickass {
-            KickAssSpec::All(all) => *all,
-            KickAssSpec::Routers(routers) => router.is_some_and(|router| routers.contains(&router)),
+    fn signals(&self, place: Place) -> bool {
+        match (&self.run.queues.kickass, place) {
+            (KickAssSpec::All(all), _) => *all,
+            (KickAssSpec::Routers(routers), Place::Router(router)) => routers.contains(&router),
+            (KickAssSpec::Routers(_), Place::Host(_)) => false,
         }
     }
 
@@ -123,11 +162,13 @@ impl Builder<'_> {
         topology: &Topology,
     ) -> Result<impl FnMut() -> Box<dyn Agent + Send> + use<>, SimulationError> {
         let rcp = self.rcp;
-        let config = Arc::new(host_config(self.run)?);
-        let hosts = topology.hosts.len() as u32;
-        let mut ids = (0..hosts).map(HostId);
+        let at_once = Arc::new(host_config(self.run)?);
+        let late = Arc::new(HostConfig { reads: self.run.hosts.reads, ..(*at_once).clone() });
+        let routers: Vec<usize> = topology.hosts.iter().map(|host| host.router).collect();
+        let mut ids = (0..).map(HostId).zip(routers);
         Ok(move || {
-            let id = ids.next().expect("called once for each host");
+            let (id, router) = ids.next().expect("called once for each host");
+            let config = if router == 0 { &at_once } else { &late };
             match rcp {
                 true => Box::new(rcp::Host::new(rcp::HostConfig::default())) as Box<dyn Agent + Send>,
                 false => Box::new(Host::new(id, config.clone())) as Box<dyn Agent + Send>,
@@ -139,13 +180,20 @@ impl Builder<'_> {
 fn host_config(run: &Run) -> Result<HostConfig, SimulationError> {
     let real = run.used().any(|scheme| scheme.real_crypto);
     let crypto = if real { Crypto::Tls } else { Crypto::None };
-    // A receiver accepts RLP from every sender that offers it.
-    let mut receiver = common(1, None);
-    receiver.rlp(RlpMode::Trust);
-    receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
-    let schemes = run.schemes.iter().map(|scheme| transport(scheme, run.seed));
+    let receiver = match run.scheme().defaults {
+        Defaults::Library => transport(run.scheme(), run)?,
+        Defaults::Papers => {
+            // It accepts RLP from every sender that offers it.
+            let mut receiver = common(1, None);
+            receiver.rlp(RlpMode::Trust);
+            receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
+            receiver
+        }
+    };
+    let schemes = run.schemes.iter().map(|scheme| transport(scheme, run));
     let schemes = schemes.collect::<Result<Vec<_>, _>>()?;
     let mut config = HostConfig::new(schemes, receiver, crypto, run.seed);
+    config.batch = run.hosts.batch;
     config.uplink_backlog = run.queues.uplink_backlog;
     config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
@@ -167,8 +215,11 @@ fn common(ack_every: u32, ack_delay: Option<Duration>) -> TransportConfig {
     config
 }
 
-fn transport(scheme: &scenario::Scheme, seed: u64) -> Result<TransportConfig, SimulationError> {
-    let mut config = common(scheme.ack_every, scheme.ack_delay);
+fn transport(scheme: &scenario::Scheme, run: &Run) -> Result<TransportConfig, SimulationError> {
+    let mut config = match scheme.defaults {
+        Defaults::Papers => common(scheme.ack_every, scheme.ack_delay),
+        Defaults::Library => TransportConfig::default(),
+    };
     config.rlp(match (scheme.kind, scheme.mode) {
         (SchemeKind::Rc3, Mode::Trust) => RlpMode::Trust,
         (SchemeKind::Rc3, Mode::Guard) => RlpMode::Guard,
@@ -177,10 +228,24 @@ fn transport(scheme: &scenario::Scheme, seed: u64) -> Result<TransportConfig, Si
     let congestion = &scheme.congestion;
     congestion
         .entry()
-        .configure(congestion.parameters(), seed, &mut config)
+        .configure(congestion.parameters(), run.seed, &mut config)
         .map_err(|fault| SimulationError::registered(congestion.name(), fault))?;
-    config.initial_rtt(scheme.initial_rtt);
-    config.initial_packets(Some(u32::try_from(scheme.initial_window).unwrap_or(u32::MAX)));
-    config.paced(scheme.paced).ladder(scheme.ladder);
+    let nominal = run.topology.nominal;
+    if let Some(factor) = run.one().and_then(|one| one.taught_at) {
+        congestion.entry().remember((nominal.product() * factor) as u64, &mut config);
+    }
+    config.initial_packets(scheme.initial_window.map(|window| u32::try_from(window).unwrap_or(u32::MAX)));
+    match scheme.defaults {
+        Defaults::Papers => {
+            config.initial_rtt(scheme.initial_rtt).paced(scheme.paced).ladder(scheme.ladder);
+        }
+        Defaults::Library => {
+            let card = run.topology.hosts.first().and_then(|host| host.access.uplink);
+            config.nic_rate(match scheme.rlp_rate {
+                RlpRate::Uplink => card,
+                RlpRate::Bottleneck => Some(nominal.rate),
+            });
+        }
+    }
     Ok(config)
 }

@@ -7,6 +7,7 @@
 mod arrivals;
 mod build;
 mod links;
+mod one;
 #[cfg(test)]
 mod tests;
 
@@ -15,8 +16,8 @@ use std::{collections::VecDeque, time::Duration};
 use rustc_hash::FxHashSet;
 use thiserror::Error;
 
-pub use self::links::LinkReport;
-use self::{arrivals::Arrivals, links::Links};
+use self::{arrivals::Arrivals, links::Links, one::OneFlow};
+pub use self::{links::LinkReport, one::Beside};
 use crate::{
     agent::{FlowId, HostId},
     record::FlowRecord,
@@ -92,6 +93,8 @@ pub struct Simulation {
     max_in_flight: u64,
     sampler: Option<Sampler>,
     links: Links,
+    /// The flow of a world with one.
+    one: Option<Box<OneFlow>>,
     /// Measured flows that have ended and were not polled.
     records: VecDeque<FlowRecord>,
 }
@@ -102,6 +105,14 @@ struct Sampler {
     every: Duration,
     next: Duration,
     samples: Vec<Sample>,
+}
+
+/// The time over which others are counted, where it comes from another run.
+fn window(run: &Run) -> Result<Option<Duration>, SimulationError> {
+    match (&run.base, run.measure.window) {
+        (Some(base), None) => Ok(Simulation::run(base)?.1.window),
+        (_, window) => Ok(window),
+    }
 }
 
 impl Simulation {
@@ -125,6 +136,10 @@ impl Simulation {
         let links = Links::new(&run.topology, at_random && until.is_none());
         let (measured, records) = (FxHashSet::default(), VecDeque::new());
         let max_in_flight = run.measure.max_in_flight;
+        let one = match run.one() {
+            Some(one) => Some(Box::new(OneFlow::new(run, one, window(run)?))),
+            None => None,
+        };
         Ok(Self {
             world,
             arrivals,
@@ -135,8 +150,19 @@ impl Simulation {
             max_in_flight,
             sampler,
             links,
+            one,
             records,
         })
+    }
+
+    /// Runs a world with one flow to its end; returns the flow, if it ended, and what happened beside it.
+    ///
+    /// # Errors
+    /// As [`Self::new`] and [`Self::step`].
+    pub fn run(run: &Run) -> Result<(Option<FlowRecord>, Beside), SimulationError> {
+        let mut simulation = Self::new(run)?;
+        while simulation.step()? {}
+        Ok((simulation.poll_record(), simulation.beside().unwrap_or_default()))
     }
 
     /// Lets the next flow arrive, or time pass where none does; `false` once all measured flows have ended, or the world has.
@@ -144,6 +170,11 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError::NoEnd`], [`SimulationError::InFlight`].
     pub fn step(&mut self) -> Result<bool, SimulationError> {
+        if let Some(one) = &mut self.one {
+            let goes_on = one.step(&mut self.world);
+            self.records.extend(one.record().filter(|_| !goes_on).cloned());
+            return Ok(goes_on);
+        }
         let left = self.arrivals.wanted + self.measured.len() as u64;
         if left == 0 || self.until.is_some_and(|until| self.world.elapsed() >= until) {
             return Ok(false);
@@ -243,6 +274,11 @@ impl Simulation {
     /// The results of all links that carried a packet, in the order of the topology.
     pub fn link_reports(&self) -> Vec<LinkReport> {
         self.links.reports(&self.world)
+    }
+
+    /// What happened on the path of one flow, if the world has one.
+    pub fn beside(&self) -> Option<Beside> {
+        self.one.as_ref().map(|one| one.beside(&self.world))
     }
 
     /// The samples of the sampled link, if there is one; a second call returns none.

@@ -32,7 +32,7 @@ const INITIAL_PACKETS: u64 = 10;
 
 /// A fast start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum FastStart {
+pub(crate) enum FastStart {
     /// Like SUSS (SIGCOMM 2024): up to four times per round trip while the spacing of ACKs and the round-trip time allow
     /// it.
     Suss,

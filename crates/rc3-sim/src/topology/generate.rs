@@ -27,6 +27,16 @@ pub fn parking_lot(links: u32, rate: Rate, rtt: Duration, hosts: u32, access: Ac
     topology
 }
 
+/// Two routers and one link of `rate` between them, with a host of each of so many pairs at either end: host `2n` at the first
+/// router, `2n + 1` at the second. Uplinks have the rate `card`, and at downlinks nothing waits.
+pub fn bottleneck(rate: Rate, rtt: Duration, pairs: u32, card: Rate) -> Topology {
+    let mut topology = parking_lot(1, rate, rtt, 0, Access::uplink(card));
+    for _ in 0..pairs {
+        topology.attach(0..2, 1, Access::uplink(card));
+    }
+    topology
+}
+
 /// A fat tree of switches with `ports` ports (even, at least 2; Al-Fares, Loukissas, Vahdat, SIGCOMM 2008): as
 /// many pods, each with half as many edge and aggregation switches, and half as many hosts at each edge switch.
 /// All links have the same rate and delay, those of the hosts included, paths are chosen by hash.

@@ -19,7 +19,7 @@ use std::time::Duration;
 use rc3_core::units::Rate;
 
 pub use csv::from_csv;
-pub use generate::{dumbbell, fat_tree, parking_lot};
+pub use generate::{bottleneck, dumbbell, fat_tree, parking_lot};
 pub use map::Map;
 pub use routes::{DirectedCore, Routes};
 pub use site::{NoSite, Site};
@@ -71,6 +71,11 @@ pub struct Nominal {
 }
 
 impl Nominal {
+    /// Bandwidth-delay product in bytes, not rounded.
+    pub fn product(&self) -> f64 {
+        self.rate.bits_per_second() as f64 / 8.0 * self.rtt.as_secs_f64()
+    }
+
     /// Bandwidth-delay product in bytes.
     pub fn bdp(&self) -> u64 {
         self.rate.bytes_in(self.rtt)

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use rc3_core::units::Rate;
 use thiserror::Error;
 
 use super::Topology;
@@ -36,6 +37,18 @@ impl Site {
                     [(core.a, core.b), (core.b, core.a)].iter().position(|ends| *ends == (from, to))?;
                 Some(LinkId(2 * hosts + (2 * at + direction) as u32))
             }),
+        }
+    }
+
+    /// The rate of the link; `None` if it is infinitely fast, or is not there.
+    pub fn rate(self, topology: &Topology) -> Option<Rate> {
+        match self {
+            Self::Uplink(host) => topology.hosts.get(host.0 as usize)?.access.uplink,
+            Self::Downlink(host) => topology.hosts.get(host.0 as usize)?.access.downlink,
+            Self::Core(a, b) => {
+                let joins = |ends: (usize, usize)| ends == (a, b) || ends == (b, a);
+                topology.cores.iter().find(|core| joins((core.a, core.b))).map(|core| core.rate)
+            }
         }
     }
 }

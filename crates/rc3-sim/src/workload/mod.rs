@@ -11,6 +11,7 @@ mod arrivals;
 mod closed_loop;
 mod ends;
 mod merge;
+mod one;
 mod replay;
 mod sizes;
 
@@ -19,6 +20,8 @@ pub use closed_loop::ClosedLoop;
 pub(crate) use closed_loop::LoopSource;
 pub use ends::Ends;
 pub use merge::Merge;
+pub(crate) use one::LIMIT;
+pub use one::One;
 pub(crate) use replay::misses_all_cores;
 pub use replay::{Listed, replay};
 pub use sizes::{Sizes, SizesError};
@@ -75,19 +78,26 @@ pub enum Arrivals {
     ClosedLoop(ClosedLoop),
     /// Known flows, ordered by time.
     List(Vec<Listed>),
+    /// One flow, once those beside it have settled.
+    One(One),
+    /// So many flows without end beside it.
+    Long(u32),
+    /// Short flows beside it, as a share of the bottleneck's rate.
+    Short(f64),
 }
 
 impl Workload {
     /// How many flows there are; `None` if they never end.
     pub fn count(&self) -> Option<u64> {
         match &self.arrivals {
-            Arrivals::Poisson(_) | Arrivals::OnOff(_) | Arrivals::ClosedLoop(_) => None,
             Arrivals::List(flows) => Some(flows.len() as u64),
+            Arrivals::One(_) => Some(1),
+            _ => None,
         }
     }
 
     /// The flows, in order of arrival, numbered from 0, all of scheme 0. [`Merge`] joins several workloads. Those of a closed
-    /// loop depend on how long the ones before take; they are not among these.
+    /// loop depend on how long the ones before take; they are not among these. Nor is one flow, which waits for others.
     pub fn flows(&self, topology: &Topology, seed: u64) -> Box<dyn Iterator<Item = Flow> + Send> {
         let writes = self.writes;
         match &self.arrivals {
@@ -95,7 +105,9 @@ impl Workload {
                 Box::new(poisson.flows(topology, seed).map(move |flow| Flow { writes, ..flow }))
             }
             Arrivals::OnOff(on_off) => Box::new(on_off.flows(topology, seed)),
-            Arrivals::ClosedLoop(_) => Box::new(std::iter::empty()),
+            Arrivals::ClosedLoop(_) | Arrivals::One(_) => Box::new(std::iter::empty()),
+            Arrivals::Long(count) => Box::new(one::long(*count, topology.nominal, seed)),
+            Arrivals::Short(load) => Box::new(one::short(*load, topology.nominal, seed)),
             Arrivals::List(flows) => Box::new(replay::flows(flows.clone(), writes)),
         }
     }

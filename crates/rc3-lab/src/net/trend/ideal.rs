@@ -1,23 +1,24 @@
 //! Completion times to the ideal, in virtual time: 200 Mbit/s x 80 ms, a buffer of one BDP, a card ten times as fast.
 
-use std::num::NonZero;
+use rc3_sim::{scenario::Scenario, simulation::Simulation};
 
 use crate::net::transport::Result;
-use rc3_sim::today::{self, Scenario, Scheme};
 
 /// One value each: the same commit always has the same.
 pub(super) fn ratios() -> Result<Vec<Vec<f64>>> {
-    let cells = [("fifo", "1M", ""), ("fifo", "20M", ""), ("priority", "1M", "taught-at = 1.0\n")];
+    let cells =
+        [("drop-tail", "1M", ""), ("drop-tail", "20M", ""), ("priority", "1M", "workload.taught-at = 1.0\n")];
     cells.into_iter().map(|(queue, size, known)| Ok(vec![ratio(queue, size, known)?])).collect()
 }
 
 fn ratio(queue: &str, size: &str, known: &str) -> Result<f64> {
     let file = format!(
-        "name = 'trend'\ntitle = 'trend'\nqueue = '{queue}'\nrate = ['200mbit']\nrtt = ['80ms']\nsize = ['{size}']\n\
-         card = [10]\nbuffer = [1.0]\n{known}"
+        "base = 'today'\nname = 'trend'\nqueue.discipline = '{queue}'\n{known}\
+         run = [{{ name = 'guard', scheme = 'guard' }}]\n[sweep]\ntopology.rate = ['200Mbit']\n\
+         topology.rtt = ['80ms']\nqueue.buffer = ['1bdp']\nworkload.size = ['{size}']\n"
     );
-    let cells = Scenario::parse(&file, "trend.toml")?.cells();
-    let rows = today::run(&cells, &[Scheme::Guard], NonZero::<usize>::MIN, |_| ());
-    let row = rows.first().ok_or("no cell")?;
-    row.ratio_to_ideal(Scheme::Guard).ok_or_else(|| "the flow does not end".into())
+    let runs = Scenario::parse(&file, "trend.toml")?.expand()?;
+    let run = runs.first().ok_or("no cell")?;
+    let fct = Simulation::run(run)?.0.and_then(|record| record.fct).ok_or("the flow does not end")?;
+    Ok(fct.as_secs_f64() / run.ideal().ok_or("more than one flow")?.as_secs_f64())
 }

@@ -7,7 +7,7 @@ use rc3_sim::{
     scenario::{Metric, PictureKind, PictureSpec, Spec, WorkloadSpec},
 };
 
-use super::{blank, name, shown};
+use super::{blank, cumulative, name, shown};
 use crate::sim::{
     results::{Cell, Results},
     sampled::{Sampled, following},
@@ -102,13 +102,11 @@ pub(super) fn distribution(picture: &PictureSpec, results: &Results) -> Chart {
         let mut waits: Vec<f64> =
             sampled.samples.iter().map(|sample| sample.queue_bytes as f64 / sampled.rate).collect();
         waits.sort_by(f64::total_cmp);
-        let count = waits.len() as f64;
-        let step = |(rank, wait): (usize, &f64)| Point::new(*wait, (rank + 1) as f64 / count);
         Series {
             name: name(cell, &cells),
             colour: Colour::nth(index),
             shape: Shape::Line,
-            points: waits.iter().enumerate().map(step).collect(),
+            points: cumulative(&waits),
         }
     };
     let series = cells.iter().enumerate().map(line).collect();

@@ -1,0 +1,440 @@
+//! What flows on the paths of today come to, as text and as a page.
+
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Write as _},
+    time::Duration,
+};
+
+use rc3_core::Verdict;
+use rc3_sim::{
+    record::FlowRecord,
+    scenario::{BufferSize, Run, Spec},
+    simulation::Beside,
+};
+use rc3_text::units::{about_bytes, rate_text, time_text};
+
+use crate::sim::{engine::Outcome, experiment::Experiment};
+
+/// A cell above this many times the completion time of plain QUIC is a loss.
+const LOSS: f64 = 1.05;
+
+/// Cells in a list of the worst, unless another number is asked for.
+pub const WORST: usize = 10;
+
+/// Up to so many scenarios are also broken down by size, buffer, round trip and rate.
+const BROKEN_DOWN: usize = 3;
+
+/// A flow over a path, with each scheme; plain QUIC is the first.
+#[derive(Debug)]
+pub(super) struct Row {
+    scenario: String,
+    /// The flow with plain QUIC.
+    run: Run,
+    /// Size of the queue in bandwidth-delay products, or as it is written.
+    buffer: String,
+    /// By scheme, in the order of the scenario's runs.
+    pub(super) flows: Vec<Flow>,
+}
+
+/// A flow with one scheme.
+#[derive(Debug)]
+pub(super) struct Flow {
+    scheme: String,
+    /// `None` if it never ended.
+    record: Option<FlowRecord>,
+    pub(super) beside: Beside,
+}
+
+impl Flow {
+    pub(super) fn verdict(&self) -> Option<Verdict> {
+        Some(self.record.as_ref()?.sent.guard?.verdict)
+    }
+}
+
+/// The cells of an experiment whose worlds had these outcomes.
+pub(super) fn rows(experiment: &Experiment, outcomes: Vec<Outcome>) -> Vec<Row> {
+    let spec = experiment.scenario().spec();
+    let mut rows: Vec<Row> = Vec::new();
+    for (run, outcome) in experiment.runs().iter().zip(outcomes) {
+        let flow = Flow {
+            scheme: run.label.run.clone(),
+            record: outcome.records.into_iter().next(),
+            beside: outcome.beside.unwrap_or_default(),
+        };
+        let known = rows.iter_mut().rev().find(|row| {
+            row.run.label.is_of_setting(&run.label) && row.run.label.repetition == run.label.repetition
+        });
+        match known {
+            Some(row) => row.flows.push(flow),
+            None => rows.push(Row {
+                scenario: spec.name.clone(),
+                run: run.clone(),
+                buffer: buffer(spec, run),
+                flows: vec![flow],
+            }),
+        }
+    }
+    rows
+}
+
+fn buffer(spec: &Spec, run: &Run) -> String {
+    let swept = run.label.point.iter().find(|(key, _)| key == "queue.buffer");
+    match (swept.and_then(|(_, value)| value.as_str()), spec.queue.buffer) {
+        (Some(text), _) => text.strip_suffix("bdp").unwrap_or(text).to_owned(),
+        (None, BufferSize::Bdp(factor)) => factor.to_string(),
+        (None, other) => format!("{other:?}"),
+    }
+}
+
+impl Row {
+    fn bytes(&self) -> u64 {
+        self.run.one().map_or(0, |one| one.bytes)
+    }
+
+    /// Completion time in seconds; infinite if the flow never ended, `None` without such a scheme.
+    fn fct(&self, scheme: usize) -> Option<f64> {
+        let record = self.flows.get(scheme)?.record.as_ref();
+        Some(record.and_then(|record| record.fct).map_or(f64::INFINITY, |fct| fct.as_secs_f64()))
+    }
+
+    /// Completion time with a scheme over that with plain QUIC.
+    pub(super) fn ratio_to_plain(&self, scheme: usize) -> Option<f64> {
+        Some(self.fct(scheme)? / self.fct(0)?)
+    }
+
+    /// Completion time with a scheme over the ideal.
+    pub(super) fn ratio_to_ideal(&self, scheme: usize) -> Option<f64> {
+        Some(self.fct(scheme)? / self.run.ideal()?.as_secs_f64())
+    }
+
+    /// Bytes that others kept beside a scheme, over those beside plain QUIC.
+    pub(super) fn kept(&self, scheme: usize) -> Option<f64> {
+        let of = |scheme: usize| {
+            self.flows.get(scheme).map(|flow| &flow.beside).filter(|beside| beside.window.is_some())
+        };
+        let (beside, plain) = (of(scheme)?.bytes as f64, of(0)?.bytes as f64);
+        (plain > 0.0).then_some(beside / plain)
+    }
+
+    /// Whether other seeds make another flow of it.
+    fn is_random(&self) -> bool {
+        let queues = &self.run.queues;
+        let jitter = queues.jitter.there + queues.jitter.back;
+        !self.run.background.is_empty() || queues.loss > 0.0 || !jitter.is_zero()
+    }
+
+    /// Whether both differ in their seed at most.
+    fn is_same_path(&self, other: &Self) -> bool {
+        let of = |row: &Self| (row.run.topology.nominal, row.run.card(), row.bytes());
+        of(self) == of(other) && self.buffer == other.buffer
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nominal = self.run.topology.nominal;
+        let (rate, rtt) = (rate_text(nominal.rate.bits_per_second()), time_text(nominal.rtt));
+        let (scenario, buffer, card) = (&self.scenario, &self.buffer, self.run.card());
+        let bytes = about_bytes(self.bytes());
+        write!(f, "{scenario}: {rate} x {rtt}, {buffer} BDP, card {card} x, {bytes}")?;
+        if self.is_random() { write!(f, ", seed {}", self.run.seed) } else { Ok(()) }
+    }
+}
+
+/// What a scheme reaches in a group of cells.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Summary {
+    /// Cells.
+    cells: usize,
+    /// Completion time over that of plain QUIC.
+    plain: Ratios,
+    /// Completion time over the ideal.
+    ideal: Ratios,
+    /// Cells above [`LOSS`].
+    above: usize,
+    /// Verdicts: right, wrong, none.
+    verdicts: [usize; 3],
+    /// Bytes that others keep, over those beside plain QUIC; `None` where there are no others.
+    kept: Option<Kept>,
+    /// Median and 95th percentile of the completion times of short flows of others, over those beside plain QUIC.
+    short: Option<(f64, f64)>,
+}
+
+/// Ratios of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Ratios {
+    /// Geometric mean.
+    mean: f64,
+    /// Factor between the mean and either end of its 95 % confidence interval over cells that differ in their seed alone:
+    /// 1 if none do.
+    confidence: f64,
+    /// The largest.
+    worst: f64,
+}
+
+/// Bytes that others keep, over those beside plain QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Kept {
+    /// Mean.
+    mean: f64,
+    /// The least.
+    worst: f64,
+}
+
+impl Summary {
+    /// Of these cells with this scheme.
+    fn new<'a>(rows: impl IntoIterator<Item = &'a Row>, scheme: usize) -> Self {
+        let rows: Vec<&Row> = rows.into_iter().collect();
+        let mut verdicts = [0; 3];
+        for row in &rows {
+            match row.flows.get(scheme).and_then(Flow::verdict) {
+                Some(Verdict::Unproven) => verdicts[2] += 1,
+                Some(given) if row.run.is_right(given) => verdicts[0] += 1,
+                Some(_) => verdicts[1] += 1,
+                None => {}
+            }
+        }
+        let kept: Vec<f64> = rows.iter().filter_map(|row| row.kept(scheme)).collect();
+        let kept = (!kept.is_empty()).then(|| Kept {
+            mean: kept.iter().sum::<f64>() / kept.len() as f64,
+            worst: kept.iter().copied().fold(f64::INFINITY, f64::min),
+        });
+        let above = rows.iter().filter_map(|row| row.ratio_to_plain(scheme)).filter(|&ratio| ratio > LOSS);
+        Self {
+            cells: rows.len(),
+            above: above.count(),
+            plain: ratios(&rows, |row| row.ratio_to_plain(scheme)),
+            ideal: ratios(&rows, |row| row.ratio_to_ideal(scheme)),
+            verdicts,
+            kept,
+            short: short(&rows, scheme),
+        }
+    }
+}
+
+fn ratios(rows: &[&Row], ratio: impl Fn(&Row) -> Option<f64>) -> Ratios {
+    let logs: Vec<f64> = rows.iter().filter_map(|row| Some(ratio(row)?.ln())).collect();
+    let count = logs.len().max(1) as f64;
+    // Cells that differ in their seed alone stand in a row. What they have in common is no matter of chance.
+    let variance: f64 = rows
+        .chunk_by(|a, b| a.is_same_path(b))
+        .map(|group| {
+            let logs: Vec<f64> = group.iter().filter_map(|row| Some(ratio(row)?.ln())).collect();
+            let n = logs.len() as f64;
+            let mean = logs.iter().sum::<f64>() / n;
+            let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
+            if logs.len() > 1 { squares / (n - 1.0) * n } else { 0.0 }
+        })
+        .sum();
+    Ratios {
+        mean: (logs.iter().sum::<f64>() / count).exp(),
+        confidence: (1.96 * variance.sqrt() / count).exp(),
+        worst: logs.iter().copied().fold(f64::NEG_INFINITY, f64::max).exp(),
+    }
+}
+
+fn short(rows: &[&Row], scheme: usize) -> Option<(f64, f64)> {
+    let pooled = |scheme: usize| {
+        let flows = rows.iter().filter_map(|row| row.flows.get(scheme));
+        let mut fcts: Vec<f64> =
+            flows.flat_map(|flow| &flow.beside.fcts).map(Duration::as_secs_f64).collect();
+        fcts.sort_unstable_by(f64::total_cmp);
+        fcts
+    };
+    let (beside, plain) = (pooled(scheme), pooled(0));
+    let percentile = |fcts: &[f64], share: f64| fcts.get((share * fcts.len() as f64) as usize).copied();
+    let ratio = |share| Some(percentile(&beside, share)? / percentile(&plain, share)?);
+    Some((ratio(0.5)?, ratio(0.95)?))
+}
+
+/// Names of the scenarios, in the order of the rows.
+fn names(rows: &[Row]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in rows {
+        if !names.contains(&row.scenario.as_str()) {
+            names.push(&row.scenario);
+        }
+    }
+    names
+}
+
+/// The schemes, which are the same in all rows.
+fn schemes(rows: &[Row]) -> impl Iterator<Item = (usize, &str)> {
+    rows.first().into_iter().flat_map(|row| row.flows.iter().map(|flow| flow.scheme.as_str()).enumerate())
+}
+
+/// For each scheme a line for each group of cells, then its `count` worst cells.
+pub(super) fn text(rows: &[Row], count: usize) -> String {
+    let mut text = String::new();
+    for (scheme, name) in schemes(rows) {
+        let _ = writeln!(text, "\n{name}: FCT / plain and FCT / ideal, geometric mean and worst\n");
+        let _ = writeln!(
+            text,
+            "{:32} {:>5} {:>6} {:>6} {:>5} {:>6} {:>6}  {:12} others keep, short FCT",
+            "group", "cells", "/plain", "worst", ">1.05", "/ideal", "worst", "right/wrong/none"
+        );
+        for (group, members) in groups(rows) {
+            let Summary { cells, plain, ideal, above, verdicts: [right, wrong, none], kept, short } =
+                Summary::new(members, scheme);
+            let mut line = format!(
+                "{group:32} {cells:>5} {:>6.3} {:>6.2} {above:>5} {:>6.3} {:>6.2}  {:16}",
+                plain.mean,
+                plain.worst,
+                ideal.mean,
+                ideal.worst,
+                format!("{right}/{wrong}/{none}"),
+            );
+            if let Some(kept) = kept {
+                let _ = write!(line, " {:.3}, worst {:.2}", kept.mean, kept.worst);
+            }
+            if let Some((median, late)) = short {
+                let _ = write!(line, "; {median:.3} {late:.3}");
+            }
+            if plain.confidence > 1.0 {
+                let _ = write!(line, "  (mean within {:.1} %)", 100.0 * (plain.confidence - 1.0));
+            }
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        if scheme > 0 {
+            text += &worst(rows, (scheme, name), count);
+        }
+    }
+    text
+}
+
+/// The worst cells of a scheme, at most `count`.
+fn worst(rows: &[Row], (scheme, name): (usize, &str), count: usize) -> String {
+    let mut ratios: Vec<(f64, &Row)> =
+        rows.iter().filter_map(|row| Some((row.ratio_to_plain(scheme)?, row))).collect();
+    ratios.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let mut text = format!("\n{name}: the worst {} cells\n", count.min(ratios.len()));
+    for (ratio, row) in ratios.into_iter().take(count) {
+        let Some(flow) = row.flows.get(scheme) else { continue };
+        let sent = flow.record.as_ref().map(|record| record.sent).unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "{ratio:6.2} x plain, {:5.2} x ideal  {}  ({} primary, {} lost, {} RLP, {} dropped, {:?})",
+            row.ratio_to_ideal(scheme).unwrap_or(f64::NAN),
+            row,
+            sent.primary_packets,
+            sent.lost_packets,
+            sent.rlp_packets,
+            flow.beside.dropped,
+            flow.verdict().unwrap_or_default(),
+        );
+    }
+    text
+}
+
+/// Each scenario; and of few ones also its sizes, buffers, round trips and rates.
+fn groups(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
+    let keys: [fn(&Row) -> String; 5] = [
+        |_| String::new(),
+        |row| format!(", {}", about_bytes(row.bytes())),
+        |row| format!(", {} BDP", row.buffer),
+        |row| format!(", {} ms", row.run.topology.nominal.rtt.as_millis()),
+        |row| format!(", {} Mbit/s", row.run.topology.nominal.rate.bits_per_second() / 1_000_000),
+    ];
+    let names = names(rows);
+    let keys = if names.len() > BROKEN_DOWN { &keys[..1] } else { &keys };
+    let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
+    for name in names {
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.scenario == name).collect();
+        for key in keys {
+            let first = groups.len();
+            for &row in &rows {
+                let group = format!("{name}{}", key(row));
+                match groups[first..].iter_mut().find(|(known, _)| *known == group) {
+                    Some((_, members)) => members.push(row),
+                    None => groups.push((group, vec![row])),
+                }
+            }
+        }
+    }
+    groups
+}
+
+/// Which run a page is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The revision of the source, if known.
+    pub(super) commit: Option<String>,
+    /// The command.
+    pub(super) command: String,
+}
+
+/// The page: a table for each scheme with a row for each scenario and a column for each size, then verdicts and harm.
+pub(super) fn page(rows: &[Row], scenarios: &[&Spec], origin: &Origin) -> String {
+    let mut text = String::from("# rc3 on the networks of today\n\n");
+    text += "Simulated flows over one bottleneck. FCT is the time from connect to the last byte at the receiver. Plain is \
+             QUIC without RLP (CUBIC). Ideal is one round trip for the handshake, the bytes at the rate of the bottleneck, \
+             and half a round trip. Cells of the tables are the geometric mean over rates, round trips, buffers and seeds, \
+             with the worst in parentheses.\n\n";
+    let _ = writeln!(text, "Made by `{}`", origin.command);
+    if let Some(commit) = &origin.commit {
+        let _ = writeln!(text, "at commit {commit}");
+    }
+    text += "from seeded worlds: the same command gives the same page.\n\n## Scenarios\n\n| scenario | path |\n|---|---|\n";
+    for scenario in scenarios {
+        let _ = writeln!(text, "| {} | {} |", scenario.name, scenario.title);
+    }
+    for (scheme, name) in schemes(rows) {
+        if scheme > 0 {
+            text += &by_size(rows, &format!("{name}: FCT / plain"), |row| row.ratio_to_plain(scheme));
+        }
+        text += &by_size(rows, &format!("{name}: FCT / ideal"), |row| row.ratio_to_ideal(scheme));
+        if scheme > 0 {
+            text += &verdicts_and_harm(rows, (scheme, name));
+        }
+    }
+    text
+}
+
+fn by_size(rows: &[Row], title: &str, ratio: impl Fn(&Row) -> Option<f64>) -> String {
+    let sizes: BTreeSet<u64> = rows.iter().map(|row| row.bytes()).collect();
+    let mut text = format!("\n## {title}\n\n| scenario |");
+    for size in &sizes {
+        let _ = write!(text, " {} |", about_bytes(*size));
+    }
+    let _ = writeln!(text, " all |\n|---|{}", "---|".repeat(sizes.len() + 1));
+    for name in names(rows) {
+        let of = |size: Option<u64>| -> Vec<&Row> {
+            let is_of = |row: &&Row| row.scenario == name && size.is_none_or(|size| row.bytes() == size);
+            rows.iter().filter(is_of).collect()
+        };
+        let _ = write!(text, "| {name} |");
+        for size in sizes.iter().copied().map(Some).chain([None]) {
+            let members = of(size);
+            if members.is_empty() {
+                text += " |";
+                continue;
+            }
+            let Ratios { mean, confidence, worst } = ratios(&members, &ratio);
+            let _ = write!(text, " {mean:.2} ({worst:.2})");
+            if confidence > 1.005 {
+                let _ = write!(text, " ± {:.0} %", 100.0 * (confidence - 1.0));
+            }
+            text += " |";
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn verdicts_and_harm(rows: &[Row], (scheme, name): (usize, &str)) -> String {
+    let mut text = format!(
+        "\n## {name}: losses, verdicts and harm\n\n| scenario | cells | above {LOSS} x plain | verdicts right, wrong, \
+         none | others keep, worst | short flows of others, median and p95 |\n|---|---|---|---|---|---|\n"
+    );
+    for name in names(rows) {
+        let Summary { cells, above, verdicts: [right, wrong, none], kept, short, .. } =
+            Summary::new(rows.iter().filter(|row| row.scenario == name), scheme);
+        let kept = kept.map_or(String::new(), |kept| format!("{:.3}, {:.2}", kept.mean, kept.worst));
+        let short = short.map_or(String::new(), |(median, late)| format!("{median:.3}, {late:.3}"));
+        let verdicts =
+            if right + wrong + none > 0 { format!("{right}, {wrong}, {none}") } else { String::new() };
+        let _ = writeln!(text, "| {name} | {cells} | {above} | {verdicts} | {kept} | {short} |");
+    }
+    text
+}

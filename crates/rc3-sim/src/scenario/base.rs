@@ -1,0 +1,45 @@
+//! Scenarios on the keys of another one.
+
+use std::{fs, path::Path};
+
+use rc3_text::document::{Document, Fault, flatten, quoted};
+use toml::Value;
+
+use super::ScenarioError;
+
+/// Names and files of the built-in bases.
+pub const BASES: &[(&str, &str)] = &[("today", include_str!("bases/today.toml"))];
+
+/// Bases of bases, at most.
+const DEPTH_MAX: usize = 8;
+
+/// The keys of a file on those of its base, if it has one. Lines are those of the file itself.
+pub(super) fn on_base(document: Document) -> Result<Document, ScenarioError> {
+    on(document, 0)
+}
+
+fn on(document: Document, depth: usize) -> Result<Document, ScenarioError> {
+    let Some(Value::String(name)) = document.table().get("base").cloned() else { return Ok(document) };
+    let fault = |message: String| document.error(Fault::new("base", message));
+    if depth == DEPTH_MAX {
+        return Err(fault("too many bases of bases".to_owned()));
+    }
+    let path = Path::new(document.file()).parent().unwrap_or(Path::new("")).join(&name);
+    let (file, text) = match BASES.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => (name, (*text).to_owned()),
+        None => match fs::read_to_string(&path) {
+            Ok(text) => (path.display().to_string(), text),
+            Err(error) => {
+                let known: Vec<&str> = BASES.iter().map(|(name, _)| *name).collect();
+                return Err(fault(format!("{}: {error}; built in are {}", path.display(), quoted(&known))));
+            }
+        },
+    };
+    let base = on(Document::parse(&text, &file)?, depth + 1)?;
+    let mut whole = base.for_file(document.file());
+    for (key, value) in flatten(document.table()).into_iter().filter(|(key, _)| key != "base") {
+        let line = document.line(&key);
+        whole.set(&key, value.clone(), line).map_err(|fault| document.error(fault))?;
+    }
+    Ok(whole)
+}
