@@ -576,7 +576,8 @@ const POISSON: &str = "arrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.
 fn names_that_are_not_registered_are_listed() {
     let error = error_of(&dumbbell(POISSON, "congestion = \"bbr\""));
     assert!(
-        error.contains("`scheme.0.congestion`: unknown value `bbr`, registered are `careful-resume`, `cubic`"),
+        error
+            .contains("`scheme.0.congestion`: unknown value `bbr`, registered are `careful-resume`, `cubic`"),
         "{error}"
     );
     let error = error_of(&dumbbell(POISSON, "[queue]\ndiscipline = \"drop-tial\""));
