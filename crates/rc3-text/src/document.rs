@@ -106,9 +106,9 @@ impl Document {
         &self.table
     }
 
-    /// The same keys for another file, in which they have no lines.
-    pub fn for_file(&self, file: &str) -> Self {
-        Self { file: file.to_owned(), table: self.table.clone(), lines: BTreeMap::new() }
+    /// The same keys for a file that is to change some of them, with the lines of that file.
+    pub fn for_file(&self, file: &Self) -> Self {
+        Self { file: file.file.clone(), table: self.table.clone(), lines: file.lines.clone() }
     }
 
     /// The document as TOML text.

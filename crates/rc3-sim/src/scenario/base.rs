@@ -36,7 +36,7 @@ fn on(document: Document, depth: usize) -> Result<Document, ScenarioError> {
         },
     };
     let base = on(Document::parse(&text, &file)?, depth + 1)?;
-    let mut whole = base.for_file(document.file());
+    let mut whole = base.for_file(&document);
     for (key, value) in flatten(document.table()).into_iter().filter(|(key, _)| key != "base") {
         let line = document.line(&key);
         whole.set(&key, value.clone(), line).map_err(|fault| document.error(fault))?;
