@@ -24,7 +24,7 @@ fn on(document: Document, depth: usize) -> Result<Document, ScenarioError> {
     if depth == DEPTH_MAX {
         return Err(fault("too many bases of bases".to_owned()));
     }
-    let path = Path::new(document.file()).parent().unwrap_or(Path::new("")).join(&name);
+    let path = Path::new(document.file()).parent().unwrap_or_else(|| Path::new("")).join(&name);
     let (file, text) = match BASES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => (name, (*text).to_owned()),
         None => match fs::read_to_string(&path) {

@@ -548,7 +548,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
     if spec.ack_delay.is_some() && spec.ack_every.is_none_or(|packets| packets == 1) {
         return Err(Fault::new(format!("{key}.ack-delay"), "means nothing without `ack-every` above 1"));
     }
-    let initial_window = spec.initial_window.or((!library).then_some(4));
+    let initial_window = spec.initial_window.or_else(|| (!library).then_some(4));
     if !initial_window.is_none_or(|window| (1..=1_000_000).contains(&window)) {
         return Err(Fault::new(format!("{key}.initial-window"), "not within 1 to 1,000,000 packets"));
     }

@@ -39,7 +39,7 @@ pub struct Run {
     /// How much is measured.
     pub measure: Measure,
     /// The run whose [`Measure::window`] holds in this one, too: the first of its setting, if others share the path of one flow.
-    pub base: Option<Arc<Run>>,
+    pub base: Option<Arc<Self>>,
 }
 
 impl Run {

@@ -69,10 +69,10 @@ pub(super) fn short(load: f64, nominal: Nominal, seed: u64) -> impl Iterator<Ite
     let bytes_per_second = nominal.rate.bits_per_second() as f64 / 8.0 * load;
     let gap = Duration::try_from_secs_f64(mean / bytes_per_second).ok();
     let mut at = Duration::ZERO;
-    let mut next = move || {
+    let next = move || {
         at += random.exponential(gap?).max(Duration::from_nanos(1));
         Some((at, SHORT[random.below(SHORT.len())]))
     };
-    let flows = iter::from_fn(move || next()).take_while(|(at, _)| *at < LIMIT);
+    let flows = iter::from_fn(next).take_while(|(at, _)| *at < LIMIT);
     flows.map(|(at, bytes)| between(0, at, bytes, Writes::AtOnce))
 }
