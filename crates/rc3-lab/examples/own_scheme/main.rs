@@ -118,7 +118,7 @@ mod tests {
         };
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/own_scheme/own_scheme.toml");
         let experiment = Experiment::load(file.to_str().unwrap(), &plan).unwrap();
-        experiment.run(&Simulator::default(), &plan, |_| ()).unwrap();
+        experiment.run(&Simulator, &plan, |_| ()).unwrap();
         let flows = fs::read_to_string(folder.path().join("own-scheme/flows.csv")).unwrap();
         assert_eq!(flows.lines().count(), 1 + 2 * 30);
         let links = fs::read_to_string(folder.path().join("own-scheme/links.csv")).unwrap();
