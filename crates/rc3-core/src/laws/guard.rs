@@ -278,7 +278,7 @@ impl Guard {
 
     /// Whether the primary should send a packet now for a trial: RLP has sent much, and the primary sends nothing after
     /// it by itself.
-    pub(crate) fn wants_probe(&mut self, now: Instant) -> bool {
+    pub(crate) fn take_probe(&mut self, now: Instant) -> bool {
         let pause = (self.rtt_min / self.law.probe_pause_part).max(self.law.probe_pause_min);
         let wants = self.behind >= self.law.probe_bytes_min
             && self.verdict() == Verdict::Unproven
@@ -397,7 +397,7 @@ impl Guard {
     /// known to ignore marks.
     ///
     /// Call it after each group of samples.
-    pub(crate) fn judge(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
+    pub(crate) fn evaluate_samples(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
         let grace = self.wait_min();
         for at in 0..self.samples.len() {
             let sample = self.samples[at];
@@ -594,7 +594,7 @@ mod tests {
                 Some(waited) => self.guard.on_primary_acked(now, behind, RTT + ms(waited)),
                 None => self.guard.on_primary_lost(now, behind),
             };
-            withdrawn || self.guard.judge(now + ms(20), |_, _| true)
+            withdrawn || self.guard.evaluate_samples(now + ms(20), |_, _| true)
         }
     }
 

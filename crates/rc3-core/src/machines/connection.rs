@@ -17,11 +17,10 @@ mod rate_signals;
 mod receive;
 mod rlp_transmit;
 mod sacks;
+pub(crate) mod secrets;
 mod source;
 #[cfg(not(feature = "kickass"))]
 mod unsteered;
-mod windows;
-mod writers;
 mod zero_rtt;
 
 use std::{
@@ -33,32 +32,31 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use zeroize::Zeroizing;
 
 #[cfg(feature = "kickass")]
 use self::rate_signals::RateSignals;
-use self::{windows::Windows, zero_rtt::ZeroRtt};
+use self::{addresses::PeerAddresses, memory::Memory, secrets::RlpSecrets, zero_rtt::ZeroRtt};
 use crate::{
     config::TransportConfig,
     error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
     event::Event,
-    laws::{addresses::Addresses, clock::Clock, guard::Guard, primary_window::Waiting, shares::Use},
+    laws::{clock::Clock, primary_window::Waiting, shares::Use},
     machines::{
         overlay::Overlay,
         rlp::Rlp,
-        stream::{recv::Chunk, send::SendStream, set::Streams},
+        stream::{recv::Chunk, send::SendStream, set::Streams, writers::SendRoom},
+        telemetry::Telemetry,
     },
     quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt, congestion::Controller},
     seams::{
-        keys::{IdChange, OpenError, RECEIPT_SECRET_LEN, ReceiverId, protection::Protection},
+        keys::{IdChange, OpenError, ReceiverId},
         primary::{
             End, PrimaryWriter,
             quinn::{HandshakeData, Quic},
         },
-        qlog::{QlogEvent, Trace},
+        qlog::QlogEvent,
     },
     stats::{ConnectionStats, ReceivedStats, SentStats},
-    structures::{blocked_writers::BlockedWriters, held::Received},
     transmit::Transmit,
     wire::{
         alpn,
@@ -105,137 +103,104 @@ pub struct Connection {
     /// Present if both sides use rc3.
     overlay: Option<Overlay>,
     events: VecDeque<Event>,
-    /// Streams fed since the primary last had no waiting data.
-    fed_streams: Vec<StreamId>,
-    /// Streams that the peer reports as complete, until the application knows.
-    reported: Vec<StreamId>,
-    /// Writers that found the send window full.
-    blocked_writers: BlockedWriters,
-    /// Bytes stored for the application over all streams.
-    received_held: Received,
-    /// Memory that the connection may claim, as set by the endpoint.
-    share: u64,
-    /// Where the newest authentic datagram of the primary arrived, if the socket says so.
-    local_ip: Option<IpAddr>,
-    /// The longest datagram of the primary so far: its payload is in buffers of that length.
-    primary_datagram_max: usize,
-    /// Buffer for pieces on their way from the primary to a stream; empty between calls.
-    pulled: Vec<(u64, Bytes)>,
-    windows: Windows,
+    memory: Memory,
+    addresses: PeerAddresses,
     #[cfg(feature = "kickass")]
     rate_signals: RateSignals,
+    secrets: RlpSecrets,
+    life: Life,
+    telemetry: Telemetry,
+    schedule: Schedule,
+}
+
+/// How far a connection has come.
+#[derive(Debug, Default)]
+struct Life {
     zero_rtt: ZeroRtt,
-    /// The protection of RLP datagrams.
-    protection: &'static dyn Protection,
-    /// The secret of receipts.
-    secret: Zeroizing<[u8; RECEIPT_SECRET_LEN]>,
-    /// `None` until the handshake is complete.
-    addresses: Option<Addresses>,
-    /// An address of the peer to be asked for a long datagram.
-    soliciting: Option<SocketAddr>,
-    /// Whether the peer needs a long datagram, and when it last asked for one.
-    announcing: bool,
-    announced: Option<Instant>,
-    /// Packets of the primary to send so that the peer learns this address.
-    pings: u16,
-    /// When a rate-capped or paused RLP loop may continue.
-    rlp_wake: Option<Instant>,
+    /// The endpoint knows that the handshake has ended.
+    handshake_ended: bool,
     /// A fault of the peer, to be answered with a close.
     fault: Option<PeerMisbehaved>,
     lost: Option<ConnectionError>,
-    sent: SentStats,
-    received: ReceivedStats,
-    trace: Trace,
-    sched: SchedState,
 }
 
-/// The connection's place in the endpoint's lists.
-#[derive(Debug, Clone, Copy, Default)]
-struct SchedState {
+/// What the endpoint has to do for the connection.
+#[derive(Debug, Default)]
+struct Schedule {
     queued_for_primary: bool,
     queued_for_rlp: bool,
     /// Something arrived since it was last served.
     changed: bool,
     /// A read changed credit or flow control, so the endpoint must service the connection.
     needs_service: bool,
-    handshake_ended: bool,
-    /// Memory use as counted by the endpoint.
-    counted: Use,
     /// The primary got something to send outside its turn.
     probe_due: bool,
-    /// The peer has another validated address.
-    path_changed: bool,
 }
 
 impl Connection {
-    /// `secret` is drawn at random for this connection. `credit`: what the primary grants its peer first, at most.
+    /// `credit`: what the primary grants its peer first, at most.
     pub(crate) fn new(
         mut primary: Quic,
         config: Arc<TransportConfig>,
         credit: u64,
-        protection: &'static dyn Protection,
-        secret: Zeroizing<[u8; RECEIPT_SECRET_LEN]>,
+        secrets: RlpSecrets,
     ) -> Self {
-        let windows = Windows::new(&config, primary.side(), credit);
         Self {
-            trace: primary.take_trace(),
             streams: Streams::new(primary.side()),
-            primary,
-            windows,
-            #[cfg(feature = "kickass")]
-            rate_signals: RateSignals::default(),
-            zero_rtt: ZeroRtt::Unused,
-            protection,
-            secret,
-            addresses: None,
-            soliciting: None,
-            announcing: false,
-            announced: None,
-            pings: 0,
-            config,
             overlay: None,
             events: VecDeque::new(),
-            fed_streams: Vec::new(),
-            reported: Vec::new(),
-            blocked_writers: BlockedWriters::default(),
-            received_held: Received::default(),
-            share: u64::MAX,
-            local_ip: None,
-            primary_datagram_max: 0,
-            pulled: Vec::new(),
-            rlp_wake: None,
-            fault: None,
-            lost: None,
-            sent: SentStats::default(),
-            received: ReceivedStats::default(),
-            sched: SchedState::default(),
+            memory: Memory::new(&config, primary.side(), credit),
+            addresses: PeerAddresses::default(),
+            #[cfg(feature = "kickass")]
+            rate_signals: RateSignals::default(),
+            secrets,
+            life: Life::default(),
+            telemetry: Telemetry::new(primary.take_trace()),
+            schedule: Schedule::default(),
+            config,
+            primary,
         }
     }
 
     /// Sets the flag; returns whether it changed.
     pub(crate) fn set_queued_for_primary(&mut self, queued: bool) -> bool {
-        std::mem::replace(&mut self.sched.queued_for_primary, queued) != queued
+        std::mem::replace(&mut self.schedule.queued_for_primary, queued) != queued
     }
 
     /// As [`Self::set_queued_for_primary`].
     pub(crate) fn set_queued_for_rlp(&mut self, queued: bool) -> bool {
-        std::mem::replace(&mut self.sched.queued_for_rlp, queued) != queued
+        std::mem::replace(&mut self.schedule.queued_for_rlp, queued) != queued
     }
 
     /// As [`Self::set_queued_for_primary`].
     pub(crate) fn set_changed(&mut self, changed: bool) -> bool {
-        std::mem::replace(&mut self.sched.changed, changed) != changed
+        std::mem::replace(&mut self.schedule.changed, changed) != changed
     }
 
     /// Whether reads since the last call changed credit or flow control.
     pub(crate) fn take_needs_service(&mut self) -> bool {
-        std::mem::take(&mut self.sched.needs_service) || !self.events.is_empty()
+        std::mem::take(&mut self.schedule.needs_service) || !self.events.is_empty()
     }
 
     /// Whether the handshake has ended, successfully or not, since the last call.
     pub(crate) fn take_handshake_end(&mut self) -> bool {
-        let ended = self.lost.is_some() || !self.primary.is_handshaking();
-        ended && !std::mem::replace(&mut self.sched.handshake_ended, true)
+        let ended = self.life.lost.is_some() || !self.primary.is_handshaking();
+        ended && !std::mem::replace(&mut self.life.handshake_ended, true)
+    }
+
+    /// Sets the memory that the connection may claim.
+    pub(crate) fn set_share(&mut self, bytes: u64) {
+        self.memory.set_share(bytes);
+    }
+
+    /// The claim at the last [`Self::recount`].
+    pub(crate) fn counted(&self) -> u64 {
+        self.memory.counted()
+    }
+
+    /// Memory use: at the last call, and now.
+    pub(crate) fn recount(&mut self) -> (Use, Use) {
+        self.memory.recount(&self.streams)
     }
 
     // --- inputs ---
@@ -244,16 +209,17 @@ impl Connection {
         &mut self.primary
     }
 
-    /// Handles the consequences of inputs, once for any number of datagrams.
+    /// Handles the consequences of inputs, once for any number of datagrams. The order matters: events of the primary
+    /// come first, because they begin and end what the rest looks at; windows after samples and signals, which change
+    /// the round trip and the rate; faults after everything that finds them; writers last, because all before may have
+    /// made room for them.
     pub(crate) fn process_events(&mut self, now: Instant) {
         while let Some(event) = self.primary.poll_event() {
             self.on_primary_event(event);
         }
-        self.announce_deliveries();
+        self.events.extend(self.streams.take_delivered().into_iter().map(Event::Finished));
         self.look_for_validation();
-        self.follow(now);
-        self.echo(now);
-        self.note_switches();
+        self.process_rate_signals(now);
         self.watch_primary(now, Duration::ZERO);
         self.tune_windows(now);
         self.expire_early_keys(now);
@@ -276,7 +242,7 @@ impl Connection {
         mut datagram: BytesMut,
     ) -> bool {
         let opened = match &mut self.overlay {
-            Some(overlay) if self.lost.is_none() && self.fault.is_none() => {
+            Some(overlay) if self.life.lost.is_none() && self.life.fault.is_none() => {
                 overlay.openers.open(&mut datagram)
             }
             _ => Err(OpenError::NotForUs),
@@ -284,15 +250,15 @@ impl Connection {
         let (opened, by_early_keys) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                self.received.rlp_discarded += 1;
-                self.trace.emit(now, || QlogEvent::PacketDiscarded);
+                self.telemetry.received.rlp_discarded += 1;
+                self.telemetry.trace.emit(now, || QlogEvent::PacketDiscarded);
                 if error.is_peer_fault() {
-                    self.fault = Some(PeerMisbehaved::Malformed("rlp header"));
+                    self.life.fault = Some(PeerMisbehaved::Malformed("rlp header"));
                 }
                 return false;
             }
         };
-        self.received.rlp_datagrams += 1;
+        self.telemetry.received.rlp_datagrams += 1;
         self.note_bytes(arrived, datagram.len());
         let (mut noted, mut reported) = (false, false);
         let payload = datagram.freeze().slice(opened.payload);
@@ -301,7 +267,7 @@ impl Connection {
                 Ok(Frame::Padding) => {}
                 // Other frames answer something, and an early sender has received nothing.
                 Ok(frame) if by_early_keys && !matches!(frame, Frame::Data(_)) => {
-                    self.fault = Some(PeerMisbehaved::Malformed("early rlp frame"));
+                    self.life.fault = Some(PeerMisbehaved::Malformed("early rlp frame"));
                 }
                 Ok(Frame::Solicit) => self.on_solicit(now),
                 Ok(Frame::Complete(stream)) => self.on_complete(stream),
@@ -316,20 +282,20 @@ impl Connection {
                     self.on_rlp_data(now, opened.level, &data, &payload);
                 }
                 Ok(Frame::Sack(sack)) => {
-                    self.sent.sacks += 1;
+                    self.telemetry.sent.sacks += 1;
                     if let Ok(stream) = VarInt::from_u64(sack.stream) {
-                        self.trace.emit(now, || QlogEvent::SackReceived {
+                        self.telemetry.trace.emit(now, || QlogEvent::SackReceived {
                             level: opened.level,
                             stream,
                             spans: sack.spans().map(|(span, _)| span).collect(),
                         });
                         self.on_sack(arrived, stream.into(), sack.spans());
-                        self.judge(now);
+                        self.evaluate_samples(now);
                     }
                 }
-                Err(_) => self.fault = Some(PeerMisbehaved::Malformed("rlp frame")),
+                Err(_) => self.life.fault = Some(PeerMisbehaved::Malformed("rlp frame")),
             }
-            if self.fault.is_some() {
+            if self.life.fault.is_some() {
                 break;
             }
         }
@@ -342,13 +308,8 @@ impl Connection {
 
     /// A deadline of [`Self::poll_timeout`] has passed.
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if self.rlp_wake.is_some_and(|wake| wake <= now) {
-            self.rlp_wake = None;
-        }
-        if let Some(rlp) = self.rlp() {
-            rlp.on_timeout(now);
-        }
-        self.ask_again(now);
+        let speaks_rlp = self.rlp().map(|rlp| rlp.on_timeout(now)).is_some();
+        self.addresses.on_timeout(now, &self.primary, speaks_rlp);
         self.primary.handle_timeout(now);
         self.process_events(now);
     }
@@ -358,7 +319,7 @@ impl Connection {
     /// Opens a stream, or `None` while the peer's limit is reached ([`Event::Available`] follows). Before the
     /// handshake is complete, clients need [`Self::begin_early`] first.
     pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
-        if !self.may_open() || self.lost.is_some() {
+        if !self.may_open() || self.life.lost.is_some() {
             return None;
         }
         let id = self.primary.open(dir)?;
@@ -374,7 +335,7 @@ impl Connection {
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         let id = self.streams.accept(dir)?;
         // There is room for one more.
-        if self.lost.is_none() {
+        if self.life.lost.is_none() {
             self.on_peer_opened(dir);
         }
         Some(id)
@@ -396,9 +357,10 @@ impl Connection {
     pub fn write_chunks(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
         let stream = self.streams.send(id).ok_or(WriteError::ClosedStream)?;
         stream.writable()?;
-        let room = self.write_room(stream);
+        let send_room = self.send_room();
+        let room = send_room.of_stream(stream);
         if room == 0 && chunks.iter().any(|chunk| !chunk.is_empty()) {
-            self.block_writer(id);
+            self.streams.block_writer(id, &send_room);
             return Err(WriteError::Blocked);
         }
         self.note_busy_period();
@@ -460,7 +422,10 @@ impl Connection {
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
         self.sending(id)?;
         self.streams.set_priority(id, priority);
-        self.review_writer(id);
+        let room = self.send_room();
+        if self.streams.review_writer(id, &room) {
+            self.events.push_back(Event::Writable(id));
+        }
         Ok(())
     }
 
@@ -517,30 +482,31 @@ impl Connection {
             return Ok(true);
         }
         loop {
-            let stream = self.streams.recv(id).ok_or(ReadError::ClosedStream)?;
-            let (held, mut read) = (stream.held(), 0);
-            let result = loop {
-                match stream.read(bytes_max, ordered) {
-                    Ok(Some(chunk)) => {
-                        let len = chunk.bytes.len();
-                        take(chunk);
-                        (bytes_max, count_max, read) = (bytes_max - len, count_max - 1, read + len);
-                        if bytes_max == 0 || count_max == 0 {
-                            break Ok(true);
+            let mut read = 0;
+            let outcome = self.streams.with_recv(id, |stream| {
+                let result = loop {
+                    match stream.read(bytes_max, ordered) {
+                        Ok(Some(chunk)) => {
+                            let len = chunk.bytes.len();
+                            take(chunk);
+                            (bytes_max, count_max, read) = (bytes_max - len, count_max - 1, read + len);
+                            if bytes_max == 0 || count_max == 0 {
+                                break Ok(true);
+                            }
                         }
+                        Ok(None) => break Ok(false),
+                        Err(error) => break Err(error),
                     }
-                    Ok(None) => break Ok(false),
-                    Err(error) => break Err(error),
-                }
-            };
-            let backlogged = stream.is_backlogged();
-            self.received_held = self.received_held + stream.held() - held;
+                };
+                (result, stream.is_backlogged())
+            });
+            let (result, backlogged) = outcome.ok_or(ReadError::ClosedStream)?;
             if read > 0 {
                 self.on_consumed(id, read as u64);
             }
             if backlogged {
                 self.pull(id);
-                self.sched.needs_service = true;
+                self.schedule.needs_service = true;
                 if read > 0 && result == Err(ReadError::Blocked) {
                     // What the primary had left may be next.
                     continue;
@@ -556,12 +522,12 @@ impl Connection {
     /// # Errors
     /// [`ClosedStream`] if the stream was stopped or read to its end before.
     pub fn stop(&mut self, id: StreamId, code: VarInt) -> Result<(), ClosedStream> {
-        let stream = self.streams.recv(id).ok_or(ClosedStream)?;
-        let (held, consumed) = (stream.held(), stream.consumed());
-        let head_open = stream.is_head_open();
-        stream.abandon();
-        self.received_held = self.received_held + stream.held() - held;
-        let dropped = stream.consumed() - consumed;
+        let abandoned = self.streams.with_recv(id, |stream| {
+            let (consumed, head_open) = (stream.consumed(), stream.is_head_open());
+            stream.abandon();
+            (stream.consumed() - consumed, head_open)
+        });
+        let (dropped, head_open) = abandoned.ok_or(ClosedStream)?;
         self.on_consumed(id, dropped);
         if head_open {
             self.primary.stop(id, code);
@@ -588,7 +554,7 @@ impl Connection {
     pub fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
         self.primary.close(now, code, reason);
         self.process_events(now);
-        if self.lost.is_none() {
+        if self.life.lost.is_none() {
             self.on_lost(ConnectionError::LocallyClosed, false);
         }
     }
@@ -603,7 +569,7 @@ impl Connection {
     /// When [`Self::handle_timeout`] wants to be called next.
     pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::timeout);
-        [self.primary.poll_timeout(), self.rlp_wake, self.ask_at(), rlp].into_iter().flatten().min()
+        [self.primary.poll_timeout(), self.addresses.ask_at(), rlp].into_iter().flatten().min()
     }
 
     /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.
@@ -618,11 +584,13 @@ impl Connection {
         if let Some(transmit) = self.write_solicit(buf).or_else(|| self.write_announcement(buf)) {
             return Some(transmit);
         }
-        let datagrams_max = self.datagrams_allowed(datagrams_max);
+        let datagrams_max = self.addresses.datagrams_allowed(&self.primary, datagrams_max);
         if datagrams_max == 0 {
             return None;
         }
-        self.announce_by_primary();
+        if self.addresses.take_ping() {
+            self.primary.probe_at_once();
+        }
         loop {
             if let Some(transmit) = self.write_indicator(now, buf) {
                 return Some(transmit);
@@ -630,12 +598,12 @@ impl Connection {
             self.primary.pace(now);
             self.feed();
             if let Some(transmit) = self.primary.poll_transmit(now, datagrams_max, buf) {
-                self.follow_path(now);
+                self.move_rlp(now);
                 self.note_departure(now, transmit.size);
                 if let Some(rlp) = self.rlp() {
                     rlp.on_primary_sent(now, transmit.size as u64);
                 }
-                if !self.may_leave(&transmit) {
+                if !self.addresses.charge(&transmit) {
                     buf.clear();
                     continue;
                 }
@@ -643,7 +611,7 @@ impl Connection {
             }
             match self.primary.window().waiting {
                 Waiting::Nothing => {
-                    self.streams.drop_overlap(&mut self.fed_streams);
+                    self.streams.on_primary_empty();
                     // Only FINs: a stream that accepts nothing does not need the primary any more.
                     if self.streams.wants_primary() && self.may_feed() {
                         continue;
@@ -651,12 +619,12 @@ impl Connection {
                 }
                 // RLP may also send data that waits for the window.
                 Waiting::ForWindow if self.overlay.is_some() => {
-                    self.fed_streams.iter().for_each(|&id| self.streams.queue_for_rlp(id));
+                    self.streams.queue_fed_for_rlp();
                 }
                 Waiting::ForWindow | Waiting::ForPacer => {}
             }
             self.note_app_limited();
-            let waits = !self.fed_streams.is_empty() || self.streams.wants_primary();
+            let waits = self.streams.is_any_fed() || self.streams.wants_primary();
             self.primary.rest(waits || self.primary.window().waiting == Waiting::ForPacer);
             self.wake_writers();
             return None;
@@ -699,7 +667,7 @@ impl Connection {
 
     /// Why the connection ended, if it has.
     pub fn lost(&self) -> Option<&ConnectionError> {
-        self.lost.as_ref()
+        self.life.lost.as_ref()
     }
 
     /// Whether the connection is over: it sends and receives nothing more and can be dropped.
@@ -734,17 +702,16 @@ impl Connection {
 
     /// Counters of both loops.
     pub fn stats(&self) -> ConnectionStats {
-        let mut sent = self.sent;
-        if let Some(overlay) = &self.overlay {
-            sent.credit_bytes = overlay.send_credit.left();
-            sent.ladder_packets = overlay.rlp.as_ref().map_or(0, Rlp::sent);
-        }
-        let mut received = self.received;
-        received.buffered_bytes = self.received_held.all.bytes;
-        received.held_bytes = self.received_held.all.total();
-        sent.overhead_bytes = self.streams.sending().overhead;
-        let guard = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::guard_ref);
-        let clock = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::clock_ref);
+        let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
+        let held = self.streams.received().all;
+        let sent = SentStats {
+            credit_bytes: self.overlay.as_ref().map_or(0, |overlay| overlay.send_credit.left()),
+            ladder_packets: rlp.map_or(0, Rlp::sent),
+            overhead_bytes: self.streams.sending().overhead,
+            ..self.telemetry.sent
+        };
+        let received =
+            ReceivedStats { buffered_bytes: held.bytes, held_bytes: held.total(), ..self.telemetry.received };
         let ([udp_tx, udp_rx], [frame_tx, frame_rx]) = self.primary.traffic();
         ConnectionStats {
             udp_tx,
@@ -753,8 +720,8 @@ impl Connection {
             frame_rx,
             path: self.primary.path(),
             rc3: self.is_rc3(),
-            guard: guard.map(Guard::stats),
-            clock: clock.map(Clock::stats),
+            guard: self.guard_stats(),
+            clock: rlp.and_then(Rlp::clock).map(Clock::stats),
             #[cfg(feature = "kickass")]
             kickass: self.primary.kickass(),
             sent,
@@ -776,7 +743,7 @@ impl Connection {
     /// stream to report them on.
     pub(crate) fn take_unchosen_ids(&mut self) -> Range<u64> {
         match &mut self.overlay {
-            Some(overlay) if overlay.control.is_some() && self.lost.is_none() => {
+            Some(overlay) if overlay.control.is_some() && self.life.lost.is_none() => {
                 overlay.openers.take_unchosen_ids()
             }
             _ => 0..0,
@@ -803,9 +770,59 @@ impl Connection {
         self.overlay.as_mut()?.rlp.as_mut()
     }
 
+    fn send_room(&self) -> SendRoom {
+        self.memory.send_room(&self.streams, self.primary.min_rtt())
+    }
+
+    /// Reports writers that have room again.
+    fn wake_writers(&mut self) {
+        if self.streams.is_any_blocked() {
+            let room = self.send_room();
+            self.events.extend(self.streams.take_unblocked(&room).into_iter().map(Event::Writable));
+        }
+    }
+
+    /// Removes a stream's sending side. A writer that waits for room on it finds that out.
+    fn remove_send(&mut self, id: StreamId) -> Option<SendStream> {
+        let stream = self.streams.remove_send(id);
+        if self.streams.unblock_writer(id) {
+            self.events.push_back(Event::Writable(id));
+        }
+        stream
+    }
+
+    /// Adapts the windows to the traffic. Call it after every input and command.
+    fn tune_windows(&mut self, now: Instant) {
+        let rtt = self.primary.rtt();
+        if let Some(bytes) = self.memory.windows.tune_receive(now, rtt) {
+            self.telemetry.trace.emit(now, || QlogEvent::WindowGrown { window: "receive", bytes });
+        }
+        if let Some(bytes) = self.memory.windows.tune_send(now, rtt) {
+            tracing::debug!(remote = %self.remote_address(), bytes, "send window grows");
+            self.telemetry.trace.emit(now, || QlogEvent::WindowGrown { window: "send", bytes });
+            self.primary.set_send_window(bytes);
+            self.wake_writers();
+        }
+        self.offer_receive_window();
+        let Some(overlay) = &mut self.overlay else { return };
+        let rlp_part = self.memory.rlp_part(&self.streams);
+        if let Some(bytes) = overlay.recv_credit.tune(now, rtt, rlp_part) {
+            self.telemetry.trace.emit(now, || QlogEvent::WindowGrown { window: "rlp", bytes });
+            self.grant();
+        }
+    }
+
+    /// Lets the primary offer the peer what there is room for.
+    fn offer_receive_window(&mut self) {
+        if let Some(bytes) = self.memory.next_offer(&self.streams) {
+            tracing::debug!(remote = %self.remote_address(), bytes, "receive window changes");
+            self.primary.set_receive_window(bytes);
+        }
+    }
+
     fn close_on_fault(&mut self, now: Instant) {
-        let Some(fault) = self.fault.take() else { return };
-        if self.lost.is_some() {
+        let Some(fault) = self.life.fault.take() else { return };
+        if self.life.lost.is_some() {
             return;
         }
         tracing::debug!(remote = %self.remote_address(), %fault, "peer misbehaved");
@@ -815,7 +832,7 @@ impl Connection {
         self.on_lost(ConnectionError::TransportError(error), true);
         if fault == PeerMisbehaved::OutOfOrder {
             // These can never be put in order.
-            self.received_held = self.received_held - self.streams.drop_pending_records();
+            self.streams.drop_pending_records();
         }
     }
 }

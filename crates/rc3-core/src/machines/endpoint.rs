@@ -30,7 +30,7 @@ use crate::{
         verdicts::{DestinationVerdict, KnownPath, Verdicts},
     },
     machines::{
-        connection::Connection,
+        connection::{Connection, secrets::RlpSecrets},
         connections::Connections,
         receivers::{Receivers, Registered, RouteChange},
         strays::{Strays, reset_of, reset_token},
@@ -471,13 +471,8 @@ impl Endpoint {
     ) -> Result<ConnectionHandle, ConnectFailed> {
         let bounds = self.bounds(now, remote);
         let (handle, primary) = self.quic.connect(now, config, remote, server_name, bounds)?;
-        let connection = Connection::new(
-            primary,
-            config.transport.clone(),
-            bounds.credit,
-            config.security.protection(),
-            self.secrets.next(),
-        );
+        let secrets = RlpSecrets { protection: config.security.protection(), receipts: self.secrets.next() };
+        let connection = Connection::new(primary, config.transport.clone(), bounds.credit, secrets);
         self.begin_handshake(remote);
         self.add(now, handle, connection);
         Ok(handle)
@@ -526,8 +521,8 @@ impl Endpoint {
         let bounds = self.bounds(now, remote);
         match self.quic.accept(now, incoming, with, bounds, &mut response) {
             Ok((handle, primary)) => {
-                let secret = self.secrets.next();
-                let mut connection = Connection::new(primary, config, bounds.credit, protection, secret);
+                let secrets = RlpSecrets { protection, receipts: self.secrets.next() };
+                let mut connection = Connection::new(primary, config, bounds.credit, secrets);
                 // A signal in the first flight: the client knows the rate after one round trip.
                 if let Some(len) = leading_len {
                     connection.on_leading(len);

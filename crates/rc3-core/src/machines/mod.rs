@@ -9,3 +9,4 @@ pub(crate) mod rlp;
 mod strays;
 pub(crate) mod stream;
 pub(crate) mod succession;
+mod telemetry;

@@ -3,6 +3,7 @@
 
 mod recv_credit;
 mod send_credit;
+pub(crate) mod transmit;
 
 use std::collections::BTreeMap;
 
@@ -66,6 +67,14 @@ impl Overlay {
             connection_credit: self.recv_credit.window(),
             stream_credit: self.recv_credit.stream_window(),
             arrivals: self.wants_arrivals,
+        }
+    }
+
+    /// The connection is lost.
+    pub(crate) fn stop(&mut self) {
+        self.sacks.clear();
+        if let Some(rlp) = &mut self.rlp {
+            rlp.stop();
         }
     }
 

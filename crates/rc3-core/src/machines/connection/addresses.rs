@@ -1,25 +1,26 @@
 //! Which address of the peer both loops may send to: applies [`Addresses`] to inputs and outputs.
 
-use std::{net::SocketAddr, time::Instant};
+use std::{
+    mem,
+    net::{IpAddr, SocketAddr},
+    time::Instant,
+};
 
 use super::Connection;
 use crate::{
-    laws::addresses::Addresses,
+    laws::{addresses::Addresses, verdicts},
     quic::Side,
     seams::{
-        keys::{ReceiverId, Sealer, Sealing},
+        keys::{ReceiverId, Sealer},
+        primary::quinn::Quic,
         qlog::QlogEvent,
     },
     transmit::Transmit,
-    units::Level,
     wire::{control::ControlFrame, frame},
 };
 
 /// Round trips before an address is asked again.
 const ASK_ROUND_TRIPS: u32 = 3;
-
-/// The level in the header of a datagram at the primary's priority, which has no number of its own there.
-const HEADER_LEVEL: Level = Level::FIRST;
 
 /// Shortest QUIC packet with a PING: header of 1 byte, connection id of 8, packet number and frame of 4 in total, tag
 /// of 16; a little less, for peers with short ids.
@@ -28,126 +29,201 @@ const PING_BYTES_MIN: u16 = 25;
 /// A datagram with one SOLICIT.
 const SOLICIT_BYTES: usize = Sealer::OVERHEAD + 1;
 
-impl Connection {
+/// The peer's addresses, and what each side must show the other of its own.
+#[derive(Debug, Default)]
+pub(super) struct PeerAddresses {
+    /// `None` until the handshake is complete.
+    known: Option<Addresses>,
+    /// An address of the peer to be asked for a long datagram.
+    soliciting: Option<SocketAddr>,
+    /// Whether the peer needs a long datagram, and when it last asked for one.
+    announcing: bool,
+    announced: Option<Instant>,
+    /// Packets of the primary to send so that the peer learns this address.
+    pings: u16,
+    /// Another address was validated, and the endpoint has not asked since.
+    changed: bool,
+    /// Where the newest authentic datagram of the primary arrived, if the socket says so.
+    local_ip: Option<IpAddr>,
+}
+
+impl PeerAddresses {
     /// The handshake validated the peer's address.
-    pub(super) fn prove_handshake(&mut self) {
+    pub(super) fn on_handshake(&mut self, primary: &Quic) {
         // Not the primary's current destination: a later datagram of the same batch may have moved that.
-        self.addresses = Some(Addresses::new(self.primary.validated()));
+        self.known = Some(Addresses::new(primary.validated()));
     }
 
-    /// The peer's last validated address; initially that of the handshake.
-    pub(crate) fn proven_address(&self) -> SocketAddr {
-        self.primary.validated()
+    /// An authentic datagram of the primary arrived at this address of this host, if it is known.
+    pub(super) fn on_local_ip(&mut self, local_ip: Option<IpAddr>) {
+        self.local_ip = local_ip.or(self.local_ip);
     }
 
     /// Whether the primary's destination is validated. Until the handshake is complete the primary itself enforces the
     /// limit of RFC 9000 §8.1.
-    pub(super) fn is_proven(&self) -> bool {
-        let remote = self.primary.addresses().0;
-        self.addresses.as_ref().is_none_or(|addresses| addresses.proven() == remote)
-    }
-
-    /// A QUIC datagram arrived from `remote`. Returns whether the primary may process it: not while its answer could
-    /// exceed the allowance of `remote`; that address is then asked for more.
-    pub(crate) fn admit(&mut self, now: Instant, remote: SocketAddr, bytes: usize) -> bool {
-        let Some(addresses) = &mut self.addresses else { return true };
-        // Clients accept no other address of their server.
-        if remote == addresses.proven() || self.primary.side() == Side::Client {
-            return true;
-        }
-        addresses.on_received(remote, bytes);
-        if addresses.allowance(remote) >= u64::from(self.primary.window().mtu) || self.ask(now) {
-            return true;
-        }
-        self.received.unproven_discarded += 1;
-        false
-    }
-
-    /// An authenticated RLP datagram arrived from `remote`.
-    pub(crate) fn on_rlp_from(&mut self, remote: SocketAddr, bytes: usize) {
-        if let Some(addresses) = &mut self.addresses {
-            addresses.on_received(remote, bytes);
-        }
+    pub(super) fn is_proven(&self, primary: &Quic) -> bool {
+        let remote = primary.addresses().0;
+        self.known.as_ref().is_none_or(|known| known.proven() == remote)
     }
 
     /// Asks the unvalidated address that sent last for a long datagram, or grants it one answer if it cannot be asked.
-    fn ask(&mut self, now: Instant) -> bool {
-        let again = now + self.primary.rtt() * ASK_ROUND_TRIPS;
-        let mtu = u64::from(self.primary.window().mtu);
-        let speaks_rlp = self.rlp().is_some();
-        let Some(addresses) = &mut self.addresses else { return false };
+    fn ask(&mut self, now: Instant, primary: &Quic, speaks_rlp: bool) -> bool {
+        let Some(known) = &mut self.known else { return false };
         if !speaks_rlp {
-            return addresses.grant(now, mtu);
+            return known.grant(now, u64::from(primary.window().mtu));
         }
-        if let Some(remote) = addresses.ask(again, SOLICIT_BYTES) {
+        if let Some(remote) = known.ask(now + primary.rtt() * ASK_ROUND_TRIPS, SOLICIT_BYTES) {
             self.soliciting = Some(remote);
         }
         false
     }
 
-    /// Writes the request into the empty `buf`, if one is due.
+    /// When to ask again.
+    pub(super) fn ask_at(&self) -> Option<Instant> {
+        self.known.as_ref().and_then(Addresses::ask_at)
+    }
+
+    /// A deadline of [`Self::ask_at`] may have passed.
+    pub(super) fn on_timeout(&mut self, now: Instant, primary: &Quic, speaks_rlp: bool) {
+        if self.ask_at().is_some_and(|at| at <= now) {
+            self.ask(now, primary, speaks_rlp);
+        }
+    }
+
+    /// The peer needs to see the local address and must be allowed a full answer there: sends a long datagram and one
+    /// of the primary, or enough of the primary instead of the long one.
+    fn announce(&mut self, primary: &Quic, speaks_rlp: bool) {
+        self.announcing = speaks_rlp;
+        let third = primary.window().mtu / 3;
+        self.pings = if self.announcing { 1 } else { third.div_ceil(PING_BYTES_MIN) };
+    }
+
+    /// Returns once for each packet that the primary should send to show the local address.
+    pub(super) fn take_ping(&mut self) -> bool {
+        let left = self.pings.checked_sub(1);
+        self.pings = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// How many datagrams of the primary may go to its destination now.
+    pub(super) fn datagrams_allowed(&self, primary: &Quic, datagrams_max: usize) -> usize {
+        let Some(known) = self.known.as_ref().filter(|_| !self.is_proven(primary)) else {
+            return datagrams_max;
+        };
+        let datagrams = known.allowance(primary.addresses().0) / u64::from(primary.window().mtu.max(1));
+        datagrams_max.min(usize::try_from(datagrams).unwrap_or(usize::MAX))
+    }
+
+    /// Counts a datagram of the primary against the allowance of its destination. `false`: that has not enough left. The
+    /// datagram is then dropped: a probe of the path MTU, or an answer to a client that only tries an address (RFC 9000
+    /// §8.2.2).
+    pub(super) fn charge(&mut self, transmit: &Transmit) -> bool {
+        let Some(known) = &mut self.known else { return true };
+        let allowed = transmit.size as u64 <= known.allowance(transmit.destination);
+        if allowed {
+            known.on_sent(transmit.destination, transmit.size);
+        }
+        allowed
+    }
+
+    /// The primary may have validated another address: returns the one before.
+    fn take_validated(&mut self, validated: SocketAddr) -> Option<SocketAddr> {
+        let known = self.known.as_mut().filter(|known| known.proven() != validated)?;
+        let before = known.proven();
+        known.prove(validated);
+        self.changed = true;
+        Some(before)
+    }
+}
+
+impl Connection {
+    /// The peer's last validated address; initially that of the handshake.
+    pub(crate) fn proven_address(&self) -> SocketAddr {
+        self.primary.validated()
+    }
+
+    /// The local network of the path, if known.
+    pub(crate) fn network(&self) -> Option<IpAddr> {
+        self.local_ip().or(self.addresses.local_ip).map(verdicts::network)
+    }
+
+    /// A QUIC datagram arrived from `remote`. Returns whether the primary may process it: not while its answer could
+    /// exceed the allowance of `remote`; that address is then asked for more.
+    pub(crate) fn admit(&mut self, now: Instant, remote: SocketAddr, bytes: usize) -> bool {
+        let speaks_rlp = self.rlp().is_some();
+        let Self { addresses, primary, .. } = self;
+        let Some(known) = &mut addresses.known else { return true };
+        // Clients accept no other address of their server.
+        if remote == known.proven() || primary.side() == Side::Client {
+            return true;
+        }
+        known.on_received(remote, bytes);
+        if known.allowance(remote) >= u64::from(primary.window().mtu)
+            || addresses.ask(now, primary, speaks_rlp)
+        {
+            return true;
+        }
+        self.telemetry.received.unproven_discarded += 1;
+        false
+    }
+
+    /// An authenticated RLP datagram arrived from `remote`.
+    pub(crate) fn on_rlp_from(&mut self, remote: SocketAddr, bytes: usize) {
+        if let Some(known) = &mut self.addresses.known {
+            known.on_received(remote, bytes);
+        }
+    }
+
+    /// Writes the request for a long datagram into the empty `buf`, if one is due.
     pub(super) fn write_solicit(&mut self, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let destination = self.soliciting.take().filter(|_| self.lost.is_none())?;
-        let transmit = self.write_alone(destination, Sealer::begin_on_next_path, frame::emit_solicit, buf)?;
-        self.addresses.as_mut()?.on_sent(destination, transmit.size);
+        let destination = self.addresses.soliciting.take().filter(|_| self.lost().is_none())?;
+        let path = (destination, self.primary.addresses().1);
+        let transmit = self.rlp()?.write_alone(path, Sealer::begin_on_next_path, frame::emit_solicit, buf);
+        self.addresses.known.as_mut()?.on_sent(destination, transmit.size);
         Some(transmit)
     }
 
     /// The peer asks for a long datagram.
     pub(super) fn on_solicit(&mut self, now: Instant) {
-        if self.announced.is_none_or(|at| now >= at + self.primary.rtt()) {
-            self.announced = Some(now);
+        if self.addresses.announced.is_none_or(|at| now >= at + self.primary.rtt()) {
+            self.addresses.announced = Some(now);
             self.announce();
         }
     }
 
-    /// When to ask again.
-    pub(super) fn ask_at(&self) -> Option<Instant> {
-        self.addresses.as_ref().and_then(Addresses::ask_at)
+    /// Shows the peer the local address.
+    fn announce(&mut self) {
+        let speaks_rlp = self.rlp().is_some();
+        self.addresses.announce(&self.primary, speaks_rlp);
     }
 
-    /// A deadline of [`Self::ask_at`] may have passed.
-    pub(super) fn ask_again(&mut self, now: Instant) {
-        if self.ask_at().is_some_and(|at| at <= now) {
-            self.ask(now);
+    /// Writes the long datagram into the empty `buf`, if it is due: only PADDING.
+    pub(super) fn write_announcement(&mut self, buf: &mut Vec<u8>) -> Option<Transmit> {
+        if !mem::take(&mut self.addresses.announcing)
+            || self.lost().is_some()
+            || !self.addresses.is_proven(&self.primary)
+        {
+            return None;
         }
+        self.write_padding(usize::from(self.primary.window().mtu), buf)
     }
 
-    /// How many datagrams of the primary may go to its destination now.
-    pub(super) fn datagrams_allowed(&self, datagrams_max: usize) -> usize {
-        let Some(addresses) = self.addresses.as_ref().filter(|_| !self.is_proven()) else {
-            return datagrams_max;
-        };
-        let allowance = addresses.allowance(self.primary.addresses().0);
-        let datagrams = allowance / u64::from(self.primary.window().mtu.max(1));
-        datagrams_max.min(usize::try_from(datagrams).unwrap_or(usize::MAX))
+    /// Writes an RLP datagram with `len` bytes of UDP payload and no content into the empty `buf`.
+    pub(super) fn write_padding(&mut self, len: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
+        let padding = len.saturating_sub(Sealer::OVERHEAD);
+        let path = self.primary.addresses();
+        // PADDING frames (docs/WIRE.md).
+        let pad = |buf: &mut Vec<u8>| buf.resize(buf.len() + padding, 0);
+        Some(self.rlp()?.write_alone(path, Sealer::begin, pad, buf))
     }
 
-    /// Counts a datagram of the primary and returns whether it may leave. Otherwise it is dropped: a probe of the path
-    /// MTU, or an answer to a client that only tries an address (RFC 9000 §8.2.2).
-    pub(super) fn may_leave(&mut self, transmit: &Transmit) -> bool {
-        let Some(addresses) = &mut self.addresses else { return true };
-        let allowed = transmit.size as u64 <= addresses.allowance(transmit.destination);
-        if allowed {
-            addresses.on_sent(transmit.destination, transmit.size);
-        }
-        allowed
-    }
-
-    /// Lets RLP follow the primary to a validated address.
-    pub(super) fn follow_path(&mut self, now: Instant) {
+    /// Lets RLP use the address to which the primary sends, once that is validated.
+    pub(super) fn move_rlp(&mut self, now: Instant) {
         let validated = self.primary.validated();
-        let Some(addresses) = self.addresses.as_mut().filter(|addresses| addresses.proven() != validated)
-        else {
-            return;
-        };
-        let before = addresses.proven();
-        addresses.prove(validated);
+        let Some(before) = self.addresses.take_validated(validated) else { return };
         tracing::debug!(remote = %validated, "path changed");
-        self.trace.emit(now, || QlogEvent::PathChanged { remote: validated });
+        self.telemetry.trace.emit(now, || QlogEvent::PathChanged { remote: validated });
         let rtt = self.primary.rtt();
-        self.sched.path_changed = true;
-        self.rlp_wake = None;
         if let Some(rlp) = self.rlp() {
             rlp.on_new_path(before, validated, rtt);
         }
@@ -156,20 +232,23 @@ impl Connection {
 
     /// Whether another address of the peer was validated since the last call.
     pub(crate) fn take_path_change(&mut self) -> bool {
-        std::mem::take(&mut self.sched.path_changed)
+        mem::take(&mut self.addresses.changed)
     }
 
     /// The peer's PATH_RESPONSE may have validated the path: the next packet shows it.
     pub(super) fn look_for_validation(&mut self) {
-        if self.addresses.is_some() && self.primary.may_be_validated() {
+        if self.addresses.known.is_some() && self.primary.may_be_validated() {
             self.primary.probe_at_once();
         }
     }
 
-    /// The local address has changed: the next packets leave from the new one and show it to the peer.
-    pub(super) fn move_away(&mut self) {
-        self.change_receiver_id();
-        self.announce();
+    /// The connection's datagrams come from another local address from now on: the next packets show it to the peer.
+    pub(crate) fn handle_local_address_change(&mut self) {
+        if self.lost().is_none() && !self.primary.is_handshaking() {
+            self.primary.on_local_address_changed();
+            self.change_receiver_id();
+            self.announce();
+        }
     }
 
     /// RLP datagrams leave on another path from now on: with another receiver id, which the peer is informed of.
@@ -187,61 +266,5 @@ impl Connection {
         if let Some(rlp) = self.rlp().filter(|_| established) {
             rlp.seal().on_chosen_id(number, id);
         }
-    }
-
-    /// The peer needs to see the local address and must be allowed a full answer there: sends a long datagram and one
-    /// of the primary, or enough of the primary instead of the long one.
-    fn announce(&mut self) {
-        self.announcing = self.rlp().is_some();
-        let third = self.primary.window().mtu / 3;
-        self.pings = if self.announcing { 1 } else { third.div_ceil(PING_BYTES_MIN) };
-    }
-
-    /// Lets the primary send one of these.
-    pub(super) fn announce_by_primary(&mut self) {
-        if self.pings > 0 {
-            self.pings -= 1;
-            self.primary.probe_at_once();
-        }
-    }
-
-    /// Writes the long datagram into the empty `buf`, if it is due: only PADDING.
-    pub(super) fn write_announcement(&mut self, buf: &mut Vec<u8>) -> Option<Transmit> {
-        if !std::mem::take(&mut self.announcing) || self.lost.is_some() || !self.is_proven() {
-            return None;
-        }
-        self.write_padding(usize::from(self.primary.window().mtu), buf)
-    }
-
-    /// Writes an RLP datagram with `len` bytes of UDP payload and no content into the empty `buf`.
-    pub(super) fn write_padding(&mut self, len: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
-        let padding = len.saturating_sub(Sealer::OVERHEAD);
-        // PADDING frames (docs/WIRE.md).
-        let remote = self.remote_address();
-        self.write_alone(remote, Sealer::begin, |buf| buf.resize(buf.len() + padding, 0), buf)
-    }
-
-    /// One RLP datagram at the primary's priority, into the empty `buf`.
-    pub(super) fn write_alone(
-        &mut self,
-        destination: SocketAddr,
-        begin: fn(&mut Sealer, Level, &mut Vec<u8>) -> Sealing,
-        payload: impl FnOnce(&mut Vec<u8>),
-        buf: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        let source = self.primary.addresses().1;
-        let seal = self.rlp()?.seal();
-        let sealing = begin(seal, HEADER_LEVEL, buf);
-        payload(buf);
-        seal.finish(sealing, buf);
-        Some(Transmit {
-            destination,
-            source,
-            level: Level::PRIMARY,
-            ecn: 0,
-            size: buf.len(),
-            segment_size: None,
-            dont_fragment: true,
-        })
     }
 }

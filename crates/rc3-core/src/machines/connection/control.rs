@@ -53,9 +53,9 @@ impl Connection {
             stream.held().bytes
         });
         if waiting.is_some_and(|bytes| bytes > WAITING_MAX) {
-            self.fault.get_or_insert(PeerMisbehaved::ControlBlocked);
+            self.life.fault.get_or_insert(PeerMisbehaved::ControlBlocked);
         }
-        self.sched.needs_service = true;
+        self.schedule.needs_service = true;
     }
 
     /// Reports to the peer how much credit a locally reset stream had used.
@@ -73,7 +73,7 @@ impl Connection {
             let mut chunks = Vec::new();
             let end = self.primary.read(id, READ_MAX, true, &mut chunks);
             for (_, bytes) in chunks {
-                if self.fault.is_none() {
+                if self.life.fault.is_none() {
                     self.on_control_bytes(&bytes);
                 }
             }
@@ -81,10 +81,10 @@ impl Connection {
                 StreamReadEnd::More => {}
                 StreamReadEnd::Blocked => return,
                 StreamReadEnd::Finished | StreamReadEnd::Reset(_) | StreamReadEnd::Closed => {
-                    self.fault.get_or_insert(PeerMisbehaved::ControlClosed);
+                    self.life.fault.get_or_insert(PeerMisbehaved::ControlClosed);
                 }
             }
-            if self.fault.is_some() {
+            if self.life.fault.is_some() {
                 return;
             }
         }
@@ -98,7 +98,7 @@ impl Connection {
                 Ok(Some(frame)) => self.on_control_frame(frame),
                 Ok(None) => return,
                 Err(_) => {
-                    self.fault = Some(PeerMisbehaved::Malformed("control frame"));
+                    self.life.fault = Some(PeerMisbehaved::Malformed("control frame"));
                     return;
                 }
             }

@@ -1,18 +1,12 @@
 //! Events of the primary, and their consequences.
 
-use zeroize::Zeroizing;
-
 use super::Connection;
 use crate::{
-    error::PeerMisbehaved,
     event::Event,
     machines::{overlay::Overlay, rlp::Rlp, stream::send::SendStream},
-    quic::{ConnectionError, Dir, Side, StreamId, VarInt},
+    quic::{ConnectionError, Dir, StreamId, VarInt},
     seams::{
-        keys::{
-            EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, ReceiptKey, RlpKeys,
-            SECRET_LEN,
-        },
+        keys::RlpKeys,
         primary::{End, PrimaryEvent, PrimaryWriter},
     },
     wire::alpn,
@@ -63,22 +57,22 @@ impl Connection {
     pub(super) fn speak(&mut self, rc3: bool) {
         // With late feeding, the seam decides what counts as application-limited.
         self.primary.set_fed_late(rc3);
-        self.overlay = rc3.then(|| Overlay::new(&self.config, self.rlp_room()));
+        self.overlay = rc3.then(|| Overlay::new(&self.config, self.memory.rlp_room(&self.streams)));
         if !rc3 {
-            self.windows.leave_to_primary();
+            self.memory.windows.leave_to_primary();
         }
         self.open_control();
     }
 
     pub(super) fn on_connected(&mut self) {
         self.end_early();
-        self.prove_handshake();
-        if self.fault.is_some() {
+        self.addresses.on_handshake(&self.primary);
+        if self.life.fault.is_some() {
             return;
         }
         if self.overlay.is_some() {
             self.open_control();
-            match self.derive_keys() {
+            match self.secrets.derive_keys(&self.primary) {
                 Some(keys) => self.begin_rlp(keys),
                 None => tracing::error!("the TLS exporter yields no keys: RLP stays off"),
             }
@@ -90,41 +84,27 @@ impl Connection {
 
     /// The handshake has yielded keys.
     fn begin_rlp(&mut self, RlpKeys { seal, open }: RlpKeys) {
-        let (receipts, rtt) = (self.receipt_key(), self.primary.rtt());
-        let Self { overlay: Some(overlay), config, rlp_wake, .. } = self else { return };
+        let Self { overlay: Some(overlay), config, secrets, primary, .. } = self else { return };
         overlay.openers.establish(open);
         // Early data has not been acknowledged yet, and may need more than one SACK.
         overlay.sacks.values_mut().for_each(|due| due.from = Some(0));
-        *rlp_wake = None;
         match &mut overlay.rlp {
             Some(rlp) => rlp.on_established(seal),
-            None => overlay.rlp = Some(Rlp::new(seal, receipts, config, rtt)),
+            None => overlay.rlp = Some(Rlp::new(seal, secrets.receipt_key(), config, primary.rtt())),
         }
     }
 
-    pub(super) fn derive_keys(&self) -> Option<RlpKeys> {
-        let [mut client, mut server] = [Zeroizing::new([0; SECRET_LEN]), Zeroizing::new([0; SECRET_LEN])];
-        self.primary.export_keying_material(&mut *client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT)?;
-        self.primary.export_keying_material(&mut *server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER)?;
-        let is_client = self.primary.side() == Side::Client;
-        Some(RlpKeys::protected(self.protection, [&client, &server], is_client, Limits::default()))
-    }
-
-    pub(super) fn receipt_key(&self) -> ReceiptKey {
-        ReceiptKey::new(self.protection, &self.secret)
-    }
-
     pub(super) fn on_lost(&mut self, reason: ConnectionError, tell: bool) {
-        if self.lost.is_some() {
+        if self.life.lost.is_some() {
             return;
         }
         tracing::debug!(remote = %self.remote_address(), side = ?self.side(), %reason, "connection lost");
         self.streams.close();
-        self.rlp_wake = None;
+        self.memory.end();
         if let Some(overlay) = &mut self.overlay {
-            overlay.sacks.clear();
+            overlay.stop();
         }
-        self.lost = Some(reason.clone());
+        self.life.lost = Some(reason.clone());
         if tell {
             self.events.push_back(Event::Lost(reason));
         }
@@ -195,23 +175,8 @@ impl Connection {
     /// The peer reports a stream as complete.
     pub(super) fn on_complete(&mut self, stream: u64) {
         let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
-        match self.streams.with_send(id, SendStream::on_complete) {
-            Some(Some(true)) => self.reported.push(id),
-            Some(None) => self.fault = Some(PeerMisbehaved::Receipt),
-            Some(Some(false)) | None => {}
+        if let Err(fault) = self.streams.on_complete(id) {
+            self.life.fault = Some(fault);
         }
-    }
-
-    /// Reports completely delivered streams to the application.
-    pub(super) fn announce_deliveries(&mut self) {
-        let Self { reported, streams, events, .. } = self;
-        reported.retain(|&id| match streams.with_send(id, SendStream::announce_delivery) {
-            Some(true) => {
-                events.push_back(Event::Finished(id));
-                false
-            }
-            Some(false) => true,
-            None => false,
-        });
     }
 }

@@ -14,24 +14,22 @@ impl Connection {
             // Plain QUIC: the primary schedules for itself.
             None => u64::MAX,
         };
-        let Self { primary, streams, overlay, sent, fed_streams, windows, .. } = self;
+        let Self { primary, streams, overlay, telemetry, memory, .. } = self;
         let control = overlay.as_ref().and_then(|overlay| overlay.control);
         streams.feed(primary, budget, |id, fed, usage| {
-            if fed_streams.last() != Some(&id) {
-                fed_streams.push(id);
-            }
             if Some(id) == control {
                 return;
             }
+            memory.windows.on_sent(fed.handed - fed.duplicate);
+            let sent = &mut telemetry.sent;
             sent.primary_bytes += fed.handed;
-            windows.sent += fed.handed - fed.duplicate;
             sent.duplicate_bytes += fed.duplicate;
             sent.skipped_bytes += fed.skipped;
             if let Some(overlay) = overlay {
                 overlay.send_credit.on_usage(usage);
             }
         });
-        if fed_streams.iter().any(|&id| Some(id) != control) {
+        if streams.is_any_fed_except(control) {
             primary.on_fed();
         }
     }
@@ -40,7 +38,7 @@ impl Connection {
     pub(super) fn may_feed(&self) -> bool {
         self.overlay.is_none() || {
             let window = self.primary.window();
-            self.fed_streams.is_empty() && window.packets() > 0 && window.due > 0
+            !self.streams.is_any_fed() && window.packets() > 0 && window.due > 0
         }
     }
 
@@ -48,7 +46,7 @@ impl Connection {
         if self.overlay.is_some() {
             let window = self.primary.window();
             // Besides the fed bytes, application datagrams may wait in the primary.
-            let idle = self.fed_streams.is_empty() && window.waiting == Waiting::Nothing;
+            let idle = !self.streams.is_any_fed() && window.waiting == Waiting::Nothing;
             // Bytes that wait for a signalled rate are not with the primary yet.
             let idle = idle && !self.streams.wants_primary();
             self.primary.set_app_limited(window.packets() > 0 && idle);

@@ -11,7 +11,7 @@ impl Connection {
 
     /// Bytes stored for sending before writes wait; ends the tuning. Bytes beyond it are still sent.
     pub fn set_send_window(&mut self, bytes: u64) {
-        self.windows.fix_send(bytes);
+        self.memory.windows.fix_send(bytes);
         self.primary.set_send_window(bytes);
         self.wake_writers();
     }
@@ -20,7 +20,7 @@ impl Connection {
     /// [`TransportConfig::receive_window`](crate::TransportConfig::receive_window). The primary may send half of them at
     /// once, or all if the peer does not use rc3. Earlier grants remain.
     pub fn set_receive_window(&mut self, bytes: VarInt) {
-        self.windows.set_receive(bytes.into_inner(), self.overlay.is_some());
+        self.memory.windows.set_receive(bytes.into_inner(), self.overlay.is_some());
         self.offer_receive_window();
     }
 
@@ -30,13 +30,5 @@ impl Connection {
     /// does not report it, and the peer would close the connection.
     pub fn force_key_update(&mut self) {
         self.primary.force_key_update();
-    }
-
-    /// The connection's datagrams come from another local address from now on.
-    pub(crate) fn handle_local_address_change(&mut self) {
-        if self.lost.is_none() && !self.primary.is_handshaking() {
-            self.primary.on_local_address_changed();
-            self.move_away();
-        }
     }
 }

@@ -1,102 +1,181 @@
 //! What a connection holds and has promised, and how much more each loop may bring. `structures/held.rs` counts, the
 //! endpoint divides (`laws/shares.rs`).
 
-use super::Connection;
+mod windows;
+
+use std::time::Duration;
+
+use self::windows::Windows;
 use crate::{
+    config::TransportConfig,
     laws::shares::{FLOOR, Use},
+    machines::stream::{
+        recv::{PullBounds, Room},
+        set::Streams,
+        writers::SendRoom,
+    },
+    quic::Side,
     structures::held::PROMISE_COST,
 };
 
 /// Bytes that the primary may bring at a time when memory is short: its credit grows by as much before it can be lowered.
 const STEP_MIN: u64 = 4 << 10;
 
-impl Connection {
+/// The limits of a connection's memory. What it uses is counted by its [`Streams`].
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) windows: Windows,
+    /// Memory that the connection may claim, as set by the endpoint.
+    share: u64,
+    /// Memory use as counted by the endpoint.
+    counted: Use,
+    /// [`TransportConfig::overhead_max`].
+    overhead_max: u64,
+    /// The longest datagram of the primary so far: its payload is in buffers of that length.
+    pub(super) datagram_len_max: usize,
+    /// The connection is lost: the peer sends nothing more.
+    ended: bool,
+}
+
+impl Memory {
+    /// The primary's receive window starts with at most `initial` bytes.
+    pub(super) fn new(config: &TransportConfig, side: Side, initial: u64) -> Self {
+        Self {
+            windows: Windows::new(config, side, initial),
+            share: u64::MAX,
+            counted: Use::default(),
+            overhead_max: config.overhead_max,
+            datagram_len_max: 0,
+            ended: false,
+        }
+    }
+
     /// Sets the memory that the connection may claim.
-    pub(crate) fn set_share(&mut self, bytes: u64) {
+    pub(super) fn set_share(&mut self, bytes: u64) {
         self.share = bytes;
     }
 
+    /// A datagram of the primary arrived.
+    pub(super) fn on_datagram(&mut self, len: usize) {
+        self.datagram_len_max = self.datagram_len_max.max(len);
+    }
+
+    /// The connection is lost.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
     /// The claim at the last [`Self::recount`].
-    pub(crate) fn counted(&self) -> u64 {
-        self.sched.counted.claimed
+    pub(super) fn counted(&self) -> u64 {
+        self.counted.claimed
     }
 
     /// Memory use: at the last call, and now.
-    pub(crate) fn recount(&mut self) -> (Use, Use) {
-        let current = Use { held: self.peer_memory(), claimed: self.claim() };
-        (std::mem::replace(&mut self.sched.counted, current), current)
+    pub(super) fn recount(&mut self, streams: &Streams) -> (Use, Use) {
+        let current = Use { held: peer_memory(streams), claimed: self.claim(streams) };
+        (std::mem::replace(&mut self.counted, current), current)
     }
 
-    /// Bytes of memory that the peer uses.
-    fn peer_memory(&self) -> u64 {
-        self.received_held.all.total() + self.streams.sending().overhead
-    }
-
-    /// The same, what is stored for sending, and what the peer's primary may still send.
-    fn claim(&self) -> u64 {
-        let promised = if self.lost.is_some() { 0 } else { self.windows.offer.promised() };
-        self.claim_without_promise().saturating_add(promised.saturating_mul(PROMISE_COST))
-    }
-
-    fn claim_without_promise(&self) -> u64 {
-        self.peer_memory() + self.streams.sending().bytes
+    /// Memory that the peer uses, what is stored for sending, and what the peer's primary may still send.
+    fn claim(&self, streams: &Streams) -> u64 {
+        let promised = if self.ended { 0 } else { self.windows.offer.promised() };
+        claim_without_promise(streams).saturating_add(promised.saturating_mul(PROMISE_COST))
     }
 
     /// How much more may be claimed.
-    fn claim_room(&self) -> u64 {
-        self.share.saturating_sub(self.claim())
+    fn claim_room(&self, streams: &Streams) -> u64 {
+        self.share.saturating_sub(self.claim(streams))
     }
 
     /// Upper bound of received and unread bytes of both loops.
-    fn received_max(&self) -> u64 {
-        self.windows.received_max(self.streams.receiving())
+    fn received_max(&self, streams: &Streams) -> u64 {
+        self.windows.received_max(streams.receiving())
     }
 
     /// Upper bound of these bytes before RLP brings no more.
-    pub(super) fn rlp_part(&self) -> u64 {
-        self.windows.rlp_part(self.received_max())
+    pub(super) fn rlp_part(&self, streams: &Streams) -> u64 {
+        self.windows.rlp_part(self.received_max(streams))
     }
 
     /// Bytes that RLP may bring: more is refused, and the primary brings it.
-    pub(super) fn rlp_room(&self) -> u64 {
-        let room = self.rlp_part().saturating_sub(self.received_held.all.bytes);
-        room.min(self.claim_room() / PROMISE_COST)
+    pub(super) fn rlp_room(&self, streams: &Streams) -> u64 {
+        let room = self.rlp_part(streams).saturating_sub(streams.received().all.bytes);
+        room.min(self.claim_room(streams) / PROMISE_COST)
+    }
+
+    /// The limits for RLP data, with at most `window` bytes of it.
+    pub(super) fn rlp_limits(&self, streams: &Streams, window: u64) -> Room {
+        let held = streams.received().all;
+        Room {
+            bytes: window.saturating_sub(held.bytes).min(self.rlp_room(streams)),
+            stream: self.windows.stream_receive,
+            held,
+            overhead_max: self.overhead_max,
+        }
     }
 
     /// Bytes that the primary may bring, granted ones included. Its share never falls below the floor: what RLP brought
     /// and the application cannot read yet waits for the primary.
-    pub(super) fn primary_room(&self) -> u64 {
-        let shared = self.share.saturating_sub(self.claim_without_promise()) / PROMISE_COST;
-        let floor = FLOOR.saturating_sub(self.received_held.unread_of_primary());
-        self.primary_room_alone().min(shared.max(floor))
+    fn primary_room(&self, streams: &Streams) -> u64 {
+        let shared = self.share.saturating_sub(claim_without_promise(streams)) / PROMISE_COST;
+        let floor = FLOOR.saturating_sub(streams.received().unread_of_primary());
+        self.primary_room_alone(streams).min(shared.max(floor))
     }
 
     /// The same, whatever other connections hold.
-    pub(super) fn primary_room_alone(&self) -> u64 {
-        self.received_max().saturating_sub(self.received_held.all.bytes)
+    fn primary_room_alone(&self, streams: &Streams) -> u64 {
+        self.received_max(streams).saturating_sub(streams.received().all.bytes)
     }
 
-    /// Bytes to take from the primary at a time: as many as leave room for its whole window.
-    pub(super) fn primary_step(&self) -> u64 {
-        let room = self.primary_room();
-        room.saturating_sub(self.windows.receive(u64::MAX)).max(STEP_MIN)
+    /// The limits for taking the primary's data: at a time as much as leaves room for its whole window.
+    pub(super) fn pull_bounds(&self, streams: &Streams) -> PullBounds {
+        PullBounds {
+            room: self.primary_room_alone(streams),
+            stream: self.windows.stream_receive,
+            step: self.primary_room(streams).saturating_sub(self.windows.receive()).max(STEP_MIN),
+        }
     }
 
-    /// Overhead that the primary may cause, beyond what its bytes pay for.
-    pub(super) fn primary_overhead_max(&self) -> u64 {
-        let max = self.config.overhead_max;
-        if self.claim() > self.share { max.min(FLOOR) } else { max }
+    /// What the primary should offer the peer from now on, if that differs enough: its window, within memory. Bytes
+    /// read out of order count as consumed for quinn-proto, and those that wait behind a missing one would be stored in
+    /// addition to whole windows. A missing byte itself never waits for credit: later ones have used it.
+    pub(super) fn next_offer(&mut self, streams: &Streams) -> Option<u64> {
+        let window = self.windows.receive();
+        let offer = window.min(self.primary_room(streams));
+        self.windows.offer.change(offer, window)
+    }
+
+    /// Whether the peer's primary causes more overhead than its bytes pay for.
+    pub(super) fn is_primary_hostile(&self, streams: &Streams) -> bool {
+        let max = self.overhead_max;
+        let free = if self.claim(streams) > self.share { max.min(FLOOR) } else { max };
+        streams.received().is_hostile(free)
     }
 
     /// How much more SACKs may use.
-    pub(super) fn overhead_room(&self) -> u64 {
-        let room = self.streams.sending().overhead_room(self.config.overhead_max).unwrap_or(0);
-        room.min(self.claim_room())
+    pub(super) fn overhead_room(&self, streams: &Streams) -> u64 {
+        let room = streams.sending().overhead_room(self.overhead_max).unwrap_or(0);
+        room.min(self.claim_room(streams))
     }
 
-    /// Bytes that may be stored for sending within the share.
-    pub(super) fn store_room(&self) -> u64 {
-        let others = self.claim() - self.streams.sending().bytes;
-        self.share.saturating_sub(others).max(FLOOR)
+    /// The room of writers on a path with this least round-trip time.
+    pub(super) fn send_room(&self, streams: &Streams, min_rtt: Duration) -> SendRoom {
+        let stored = streams.sending().bytes;
+        let others = self.claim(streams) - stored;
+        let shared = self.share.saturating_sub(others).max(FLOOR);
+        SendRoom {
+            window: self.windows.store(min_rtt).min(shared),
+            stream_window: self.windows.stream_send,
+            stored,
+        }
     }
+}
+
+/// Bytes of memory that the peer uses.
+fn peer_memory(streams: &Streams) -> u64 {
+    streams.received().all.total() + streams.sending().overhead
+}
+
+fn claim_without_promise(streams: &Streams) -> u64 {
+    peer_memory(streams) + streams.sending().bytes
 }

@@ -37,13 +37,26 @@ impl Connection {
         self.rate_signals.echo.on_leading(len.into());
     }
 
-    /// Reports new router signals to the peer, if any.
-    pub(super) fn echo(&mut self, now: Instant) {
+    /// Handles what routers have signalled: the peer's reports go to the congestion controller, local signals to the
+    /// peer.
+    pub(super) fn process_rate_signals(&mut self, now: Instant) {
+        if let Some(code) = self.rate_signals.reported.take() {
+            self.primary.on_signal(now, code);
+        }
         if self.overlay.as_ref().is_some_and(|overlay| overlay.control.is_some())
             && let Some(code) = self.rate_signals.echo.poll(now, self.primary.rtt())
         {
             // Lengths of codes are below 2^62.
             self.send_control(ControlFrame::Signal { leading: code.payload_len() as u64 });
+        }
+        self.log_mode_changes();
+    }
+
+    fn log_mode_changes(&mut self) {
+        for switch in self.primary.take_switches() {
+            let rate = self.primary.kickass().and_then(|stats| stats.rate);
+            tracing::debug!(remote = %self.remote_address(), mode = ?switch.mode, ?rate, "mode changes");
+            self.telemetry.trace.emit(switch.at, || QlogEvent::ModeChanged { mode: switch.mode });
         }
     }
 
@@ -51,13 +64,6 @@ impl Connection {
     pub(super) fn on_signal(&mut self, leading: u64) {
         let code = usize::try_from(leading).ok().and_then(Code::from_len);
         self.rate_signals.reported = code.or(self.rate_signals.reported);
-    }
-
-    /// Passes the latest report to the congestion controller.
-    pub(super) fn follow(&mut self, now: Instant) {
-        if let Some(code) = self.rate_signals.reported.take() {
-            self.primary.on_signal(now, code);
-        }
     }
 
     /// A primary packet of `bytes` has left.
@@ -73,7 +79,11 @@ impl Connection {
     /// Writes an RTT indicator into the empty `buf`, if one is due: a datagram whose only content is its length.
     pub(super) fn write_indicator(&mut self, now: Instant, buf: &mut Vec<u8>) -> Option<Transmit> {
         // The round trip is unknown before the handshake is complete.
-        if !self.rate_signals.due || self.lost.is_some() || !self.is_proven() || self.is_handshaking() {
+        if !self.rate_signals.due
+            || self.life.lost.is_some()
+            || !self.addresses.is_proven(&self.primary)
+            || self.is_handshaking()
+        {
             return None;
         }
         let total = Bucket::of(self.primary.rtt()).total_len();
@@ -107,14 +117,5 @@ impl Connection {
             tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers cannot signal rates");
             Drops::new(now, self.config.verdict_age)
         })
-    }
-
-    /// Reports changes of mode.
-    pub(super) fn note_switches(&mut self) {
-        for switch in self.primary.take_switches() {
-            let rate = self.primary.kickass().and_then(|stats| stats.rate);
-            tracing::debug!(remote = %self.remote_address(), mode = ?switch.mode, ?rate, "mode changes");
-            self.trace.emit(switch.at, || QlogEvent::ModeChanged { mode: switch.mode });
-        }
     }
 }

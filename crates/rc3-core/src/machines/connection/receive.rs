@@ -8,7 +8,7 @@ use super::Connection;
 use crate::{
     datagram_meta::DatagramMeta,
     error::{ClosedStream, PeerMisbehaved},
-    machines::stream::recv::{PullBounds, RecvStream, Room},
+    machines::stream::recv::RecvStream,
     quic::{Dir, StreamId, VarInt},
     seams::qlog::QlogEvent,
     structures::{ledger::State, taken::Taken},
@@ -32,8 +32,8 @@ impl Connection {
 
     /// A datagram of the primary arrived, of `len` bytes: its content is in a buffer of that length.
     pub(crate) fn on_primary_datagram(&mut self, meta: DatagramMeta, now: Instant, len: usize) {
-        self.local_ip = meta.local_ip.or(self.local_ip);
-        self.primary_datagram_max = self.primary_datagram_max.max(len);
+        self.addresses.on_local_ip(meta.local_ip);
+        self.memory.on_datagram(len);
         self.note_bytes(meta.arrived_by(now), len);
     }
 
@@ -64,7 +64,7 @@ impl Connection {
             rlp.on_proved(newest);
         }
         for arrival in arrivals {
-            if self.fault.is_none() {
+            if self.life.fault.is_none() {
                 self.on_arrival(now, arrival);
             }
         }
@@ -84,10 +84,9 @@ impl Connection {
     fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
         let proved = self.is_proved(arrival.packet_number);
         if self.rlp().is_some_and(|rlp| !rlp.on_arrival(now, arrival, proved)) {
-            self.fault = Some(PeerMisbehaved::Malformed("rlp arrival"));
+            self.life.fault = Some(PeerMisbehaved::Malformed("rlp arrival"));
         }
         self.report_rlp_in_flight(now);
-        self.rlp_wake = None;
     }
 
     /// Takes a stream's data from the primary.
@@ -103,44 +102,34 @@ impl Connection {
 
     /// Takes some of it; returns whether there may be more.
     fn pull_step(&mut self, id: StreamId) -> bool {
-        let bounds = PullBounds {
-            room: self.primary_room_alone(),
-            stream: self.windows.stream_receive,
-            step: self.primary_step(),
-        };
-        let Some(stream) = self.streams.recv(id) else { return false };
-        let (held, consumed) = (stream.held(), stream.consumed());
-        let result = stream.pull(&mut self.primary, id, bounds, self.primary_datagram_max, &mut self.pulled);
-        self.received_held = self.received_held + stream.held() - held;
-        // Bytes dropped by a reset count as consumed.
-        let dropped = stream.consumed() - consumed;
-        let complete_early = stream.is_complete_early();
-        if dropped > 0 {
-            self.on_consumed(id, dropped);
+        let Self { streams, primary, memory, .. } = self;
+        let bounds = memory.pull_bounds(streams);
+        let Some(pulled) = streams.pull(id, primary, bounds, memory.datagram_len_max) else { return false };
+        if pulled.dropped > 0 {
+            self.on_consumed(id, pulled.dropped);
         }
-        let more = match result {
+        let more = match pulled.result {
             Ok(taken) => {
-                self.windows.taken += taken.read;
-                self.windows.offer.on_read(taken.read);
-                self.received.primary_bytes += taken.new;
-                self.received.duplicate_bytes += taken.duplicate;
+                self.memory.windows.on_taken(taken.read);
+                self.telemetry.received.primary_bytes += taken.new;
+                self.telemetry.received.duplicate_bytes += taken.duplicate;
                 // The peer repeats bytes that RLP has brought, so a SACK was lost. Or this was the last gap.
-                let owes = taken.duplicate > 0 || (taken.read > 0 && complete_early);
+                let owes = taken.duplicate > 0 || (taken.read > 0 && pulled.complete_early);
                 if let Some(overlay) = self.overlay.as_mut().filter(|_| owes) {
                     overlay.owe_sack(id, Level::FIRST);
                 }
                 taken.more
             }
             Err(fault) => {
-                self.fault = Some(fault);
+                self.life.fault = Some(fault);
                 false
             }
         };
-        if self.received_held.is_hostile(self.primary_overhead_max()) {
-            self.fault = Some(PeerMisbehaved::OutOfOrder);
+        if self.memory.is_primary_hostile(&self.streams) {
+            self.life.fault = Some(PeerMisbehaved::OutOfOrder);
         }
         self.offer_receive_window();
-        more && self.fault.is_none()
+        more && self.life.fault.is_none()
     }
 
     /// Drops a stream that neither the application nor the primary needs any more.
@@ -153,7 +142,7 @@ impl Connection {
     pub(super) fn on_rlp_data(&mut self, now: Instant, level: Level, data: &Data, payload: &Bytes) {
         let Ok(id) = VarInt::from_u64(data.stream).map(StreamId::from) else { return };
         let result = self.take_rlp_data(id, data, payload);
-        self.trace.emit(now, || QlogEvent::PacketReceived {
+        self.telemetry.trace.emit(now, || QlogEvent::PacketReceived {
             level,
             stream: id,
             offset: data.offset,
@@ -161,9 +150,10 @@ impl Connection {
         });
         match result {
             Ok(Some(taken)) => {
-                self.received.rlp_bytes[level.index()] += taken.new;
-                self.received.duplicate_bytes += taken.duplicate;
-                self.received.refused_bytes += taken.refused;
+                let stats = &mut self.telemetry.received;
+                stats.rlp_bytes[level.index()] += taken.new;
+                stats.duplicate_bytes += taken.duplicate;
+                stats.refused_bytes += taken.refused;
                 if let Some(overlay) = &mut self.overlay {
                     overlay.owe_sack(id, level);
                 }
@@ -173,26 +163,20 @@ impl Connection {
                     self.note_readable(id);
                 }
             }
-            Ok(None) => self.received.rlp_discarded += 1,
-            Err(fault) => self.fault = Some(fault),
+            Ok(None) => self.telemetry.received.rlp_discarded += 1,
+            Err(fault) => self.life.fault = Some(fault),
         }
     }
 
     /// `None`: the stream is closed.
-    pub(super) fn take_rlp_data(
+    fn take_rlp_data(
         &mut self,
         id: StreamId,
         data: &Data,
         payload: &Bytes,
     ) -> Result<Option<Taken>, PeerMisbehaved> {
         let Some(overlay) = &self.overlay else { return Ok(None) };
-        let bytes = overlay.recv_credit.window_max().saturating_sub(self.received_held.all.bytes);
-        let room = Room {
-            bytes: bytes.min(self.rlp_room()),
-            stream: self.windows.stream_receive,
-            held: self.received_held.all,
-            overhead_max: self.config.overhead_max,
-        };
+        let room = self.memory.rlp_limits(&self.streams, overlay.recv_credit.window_max());
         if self.streams.recv(id).is_none() {
             self.check_may_exist(id)?;
             if id.index() < self.streams.known(id) {
@@ -201,16 +185,15 @@ impl Connection {
             // Ahead of the primary: the stream is accepted when the primary brings its first byte.
             self.add_recv(id);
         }
-        let Some(stream) = self.streams.recv(id) else { return Ok(None) };
-        let held = stream.held();
         let bytes = payload.slice(data.data.clone());
-        let result = stream.on_rlp(data.offset, bytes, payload.len(), data.final_size, data.receipt, room);
-        self.received_held = self.received_held + stream.held() - held;
-        result.map(Some)
+        let taken = self.streams.with_recv(id, |stream| {
+            stream.on_rlp(data.offset, bytes, payload.len(), data.final_size, data.receipt, room)
+        });
+        taken.transpose()
     }
 
     /// Whether the peer may send RLP data on an unknown stream.
-    pub(super) fn check_may_exist(&self, id: StreamId) -> Result<(), PeerMisbehaved> {
+    fn check_may_exist(&self, id: StreamId) -> Result<(), PeerMisbehaved> {
         let ours = id.initiator() == self.primary.side();
         if (ours && id.dir() == Dir::Uni) || self.is_peer_control(id) {
             return Err(PeerMisbehaved::StreamDirection);
@@ -274,7 +257,6 @@ impl Connection {
 
     pub(super) fn forget_recv(&mut self, id: StreamId) {
         let Some(stream) = self.streams.remove_recv(id) else { return };
-        self.received_held = self.received_held - stream.held();
         let Some(overlay) = &mut self.overlay else { return };
         overlay.sacks.remove(&id);
         if stream.usage_reported {

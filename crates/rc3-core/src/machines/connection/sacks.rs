@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
-    machines::rlp::Rlp,
+    machines::overlay::Overlay,
     quic::{StreamId, VarInt},
     structures::held::SACK_COST,
     units::{Receipt, Span},
@@ -24,22 +24,21 @@ impl Connection {
             .rlp()
             .is_some_and(|rlp| spans.clone().all(|(span, receipt)| rlp.is_shown(number, span, receipt)))
         {
-            self.fault = Some(PeerMisbehaved::Receipt);
+            self.life.fault = Some(PeerMisbehaved::Receipt);
             return;
         }
-        let mut room = self.overhead_room();
-        let Self { streams, sent, overlay, .. } = self;
-        let mut guard = overlay.as_mut().and_then(|overlay| overlay.rlp.as_mut()).and_then(Rlp::guard);
+        let mut room = self.memory.overhead_room(&self.streams);
+        let Self { streams, telemetry, overlay: Some(Overlay { rlp: Some(rlp), .. }), .. } = self else {
+            return;
+        };
         let mut delivered = 0;
         let has_source = streams.with_send(id, |stream| {
             let mut newly = 0;
             for (span, _) in spans {
-                if let Some(guard) = &mut guard {
-                    guard.on_sacked(now, id, span);
-                }
+                rlp.on_sacked(now, id, span);
                 let buffer = &mut stream.buffer;
                 newly += stream.ledger.delivered(span, room >= SACK_COST, |span, level| {
-                    sent.levels[level.index()].delivered_bytes += span.len();
+                    telemetry.sent.levels[level.index()].delivered_bytes += span.len();
                     buffer.release(span);
                     room = room.saturating_sub(SACK_COST);
                 });
@@ -48,10 +47,7 @@ impl Connection {
             delivered = newly;
             stream.has_source()
         });
-        if let Some(rlp) = self.rlp() {
-            rlp.on_delivered(now, delivered);
-        }
-        let streams = &mut self.streams;
+        rlp.on_delivered(now, delivered);
         // RLP may send more, in proportion to what arrives.
         if has_source == Some(true) {
             streams.queue_for_rlp(id);

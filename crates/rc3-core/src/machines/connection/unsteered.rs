@@ -9,17 +9,13 @@ use crate::transmit::Transmit;
 impl Connection {
     pub(crate) fn on_leading(&mut self, _len: u16) {}
 
-    pub(super) fn echo(&mut self, _now: Instant) {}
+    pub(super) fn process_rate_signals(&mut self, _now: Instant) {}
 
     pub(super) fn on_signal(&mut self, _leading: u64) {}
-
-    pub(super) fn follow(&mut self, _now: Instant) {}
 
     pub(super) fn note_departure(&mut self, _now: Instant, _bytes: usize) {}
 
     pub(super) fn write_indicator(&mut self, _now: Instant, _buf: &mut Vec<u8>) -> Option<Transmit> {
         None
     }
-
-    pub(super) fn note_switches(&mut self) {}
 }

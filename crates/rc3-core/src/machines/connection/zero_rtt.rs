@@ -19,15 +19,14 @@ use crate::{
     laws::verdicts::Record,
     machines::{overlay::Overlay, rlp::Rlp, stream::set::Streams},
     quic::Side,
-    structures::blocked_writers::BlockedWriters,
-    structures::held::Received,
     wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},
 };
 
 /// State of 0-RTT on this connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum ZeroRtt {
     /// No early data was sent.
+    #[default]
     Unused,
     /// Streams may be open that the server has not accepted yet.
     Offered,
@@ -51,8 +50,8 @@ impl Connection {
             // The server is about to reject it.
             return false;
         }
-        if self.zero_rtt == ZeroRtt::Unused {
-            self.zero_rtt = ZeroRtt::Offered;
+        if self.life.zero_rtt == ZeroRtt::Unused {
+            self.life.zero_rtt = ZeroRtt::Offered;
             if !known {
                 self.speak(rc3);
             }
@@ -66,13 +65,13 @@ impl Connection {
     }
 
     pub(super) fn may_open(&self) -> bool {
-        self.zero_rtt == ZeroRtt::Offered
+        self.life.zero_rtt == ZeroRtt::Offered
             || self.primary.side() == Side::Server
             || !self.primary.is_handshaking()
     }
 
     pub(super) fn has_sent_early(&self) -> bool {
-        self.zero_rtt == ZeroRtt::Offered
+        self.life.zero_rtt == ZeroRtt::Offered
     }
 
     /// Whether RLP is ready to send 0-RTT data and waits for [`Self::begin_early_rlp`].
@@ -84,9 +83,9 @@ impl Connection {
         let wanted = self.config.early_rlp && self.config.rlp != RlpMode::Off;
         ready
             && wanted
-            && self.zero_rtt == ZeroRtt::Offered
+            && self.life.zero_rtt == ZeroRtt::Offered
             && self.primary.is_handshaking()
-            && self.lost.is_none()
+            && self.life.lost.is_none()
     }
 
     /// Lets RLP send 0-RTT data, with keys from `secret`, which is drawn at random for this connection. `record`: the
@@ -102,7 +101,7 @@ impl Connection {
         let remembered = record.and_then(|record| record.pace).map(|pace| pace.rtt_min);
         // The handshake corrects a guess that is too high, but not one that is too low.
         let rtt = self.primary.rtt().max(remembered.unwrap_or_default());
-        let mut rlp = Rlp::new(secret.sealer(), self.receipt_key(), &self.config, rtt);
+        let mut rlp = Rlp::new(secret.sealer(), self.secrets.receipt_key(), &self.config, rtt);
         if let Some(record) = record {
             rlp.begin_early(now, record);
         }
@@ -113,7 +112,7 @@ impl Connection {
     pub(super) fn on_early_secret(&mut self, secret: &EarlySecret) {
         let Some(overlay) = self.overlay.as_mut().filter(|_| self.config.early_rlp) else { return };
         if self.primary.side() == Side::Client || !overlay.openers.on_early_secret(secret) {
-            self.fault = Some(PeerMisbehaved::Malformed("early secret"));
+            self.life.fault = Some(PeerMisbehaved::Malformed("early secret"));
         }
     }
 
@@ -126,17 +125,17 @@ impl Connection {
 
     /// The handshake is complete.
     pub(super) fn end_early(&mut self) {
-        if self.zero_rtt != ZeroRtt::Offered {
+        if self.life.zero_rtt != ZeroRtt::Offered {
             return;
         }
         let rc3 = self.negotiated_rc3();
         if !self.primary.early_accepted() {
-            self.zero_rtt = ZeroRtt::Rejected;
+            self.life.zero_rtt = ZeroRtt::Rejected;
             self.start_over(rc3);
         } else if rc3 == self.is_rc3() {
-            self.zero_rtt = ZeroRtt::Accepted;
+            self.life.zero_rtt = ZeroRtt::Accepted;
         } else {
-            self.fault = Some(PeerMisbehaved::EarlyProtocol);
+            self.life.fault = Some(PeerMisbehaved::EarlyProtocol);
         }
     }
 
@@ -144,9 +143,6 @@ impl Connection {
     fn start_over(&mut self, rc3: bool) {
         tracing::debug!("early data rejected");
         self.streams = Streams::new(Side::Client);
-        self.fed_streams.clear();
-        self.blocked_writers = BlockedWriters::default();
-        self.received_held = Received::default();
         self.primary.on_early_rejected();
         self.events.push_back(Event::EarlyDataRejected);
         self.speak(rc3);

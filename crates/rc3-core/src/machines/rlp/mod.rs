@@ -1,6 +1,6 @@
 //! The RLP loop: when it may send, at which level, how much at once (RC3 §2.1). It knows neither streams nor bytes; the
-//! connection asks it for an [`Allowance`] and reports what was sent, and does not ask while the primary sends to an
-//! address that is not validated (`connection/addresses.rs`).
+//! connection asks it for an [allowance](Rlp::allowance) and reports what was sent, and does not ask while the primary
+//! sends to an address that is not validated (`connection/addresses.rs`).
 //!
 //! In guard mode a [`Clock`] limits its rate, and a [`Guard`] decides whether a queue of RLP would harm others. In
 //! trust mode it sends as fast as the card accepts, as in the papers.
@@ -22,11 +22,15 @@ use crate::laws::{
     pacer::Pacer,
     verdicts::{Pace, Record},
 };
-use crate::seams::keys::{ReceiptKey, Sealer};
+use crate::seams::{
+    keys::{ReceiptKey, Sealer, Sealing},
+    primary::quinn::PathSample,
+};
 use crate::{
     config::{RlpMode, TransportConfig},
-    laws::primary_window::Window,
+    laws::primary_window::{Waiting, Window},
     quic::StreamId,
+    transmit::Transmit,
     units::{Level, Rate, Receipt, Span},
     wire::{arrival::Arrival, order::Order},
 };
@@ -42,30 +46,8 @@ const PACER_BURST_MIN: u64 = 3000;
 /// there is then still room for the packet that ends the handshake.
 const EARLY_PART: u64 = 2;
 
-/// What the loop may do now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Allowance {
-    /// Up to `packets` packets at `level`.
-    Send {
-        /// The level for all of them.
-        level: Level,
-        /// How many; at least one.
-        packets: u64,
-    },
-    /// Wait until this time.
-    Wait(Instant),
-    /// Nothing, and the reason.
-    Stop(StopReason),
-}
-
-/// Why the loop is idle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StopReason {
-    /// The ladder has no level left in this busy period.
-    LadderUsedUp,
-    /// The limit of early data is reached; the rest waits for the end of the handshake.
-    EarlyUsedUp,
-}
+/// The level in the header of a datagram at the primary's priority, which has no number of its own there.
+const HEADER_LEVEL: Level = Level::FIRST;
 
 /// The sending side of the RLP loop of one connection, once keys exist. `openers` is the receiving side.
 #[derive(Debug)]
@@ -92,6 +74,8 @@ pub(crate) struct Rlp {
     unconfirmed: bool,
     /// Packets sent in this busy period.
     sent: u64,
+    /// When the loop may continue, if its rate or the card stopped it.
+    wake: Option<Instant>,
 }
 
 impl Rlp {
@@ -112,6 +96,7 @@ impl Rlp {
             pace: None,
             unconfirmed: false,
             sent: 0,
+            wake: None,
         }
     }
 
@@ -132,6 +117,7 @@ impl Rlp {
         self.established = self.seal.next_number();
         self.seal = seal.continuing_at(self.established);
         self.early_left = None;
+        self.wake = None;
         self.order.start_busy_period();
         if let Some(clock) = &mut self.clock {
             clock.start_busy_period();
@@ -148,14 +134,71 @@ impl Rlp {
         self.receipts.receipt(stream, span) == receipt
     }
 
-    /// The guard, in guard mode.
-    pub(crate) fn guard(&mut self) -> Option<&mut Guard> {
-        self.guard.as_mut()
+    /// One datagram at the primary's priority, on the path from the second address to the first; appended to `buf`.
+    pub(crate) fn write_alone(
+        &mut self,
+        (destination, source): (SocketAddr, Option<IpAddr>),
+        begin: fn(&mut Sealer, Level, &mut Vec<u8>) -> Sealing,
+        payload: impl FnOnce(&mut Vec<u8>),
+        buf: &mut Vec<u8>,
+    ) -> Transmit {
+        let sealing = begin(&mut self.seal, HEADER_LEVEL, buf);
+        payload(buf);
+        self.seal.finish(sealing, buf);
+        Transmit {
+            destination,
+            source,
+            level: Level::PRIMARY,
+            ecn: 0,
+            size: buf.len(),
+            segment_size: None,
+            dont_fragment: true,
+        }
     }
 
-    /// Like [`Self::guard`], read-only.
-    pub(crate) fn guard_ref(&self) -> Option<&Guard> {
+    /// The guard, in guard mode.
+    pub(crate) fn guard(&self) -> Option<&Guard> {
         self.guard.as_ref()
+    }
+
+    /// The bytes of this span of a stream were SACKed.
+    pub(crate) fn on_sacked(&mut self, now: Instant, stream: StreamId, span: Span) {
+        if let Some(guard) = &mut self.guard {
+            guard.on_sacked(now, stream, span);
+        }
+    }
+
+    /// What became of packets of the primary. The datagram that shows it arrived `late` ago: what this host was late
+    /// does not count against the path. Returns whether the path is now known to ignore marks.
+    pub(crate) fn on_primary_sample(&mut self, now: Instant, late: Duration, sample: &PathSample) -> bool {
+        if let Some(clock) = &mut self.clock {
+            clock.on_primary_acked(sample.acked_bytes);
+        }
+        let Some(guard) = &mut self.guard else { return false };
+        let acked = sample
+            .acked
+            .is_some_and(|(sent, rtt)| guard.on_primary_acked(now - late, sent, rtt.saturating_sub(late)));
+        let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
+        acked || lost
+    }
+
+    /// Lets the guard evaluate new samples. `is_open` tells whether a byte that RLP has sent still waits for its SACK.
+    /// Returns whether the path is now known to ignore marks.
+    pub(crate) fn evaluate_samples(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
+        let Some(guard) = &mut self.guard else { return false };
+        // What RLP was waiting for may have arrived.
+        self.wake = None;
+        guard.evaluate_samples(now, is_open)
+    }
+
+    /// RLP has nothing more to send: whether a primary packet should follow it, which shows how the path treats both.
+    /// Each answer counts as one such packet.
+    pub(crate) fn take_probe(&mut self, now: Instant, rtt: Duration, window: &Window) -> bool {
+        let goes_on = self.wake.is_some_and(|wake| wake < now + rtt / 4);
+        !goes_on
+            && window.packets() > 0
+            && window.waiting != Waiting::ForWindow
+            && self.guard.as_mut().is_some_and(|guard| guard.take_probe(now))
     }
 
     /// The memory of the path from an earlier connection.
@@ -195,15 +238,16 @@ impl Rlp {
         (changed || confirmed).then_some(record)
     }
 
-    /// RLP datagrams in flight that left after `since` and may have caused a loss of the primary; none if priorities are honoured, nor in
-    /// trust mode, which assumes that.
-    pub(crate) fn in_the_way(&self, since: Instant) -> u64 {
+    /// RLP datagrams in flight that left in the last two round trips and may have caused a loss of the primary; none if
+    /// priorities are honoured, nor in trust mode, which assumes that.
+    pub(crate) fn in_the_way(&self, now: Instant, rtt: Duration) -> u64 {
+        let since = now.checked_sub(rtt * 2).unwrap_or(now);
         let clock = self.clock.as_ref().filter(|_| !self.is_honoured());
         clock.map_or(0, |clock| clock.in_flight_since(since))
     }
 
-    /// The clock, read-only.
-    pub(crate) fn clock_ref(&self) -> Option<&Clock> {
+    /// The clock, in guard mode.
+    pub(crate) fn clock(&self) -> Option<&Clock> {
         self.clock.as_ref()
     }
 
@@ -230,6 +274,7 @@ impl Rlp {
 
     /// The peer has moved from `before` to the validated address `remote`. The round trip there is about `rtt`.
     pub(crate) fn on_new_path(&mut self, before: SocketAddr, remote: SocketAddr, rtt: Duration) {
+        self.wake = None;
         // Another port is another mapping of the same address (RFC 4787), most likely on the same path.
         if remote.ip() != before.ip()
             && let Some(guard) = &mut self.guard
@@ -241,36 +286,56 @@ impl Rlp {
         }
     }
 
-    /// What may be sent now, in full packets.
-    pub(crate) fn allowance(&mut self, now: Instant, window: &Window, rtt_min: Duration) -> Allowance {
+    /// What may be sent now: the level, and how many full packets, at least one. `None` until the wait is over
+    /// ([`Self::timeout`]), if the ladder has no level left in this busy period, or if early data has reached its limit.
+    pub(crate) fn allowance(
+        &mut self,
+        now: Instant,
+        window: &Window,
+        rtt_min: Duration,
+    ) -> Option<(Level, u64)> {
         let packet_bytes = u64::from(window.mtu);
-        let Some((level, mut remaining)) = self.ladder.level_of(self.sent) else {
-            return Allowance::Stop(StopReason::LadderUsedUp);
-        };
+        let (level, mut remaining) = self.ladder.level_of(self.sent)?;
         if let Some(guard) = &mut self.guard {
             guard.expire(now);
         }
         let honoured = self.is_honoured();
         let path = PathNow { packet_bytes, primary_in_flight: window.in_flight, rtt_min, honoured };
         match self.clock.as_mut().map(|clock| clock.permit(now, path)) {
-            Some(Permit::Wait(until)) => return Allowance::Wait(until),
+            Some(Permit::Wait(until)) => {
+                self.wake = Some(until);
+                return None;
+            }
             Some(Permit::Bytes(bytes)) => remaining = remaining.min(bytes.div_ceil(packet_bytes)),
             None => {}
         }
         if let Some(left) = self.early_left.filter(|_| !honoured) {
             remaining = remaining.min(left / packet_bytes);
             if remaining == 0 {
-                return Allowance::Stop(StopReason::EarlyUsedUp);
+                return None;
             }
         }
         let packets = match &mut self.pacer {
             None => remaining,
             Some(pacer) => match pacer.budget(now) / packet_bytes {
-                0 => return Allowance::Wait(pacer.ready_at(now, packet_bytes)),
+                0 => {
+                    self.wake = Some(pacer.ready_at(now, packet_bytes));
+                    return None;
+                }
                 packets => packets.min(remaining),
             },
         };
-        Allowance::Send { level, packets }
+        Some((level, packets))
+    }
+
+    /// Whether it waits for [`Self::timeout`] before it sends more.
+    pub(crate) fn waits(&self) -> bool {
+        self.wake.is_some()
+    }
+
+    /// The connection is lost.
+    pub(crate) fn stop(&mut self) {
+        self.wake = None;
     }
 
     fn is_unproven(&self) -> bool {
@@ -295,6 +360,7 @@ impl Rlp {
 
     /// The receiver's report, of a datagram that it has `proved` to have or not. `false`: it names one that was never sent.
     pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, proved: bool) -> bool {
+        self.wake = None;
         let honoured = self.is_honoured();
         // To the receiver, the pause between early data and later data looks like a low rate.
         let of_this_flight = arrival.packet_number >= self.established;
@@ -310,11 +376,13 @@ impl Rlp {
 
     /// When to call [`Self::on_timeout`].
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        self.order.timeout().filter(|_| self.is_unproven())
+        let order = self.order.timeout().filter(|_| self.is_unproven());
+        self.wake.into_iter().chain(order).min()
     }
 
     /// Call it when the time of [`Self::timeout`] may have come.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
+        self.wake = self.wake.filter(|&wake| wake > now);
         self.order.on_timeout(now);
     }
 
@@ -329,10 +397,14 @@ impl Rlp {
         self.order.on_probe_sent(now, self.seal.next_number() - 1, missing);
     }
 
-    /// The receiver reports what the PROBE has overtaken. Returns whether the path is now known to ignore marks.
-    pub(crate) fn on_order(&mut self, now: Instant, order: Order) -> bool {
+    /// The receiver reports what the PROBE has overtaken. Returns whether the path is now known to ignore marks; `None`:
+    /// it names a datagram that was never sent.
+    pub(crate) fn on_order(&mut self, now: Instant, order: Order) -> Option<bool> {
+        if order.packet_number >= self.seal.next_number() {
+            return None;
+        }
         let answer = self.order.on_order(order);
-        self.on_answer(now, answer)
+        Some(self.on_answer(now, answer))
     }
 
     /// Passes an answer to the guard. Returns whether the path is now known to ignore marks.
@@ -350,13 +422,6 @@ impl Rlp {
         }
     }
 
-    /// The peer has acknowledged `bytes` more of the primary.
-    pub(crate) fn on_primary_acked(&mut self, bytes: u64) {
-        if let Some(clock) = &mut self.clock {
-            clock.on_primary_acked(bytes);
-        }
-    }
-
     /// `bytes` of overtaken datagrams have no receipt.
     pub(crate) fn on_lost(&mut self, bytes: u64) {
         if let Some(clock) = &mut self.clock {
@@ -369,8 +434,18 @@ impl Rlp {
         self.clock.as_mut().map(Clock::take_lost).unwrap_or_default()
     }
 
-    /// A batch of data packets with `bytes` in total was written.
-    pub(crate) fn on_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
+    /// A batch of data packets with `bytes` in total was written. The guard should watch it by the byte at this offset,
+    /// with so many bytes of the primary in flight.
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Instant,
+        departure: Departure,
+        bytes: u64,
+        guarded: Option<(u64, u64)>,
+    ) {
+        if let Some((guard, (offset, in_flight))) = self.guard.as_mut().zip(guarded) {
+            guard.on_rlp_sent(now, departure.stream, offset, bytes, in_flight);
+        }
         self.sent += departure.packets;
         self.early_left = self.early_left.map(|left| left.saturating_sub(bytes));
         self.order.on_rlp_sent(now, departure.last, departure.packets);

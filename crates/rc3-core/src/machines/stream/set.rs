@@ -1,27 +1,34 @@
 //! All streams of a connection, and the order in which each loop serves them.
 //!
 //! Invariant: a sending stream is in `primary_turns` exactly while it [wants the primary](SendStream::wants_primary);
-//! `sending` is the sum of the sending streams' memory, `present` that of their stored or requested source bytes.
+//! `sending` is the sum of the sending streams' memory, `present` that of their stored or requested source bytes,
+//! `received` that of the receiving streams' memory. Change streams by `with_send` and `with_recv`, which keep it.
 //!
 //! The maps need no keyed hash: stream ids are counted up and few at a time, a peer cannot choose them to collide.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeSet, VecDeque},
-    ops::Add,
+    mem,
 };
 
+use bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 use super::{
-    recv::RecvStream,
+    recv::{PullBounds, RecvStream},
     send::{Fed, SendStream},
     source::{PIECE, PRESENT_MAX, SourceRead},
 };
 use crate::{
+    error::PeerMisbehaved,
     quic::{Dir, Side, StreamId},
-    seams::primary::PrimaryWriter,
-    structures::held::{Held, Received},
+    seams::primary::{PrimaryWriter, quinn::Quic},
+    structures::{
+        blocked_writers::BlockedWriters,
+        held::{Held, Received},
+        taken::Taken,
+    },
 };
 
 /// Order of service: priority first, then a number (a turn, or the age of the stream).
@@ -50,6 +57,25 @@ pub(crate) struct Streams {
     readable_sources: VecDeque<StreamId>,
     /// Streams with a source that found no room in `present`.
     crowded: Vec<StreamId>,
+    /// Writers that found the send window full.
+    pub(super) blocked: BlockedWriters,
+    /// Streams fed since the primary last had no waiting data.
+    fed: Vec<StreamId>,
+    /// Streams that the peer reports as complete, until the application knows.
+    completed: Vec<StreamId>,
+    received: Received,
+    /// Buffer for pieces on their way from the primary to a stream; empty between calls.
+    pieces: Vec<(u64, Bytes)>,
+}
+
+/// What [`Streams::pull`] took of a stream.
+#[derive(Debug)]
+pub(crate) struct Pulled {
+    pub(crate) result: Result<Taken, PeerMisbehaved>,
+    /// Bytes that a reset dropped: they count as consumed.
+    pub(crate) dropped: u64,
+    /// As [`RecvStream::is_complete_early`].
+    pub(crate) complete_early: bool,
 }
 
 impl Streams {
@@ -70,6 +96,11 @@ impl Streams {
             present: 0,
             readable_sources: VecDeque::new(),
             crowded: Vec::new(),
+            blocked: BlockedWriters::default(),
+            fed: Vec::new(),
+            completed: Vec::new(),
+            received: Received::default(),
+            pieces: Vec::new(),
         }
     }
 
@@ -117,8 +148,46 @@ impl Streams {
         self.recv.entry(id).or_insert_with(|| Box::new(new()))
     }
 
+    /// A receiving stream, for changes that do not concern its memory.
     pub(crate) fn recv(&mut self, id: StreamId) -> Option<&mut RecvStream> {
         self.recv.get_mut(&id).map(Box::as_mut)
+    }
+
+    /// Changes a receiving stream and updates memory use.
+    pub(crate) fn with_recv<T>(
+        &mut self,
+        id: StreamId,
+        change: impl FnOnce(&mut RecvStream) -> T,
+    ) -> Option<T> {
+        let stream = self.recv.get_mut(&id)?;
+        let held = stream.held();
+        let result = change(stream);
+        self.received = self.received + stream.held() - held;
+        Some(result)
+    }
+
+    /// Takes some of a stream's data from the primary, as [`RecvStream::pull`].
+    pub(crate) fn pull(
+        &mut self,
+        id: StreamId,
+        primary: &mut Quic,
+        bounds: PullBounds,
+        datagram_len: usize,
+    ) -> Option<Pulled> {
+        let mut pieces = mem::take(&mut self.pieces);
+        let pulled = self.with_recv(id, |stream| {
+            let consumed = stream.consumed();
+            let result = stream.pull(primary, id, bounds, datagram_len, &mut pieces);
+            let dropped = stream.consumed() - consumed;
+            Pulled { result, dropped, complete_early: stream.is_complete_early() }
+        });
+        self.pieces = pieces;
+        pulled
+    }
+
+    /// Memory use of the receiving streams: bytes for the application, and records of gaps.
+    pub(crate) fn received(&self) -> Received {
+        self.received
     }
 
     /// The number of streams that are received.
@@ -127,7 +196,9 @@ impl Streams {
     }
 
     pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<RecvStream> {
-        self.recv.remove(&id).map(|stream| *stream)
+        let stream = self.recv.remove(&id)?;
+        self.received = self.received - stream.held();
+        Some(*stream)
     }
 
     pub(crate) fn send(&self, id: StreamId) -> Option<&SendStream> {
@@ -223,7 +294,8 @@ impl Streams {
         true
     }
 
-    /// Hands up to `budget` stream bytes to the primary, in order of service.
+    /// Hands up to `budget` stream bytes to the primary, in order of service. `on_fed` gets each stream, what was
+    /// handed over, and by how much its use of credit has grown.
     pub(crate) fn feed<P: PrimaryWriter>(
         &mut self,
         primary: &mut P,
@@ -237,6 +309,9 @@ impl Streams {
             let (priority, usage) = (stream.priority, stream.usage());
             self.place(id, false, priority);
             let fed = self.with_send(id, |stream| stream.feed(primary, budget)).unwrap_or_default();
+            if self.fed.last() != Some(&id) {
+                self.fed.push(id);
+            }
             on_fed(id, &fed, self.send[&id].usage() - usage);
             if self.send[&id].has_source() {
                 self.queue_for_rlp(id);
@@ -245,11 +320,58 @@ impl Streams {
         }
     }
 
+    /// Whether streams were fed since the last [`Self::on_primary_empty`].
+    pub(crate) fn is_any_fed(&self) -> bool {
+        !self.fed.is_empty()
+    }
+
+    /// The same, of streams except `control`.
+    pub(crate) fn is_any_fed_except(&self, control: Option<StreamId>) -> bool {
+        self.fed.iter().any(|&id| Some(id) != control)
+    }
+
     /// The primary has no waiting data.
-    pub(crate) fn drop_overlap(&mut self, fed: &mut Vec<StreamId>) {
+    pub(crate) fn on_primary_empty(&mut self) {
+        let mut fed = mem::take(&mut self.fed);
         for id in fed.drain(..) {
             self.with_send(id, SendStream::drop_overlap);
         }
+        self.fed = fed;
+    }
+
+    /// The primary's data waits for its window: RLP may send it, too.
+    pub(crate) fn queue_fed_for_rlp(&mut self) {
+        for at in 0..self.fed.len() {
+            self.queue_for_rlp(self.fed[at]);
+        }
+    }
+
+    /// The peer reports a stream as complete.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved::Receipt`] if it cannot have all of it.
+    pub(crate) fn on_complete(&mut self, id: StreamId) -> Result<(), PeerMisbehaved> {
+        match self.with_send(id, SendStream::on_complete) {
+            Some(Some(true)) => self.completed.push(id),
+            Some(None) => return Err(PeerMisbehaved::Receipt),
+            Some(Some(false)) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Streams that are delivered as a whole, each once.
+    pub(crate) fn take_delivered(&mut self) -> Vec<StreamId> {
+        let mut delivered = Vec::new();
+        let mut completed = mem::take(&mut self.completed);
+        completed.retain(|&id| {
+            let announced = self.with_send(id, SendStream::announce_delivery);
+            if announced == Some(true) {
+                delivered.push(id);
+            }
+            announced == Some(false)
+        });
+        self.completed = completed;
+        delivered
     }
 
     /// Whether some stream wants the primary now.
@@ -304,13 +426,12 @@ impl Streams {
         self.rlp_queue.clear();
     }
 
-    /// Drops the primary's out-of-order data, and returns what that was.
-    pub(crate) fn drop_pending_records(&mut self) -> Received {
-        let dropped = self.recv.values_mut().map(|stream| {
+    /// Drops the primary's out-of-order data.
+    pub(crate) fn drop_pending_records(&mut self) {
+        for stream in self.recv.values_mut() {
             let held = stream.held();
             stream.drop_pending_records();
-            held - stream.held()
-        });
-        dropped.fold(Received::default(), Add::add)
+            self.received = self.received + stream.held() - held;
+        }
     }
 }

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::Connection;
 use crate::{
     config::TransportConfig,
     laws::{
@@ -11,12 +10,11 @@ use crate::{
         window::{WindowTuner, worth_storing},
     },
     quic::Side,
-    seams::qlog::QlogEvent,
 };
 
 /// The windows of a connection, except RLP's, which belongs to its credit.
 #[derive(Debug)]
-pub(super) struct Windows {
+pub(crate) struct Windows {
     receive: WindowTuner,
     send: WindowTuner,
     /// The application has set the send window.
@@ -30,9 +28,9 @@ pub(super) struct Windows {
     /// The same of one stream and one loop.
     pub(super) stream_receive: u64,
     /// Bytes taken from the primary so far.
-    pub(super) taken: u64,
+    taken: u64,
     /// Bytes either loop has sent for the first time (or handed to the primary, in plain QUIC).
-    pub(super) sent: u64,
+    sent: u64,
 }
 
 impl Windows {
@@ -65,20 +63,20 @@ impl Windows {
     }
 
     /// Fixes the send window at `bytes`.
-    pub(super) fn fix_send(&mut self, bytes: u64) {
+    pub(crate) fn fix_send(&mut self, bytes: u64) {
         self.send = WindowTuner::new(bytes, bytes);
         self.send_fixed = true;
     }
 
     /// Sets the bound of both loops; the primary's window is at once all of it, or half if there is an RLP loop.
-    pub(super) fn set_receive(&mut self, bytes: u64, beside_rlp: bool) {
+    pub(crate) fn set_receive(&mut self, bytes: u64, beside_rlp: bool) {
         let least = if beside_rlp { bytes / 2 } else { bytes };
         self.received = bytes;
         self.receive = WindowTuner::new(self.receive.window().max(least), bytes);
     }
 
     /// There is no RLP loop: what was kept for it is the primary's.
-    pub(super) fn leave_to_primary(&mut self) {
+    pub(crate) fn leave_to_primary(&mut self) {
         if self.receive.window() == self.received / 2 {
             self.receive.raise(self.received);
         }
@@ -90,46 +88,29 @@ impl Windows {
         if self.send_fixed { window } else { window.min(worth_storing(min_rtt)) }
     }
 
-    /// What the peer's primary may send beyond the bytes already taken, within `room` for them.
-    pub(super) fn receive(&self, room: u64) -> u64 {
-        self.receive.window().min(room)
-    }
-}
-
-impl Connection {
-    /// Adapts the windows to the traffic. Call it after every input and command.
-    pub(super) fn tune_windows(&mut self, now: Instant) {
-        let rtt = self.primary.rtt();
-        let Windows { receive, send, taken, sent, .. } = &mut self.windows;
-        if receive.on_moved(now, *taken, rtt) {
-            let bytes = receive.window();
-            self.trace.emit(now, || QlogEvent::WindowGrown { window: "receive", bytes });
-        }
-        if send.on_moved(now, *sent, rtt) {
-            let bytes = send.window();
-            tracing::debug!(remote = %self.primary.addresses().0, bytes, "send window grows");
-            self.trace.emit(now, || QlogEvent::WindowGrown { window: "send", bytes });
-            self.primary.set_send_window(bytes);
-            self.wake_writers();
-        }
-        self.offer_receive_window();
-        let rlp_part = self.rlp_part();
-        let rlp = self.overlay.as_mut().and_then(|overlay| overlay.recv_credit.tune(now, rtt, rlp_part));
-        if let Some(bytes) = rlp {
-            self.trace.emit(now, || QlogEvent::WindowGrown { window: "rlp", bytes });
-            self.grant();
-        }
+    /// What the peer's primary may send beyond the bytes already taken.
+    pub(super) fn receive(&self) -> u64 {
+        self.receive.window()
     }
 
-    /// Sets what the primary offers the peer: its window, within memory. Bytes read out of order count as consumed for
-    /// quinn-proto, and those that wait behind a missing one would be stored in addition to whole windows. A missing
-    /// byte itself never waits for credit: later ones have used it.
-    pub(super) fn offer_receive_window(&mut self) {
-        let window = self.windows.receive(u64::MAX);
-        let offer = self.windows.receive(self.primary_room());
-        if let Some(offer) = self.windows.offer.change(offer, window) {
-            tracing::debug!(remote = %self.primary.addresses().0, offer, window, "receive window changes");
-            self.primary.set_receive_window(offer);
-        }
+    /// Bytes were taken from the primary.
+    pub(crate) fn on_taken(&mut self, bytes: u64) {
+        self.taken += bytes;
+        self.offer.on_read(bytes);
+    }
+
+    /// Either loop has sent bytes for the first time.
+    pub(crate) fn on_sent(&mut self, bytes: u64) {
+        self.sent += bytes;
+    }
+
+    /// Adapts the receive window to the traffic; returns it if it has grown.
+    pub(crate) fn tune_receive(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
+        self.receive.on_moved(now, self.taken, rtt).then(|| self.receive.window())
+    }
+
+    /// The same of the send window.
+    pub(crate) fn tune_send(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
+        self.send.on_moved(now, self.sent, rtt).then(|| self.send.window())
     }
 }

@@ -1,0 +1,20 @@
+//! What a connection counts and logs of itself.
+
+use crate::{
+    seams::qlog::Trace,
+    stats::{ReceivedStats, SentStats},
+};
+
+/// Counters and events of one connection.
+#[derive(Debug)]
+pub(crate) struct Telemetry {
+    pub(crate) sent: SentStats,
+    pub(crate) received: ReceivedStats,
+    pub(crate) trace: Trace,
+}
+
+impl Telemetry {
+    pub(crate) fn new(trace: Trace) -> Self {
+        Self { sent: SentStats::default(), received: ReceivedStats::default(), trace }
+    }
+}
