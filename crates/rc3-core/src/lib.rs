@@ -112,7 +112,7 @@ pub use machines::{
     connection::Connection,
     endpoint::{Drained, Endpoint, EndpointEvent, IncomingStats},
     receivers::RouteChange,
-    stream::{recv::Chunk, source::SourceRead},
+    stream::{recv::Chunk, send::source::SourceRead},
     succession::{Detour, FromPredecessor},
 };
 pub use quic::{

@@ -168,7 +168,7 @@ impl State {
     /// Another process, which had the port before, has connections.
     #[cfg(target_os = "linux")]
     pub(crate) fn follow(&mut self) {
-        self.core.follow();
+        self.core.follow_predecessor();
     }
 
     /// It has none any more.

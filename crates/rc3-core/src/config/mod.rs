@@ -3,7 +3,6 @@
 mod client;
 mod endpoint;
 mod mode;
-mod passthrough;
 mod segment;
 mod server;
 mod transport;
@@ -17,5 +16,5 @@ pub use self::{
 };
 pub(crate) use self::{
     endpoint::{ID_BYTES_MAX, ID_BYTES_MIN, random_id},
-    passthrough::{MtuDiscovery, Passthrough},
+    transport::passthrough::{MtuDiscovery, Passthrough},
 };

@@ -1,8 +1,11 @@
 //! Settings of one connection.
 
+pub(super) mod passthrough;
+
 use std::time::Duration;
 
-use super::{Congestion, Passthrough, RlpMode};
+use self::passthrough::Passthrough;
+use super::{Congestion, RlpMode};
 use crate::{
     laws::{constants::Law, ladder::Ladder, shares::FLOOR, window::WindowTuner},
     quic::{IdleTimeout, Side, VarInt},

@@ -204,7 +204,7 @@ impl Verdicts {
     }
 
     /// Takes over what another endpoint of this process has learned, unless this one knows something newer.
-    pub(crate) fn share(&mut self, now: Instant, learned: &DestinationVerdict) {
+    pub(crate) fn adopt(&mut self, now: Instant, learned: &DestinationVerdict) {
         let &DestinationVerdict { destination, score, pace, network, at, until, .. } = learned;
         let remote = SocketAddr::new(destination, 0);
         if until > now && self.recall(now, remote).is_none_or(|own| own.at < at) {
@@ -267,14 +267,14 @@ mod tests {
         let (mut one, mut other) = (Verdicts::default(), Verdicts::default());
         let record = Record { score: -40, pace: None, network: None, at: now, until: now + DAY };
         let learned = one.learn(now, remote(), record);
-        other.share(now, &learned);
+        other.adopt(now, &learned);
         assert_eq!(other.recall(now, remote()), Some(record));
         let newer = Record { score: 1, at: now + DAY / 2, ..record };
         other.remember(remote(), newer);
-        other.share(now + DAY / 2, &learned);
+        other.adopt(now + DAY / 2, &learned);
         assert_eq!(other.recall(now + DAY / 2, remote()), Some(newer));
         one.clear();
-        one.share(now + DAY, &learned);
+        one.adopt(now + DAY, &learned);
         assert_eq!(one.verdicts(now + DAY).count(), 0, "expired");
     }
 

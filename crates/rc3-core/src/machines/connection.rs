@@ -537,7 +537,7 @@ impl Connection {
     }
 
     /// Whether a read would yield bytes, an end or a reset.
-    pub fn is_readable(&mut self, id: StreamId) -> bool {
+    pub fn is_readable(&self, id: StreamId) -> bool {
         self.streams.recv(id).is_some_and(|stream| stream.is_readable())
     }
 
@@ -545,7 +545,7 @@ impl Connection {
     ///
     /// # Errors
     /// [`ClosedStream`] once all bytes have arrived, or the stream was stopped or read to its end.
-    pub fn reset_code(&mut self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
+    pub fn reset_code(&self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
         self.streams.recv(id).ok_or(ClosedStream)?.reset_code()
     }
 

@@ -1,51 +1,48 @@
 //! Many connections on one UDP port: separates QUIC from RLP datagrams, finds the connection, accepts and drops
 //! connections, and decides which sends next. The primaries of all connections go before the RLP loop of any.
 //!
-//! Invariant: a connection that was touched is in `primary_queue` until its primary has nothing to send, and in
-//! `rlp_queue` while its RLP side may have something; its deadline is in `timers`.
+//! Other endpoints on the port, of workers or of a restarted program, concern only `neighbours` and `succession`.
 
+mod handshakes;
+mod neighbours;
+mod path_memory;
+mod schedule;
 mod succession;
 
 use std::{
     collections::VecDeque,
-    iter, mem,
+    iter,
     net::SocketAddr,
-    ops::AddAssign,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use bytes::BytesMut;
 
-#[cfg(feature = "kickass")]
-use crate::laws::fragments::Drops;
+pub use self::handshakes::IncomingStats;
+use self::{
+    handshakes::Admission,
+    neighbours::{Neighbours, Origin},
+    path_memory::PathMemory,
+    schedule::Schedule,
+};
 use crate::{
     config::{ClientConfig, EndpointConfig, ServerConfig},
     datagram_meta::DatagramMeta,
     event::Event,
     laws::{
-        path_mtu::PathMtu,
-        pool::Pool,
         shares::Shares,
-        verdicts::{DestinationVerdict, KnownPath, Verdicts},
+        verdicts::{DestinationVerdict, KnownPath},
     },
     machines::{
         connection::{Connection, secrets::RlpSecrets},
         connections::Connections,
-        receivers::{Receivers, Registered, RouteChange},
-        strays::{Strays, reset_of, reset_token},
-        succession::Succession,
+        receivers::{Receivers, Registered},
     },
-    quic::{ConnectionError, ConnectionHandle},
+    quic::ConnectionHandle,
     seams::{
-        keys::{Aead, Secrets, protection::Protection, receiver_id},
-        primary::quinn::{Accepting, Bounds, ConnectFailed, Found, Incoming, QuicEndpoint, Routed},
+        keys::{Secrets, receiver_id},
+        primary::quinn::{Bounds, ConnectFailed, Incoming, QuicEndpoint, Routed},
         tls::ConfigError,
-    },
-    structures::{
-        destination_cache::DestinationCache,
-        timers::Timers,
-        undecryptable::{Kept, Undecryptable},
     },
     transmit::Transmit,
 };
@@ -53,13 +50,6 @@ use crate::{
 /// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), except
 /// in Version Negotiation, which sets the upper.
 const QUIC_BITS: u8 = 0xc0;
-
-/// Most queued answers to datagrams of no connection. Unanswered peers ask again; a flood of such datagrams must not
-/// cost memory, nor stop connections from sending.
-const RESPONSES_MAX: usize = 1024;
-
-/// How to take datagrams that arrived before the keys: [`Undecryptable::take`] or [`Undecryptable::end`].
-type TakeUndecryptable = fn(&mut Undecryptable, SocketAddr, &dyn Fn(&[u8]) -> bool) -> Vec<Kept>;
 
 /// What [`Endpoint::poll_event`] reports.
 #[derive(Debug)]
@@ -84,58 +74,6 @@ pub struct Drained {
     pub connection: Box<Connection>,
 }
 
-/// How a datagram reached an endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    /// By the port.
-    Port,
-    /// By another endpoint on the port, which has looked for further ones.
-    Worker,
-    /// By the endpoint that took the port over, perhaps with the number of an offer.
-    Successor(Option<u64>),
-}
-
-/// Counters of the handshakes that peers began, including those decided by [`ServerConfig::max_incoming`] and
-/// [`ServerConfig::retry_incoming_from`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct IncomingStats {
-    /// Handshakes that wait for an answer now: handed out by [`EndpointEvent::Incoming`] and neither accepted,
-    /// refused, retried nor ignored.
-    pub waiting: usize,
-    /// Handshakes answered with a Retry packet.
-    pub retried: u64,
-    /// Handshakes refused.
-    pub refused: u64,
-    /// Datagrams of no connection left without an answer, because too many answers waited to be sent.
-    pub unanswered: u64,
-}
-
-impl AddAssign for IncomingStats {
-    fn add_assign(&mut self, other: Self) {
-        self.waiting += other.waiting;
-        self.retried += other.retried;
-        self.refused += other.refused;
-        self.unanswered += other.unanswered;
-    }
-}
-
-/// The number of waiting handshakes from which new ones get a Retry.
-#[derive(Debug, Clone, Copy)]
-struct Shedding {
-    retry_from: usize,
-    refuse_from: usize,
-}
-
-impl Shedding {
-    fn new(server: Option<&ServerConfig>) -> Self {
-        server.map_or(Self { retry_from: 0, refuse_from: 0 }, |server| Self {
-            retry_from: server.retry_incoming_from,
-            refuse_from: server.max_incoming,
-        })
-    }
-}
-
 /// All connections of one UDP port.
 ///
 /// The [crate's page](crate) shows its poll loop. All input is checked, so any bytes may be passed:
@@ -157,29 +95,14 @@ pub struct Endpoint {
     quic: QuicEndpoint,
     connections: Connections,
     receivers: Receivers,
-    /// What arrived here and may be for other endpoints on the port.
-    strays: Strays,
-    /// The other endpoints on the port.
-    pool: Option<Arc<Pool>>,
-    /// Those that had the port before, or have it next.
-    succession: Succession,
     secrets: Secrets,
-    timers: Timers,
-    primary_queue: VecDeque<ConnectionHandle>,
-    rlp_queue: VecDeque<ConnectionHandle>,
+    shares: Shares,
+    schedule: Schedule,
+    admission: Admission,
+    paths: PathMemory,
     responses: VecDeque<(Transmit, Vec<u8>)>,
     events: VecDeque<EndpointEvent>,
-    /// Connections with input that were not served since; empty between calls.
-    changed: Vec<ConnectionHandle>,
-    incoming: IncomingStats,
-    shedding: Shedding,
-    undecryptable: Undecryptable,
-    shares: Shares,
-    verdicts: Verdicts,
-    path_mtus: DestinationCache<PathMtu>,
-    /// Paths that drop fragments.
-    #[cfg(feature = "kickass")]
-    drops: DestinationCache<Drops>,
+    neighbours: Neighbours,
 }
 
 impl Endpoint {
@@ -216,24 +139,14 @@ impl Endpoint {
             quic: QuicEndpoint::new(config, server, seed, mtu_discovery)?,
             connections: Connections::default(),
             receivers: Receivers::new(pool.is_some()),
-            strays: Strays::default(),
-            shares: Shares::new(pool.clone()),
-            pool,
-            succession: Succession::default(),
             secrets: Secrets::new(seed),
-            timers: Timers::new(),
-            primary_queue: VecDeque::new(),
-            rlp_queue: VecDeque::new(),
+            shares: Shares::new(pool.clone()),
+            schedule: Schedule::new(),
+            admission: Admission::new(server, pool),
+            paths: PathMemory::default(),
             responses: VecDeque::new(),
             events: VecDeque::new(),
-            changed: Vec::new(),
-            incoming: IncomingStats::default(),
-            shedding: Shedding::new(server),
-            undecryptable: Undecryptable::default(),
-            verdicts: Verdicts::default(),
-            path_mtus: DestinationCache::default(),
-            #[cfg(feature = "kickass")]
-            drops: DestinationCache::default(),
+            neighbours: Neighbours::default(),
         })
     }
 
@@ -243,7 +156,7 @@ impl Endpoint {
     /// [`ConfigError`] if QUIC cannot use the TLS settings; the old settings stay.
     pub fn set_server_config(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
         self.quic.set_server(server)?;
-        self.shedding = Shedding::new(server);
+        self.admission.set_server(server);
         Ok(())
     }
 
@@ -260,90 +173,55 @@ impl Endpoint {
         now: Instant,
         datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
     ) {
-        self.handle_all(now, datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, Source::Port)));
-    }
-
-    /// As [`Self::handle_datagrams`], for datagrams that another endpoint on the port has received: none of them is a
-    /// stray again.
-    pub fn handle_handed_over(
-        &mut self,
-        now: Instant,
-        datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
-    ) {
-        self.handle_all(now, datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, Source::Worker)));
+        self.handle_all(now, datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, Origin::Port)));
     }
 
     fn handle_all(
         &mut self,
         now: Instant,
-        datagrams: impl Iterator<Item = (DatagramMeta, BytesMut, Source)>,
+        datagrams: impl Iterator<Item = (DatagramMeta, BytesMut, Origin)>,
     ) {
-        for (meta, datagram, source) in datagrams {
+        for (meta, datagram, origin) in datagrams {
             let concerned = match datagram.first() {
                 None => None,
-                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram, source),
-                Some(_) => self.handle_quic(now, meta, datagram, source),
+                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram, origin),
+                Some(_) => self.handle_quic(now, meta, datagram, origin),
             };
             if let Some(handle) = concerned
-                && self.changed.last() != Some(&handle)
-                && self.connections.get_mut(handle).is_some_and(|connection| connection.set_changed(true))
+                && let Some(connection) = self.connections.get_mut(handle)
             {
-                self.changed.push(handle);
+                self.schedule.add_changed(handle, connection);
             }
         }
-        let mut changed = mem::take(&mut self.changed);
-        for handle in changed.drain(..) {
+        let changed = self.schedule.take_changed();
+        for &handle in &changed {
             self.touch(now, handle);
         }
-        self.changed = changed;
+        self.schedule.return_changed(changed);
     }
 
-    /// Returns the connection it belongs to.
+    /// Returns the connection it belongs to. `origin` concerns only the [`neighbours`].
     fn handle_rlp(
         &mut self,
         now: Instant,
         meta: DatagramMeta,
         datagram: BytesMut,
-        source: Source,
+        origin: Origin,
     ) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
         let arrived = meta.arrived_by(now);
-        if let Some(handle) = self.receivers.find(id) {
-            let connection = self.connection_mut(handle)?;
-            let len = datagram.len();
-            if connection.handle_rlp_arrived(now, arrived, datagram) {
-                connection.on_rlp_from(meta.remote, len);
-            }
-            self.recount(handle);
-            return Some(handle);
+        let Some(handle) = self.receivers.find(id) else {
+            self.receivers.keep_undecryptable(meta.remote, arrived, &datagram);
+            self.pass_rlp_on(meta, datagram, origin);
+            return None;
+        };
+        let connection = self.connection_mut(handle)?;
+        let len = datagram.len();
+        if connection.handle_rlp_arrived(now, arrived, datagram) {
+            connection.on_rlp_from(meta.remote, len);
         }
-        self.undecryptable.keep(meta.remote, arrived, &datagram);
-        let shared = self.is_shared_for(source);
-        match self.succession.predecessor.as_mut().filter(|_| source != Source::Worker) {
-            Some(predecessor) if shared => predecessor.push(meta, datagram.clone()),
-            Some(predecessor) => {
-                predecessor.push(meta, datagram);
-                return None;
-            }
-            None => {}
-        }
-        if shared {
-            self.strays.push(meta, datagram);
-        }
-        None
-    }
-
-    /// Whether a datagram of no connection here may be for other endpoints on the port.
-    fn is_shared_for(&self, source: Source) -> bool {
-        source != Source::Worker && self.receivers.is_shared()
-    }
-
-    /// Another endpoint on the port has received what may be a stateless reset (RFC 9000 §10.3) of a connection here.
-    /// Nothing about it shows which connection it concerns, except its last bytes.
-    pub fn handle_reset(&mut self, now: Instant, meta: DatagramMeta, token: [u8; 16]) {
-        if let Some(handle) = self.handle_quic(now, meta, reset_of(token), Source::Worker) {
-            self.touch(now, handle);
-        }
+        self.recount(handle);
+        Some(handle)
     }
 
     /// As [`Self::handle_rlp`].
@@ -352,28 +230,17 @@ impl Endpoint {
         now: Instant,
         meta: DatagramMeta,
         datagram: BytesMut,
-        source: Source,
+        origin: Origin,
     ) -> Option<ConnectionHandle> {
         let mut response = Vec::new();
         let len = datagram.len();
-        let reset = if self.is_shared_for(source) { reset_token(&datagram) } else { None };
-        let unowned = self.succession.is_any().then(|| self.may_be_unowned(meta, &datagram, source));
+        let aside = self.set_aside(meta, &datagram, origin);
         let mut routed = self.quic.handle(now, meta.remote, meta.local_ip, meta.ecn, datagram, &mut response);
-        let owned = matches!(routed, Some(Routed::Connection(..)));
-        if let Some(token) = reset
-            && !owned
-        {
-            self.strays.push_reset(meta, token);
-        }
-        match unowned {
-            Some(unowned) if !owned => routed = self.handle_unowned(now, unowned, routed, &mut response),
-            _ => {}
+        if let Some(aside) = aside {
+            routed = self.consult_neighbours(now, aside, routed, &mut response);
         }
         match routed? {
             Routed::Connection(handle, event) => {
-                if let Source::Successor(Some(offer)) = source {
-                    self.succession.claim(offer, true);
-                }
                 let connection = self.connections.get_mut(handle)?;
                 if !connection.admit(now, meta.remote, len) {
                     return Some(handle);
@@ -392,7 +259,7 @@ impl Endpoint {
             Routed::Incoming(mut incoming) => {
                 incoming.leading_len = meta.leading_len;
                 // Undecryptable data may arrive before the application answers.
-                self.begin_handshake(incoming.remote_address());
+                self.receivers.begin_handshake(incoming.remote_address());
                 self.hand_out(incoming);
             }
             Routed::Response(transmit) => self.respond(transmit, response),
@@ -400,53 +267,9 @@ impl Endpoint {
         None
     }
 
-    fn begin_handshake(&mut self, remote: SocketAddr) {
-        if self.undecryptable.begin(remote) {
-            self.receivers.note(RouteChange::Begun(remote));
-        }
-    }
-
-    fn give_up_handshake(&mut self, remote: SocketAddr) {
-        self.undecryptable.give_up(remote);
-        self.note_end(remote);
-    }
-
-    /// A handshake with `remote` has ended.
-    fn note_end(&mut self, remote: SocketAddr) {
-        if !self.undecryptable.is_waiting(remote) {
-            self.receivers.note(RouteChange::Ended(remote));
-        }
-    }
-
-    /// A handshake was answered.
-    fn end_waiting(&mut self) {
-        self.incoming.waiting -= 1;
-        if let Some(pool) = &self.pool {
-            pool.remove_waiting();
-        }
-    }
-
-    /// Hands a handshake out; while many wait, it requires a token first, or refuses.
-    fn hand_out(&mut self, incoming: Incoming) {
-        self.incoming.waiting += 1;
-        let waiting = match &self.pool {
-            None => self.incoming.waiting - 1,
-            Some(pool) => pool.add_waiting(),
-        };
-        if waiting >= self.shedding.refuse_from {
-            self.refuse(incoming);
-            return;
-        }
-        let handed_out =
-            if waiting >= self.shedding.retry_from { self.retry(incoming) } else { Err(incoming) };
-        if let Err(incoming) = handed_out {
-            self.events.push_back(EndpointEvent::Incoming(incoming));
-        }
-    }
-
     /// The deadline of [`Self::poll_timeout`] has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(handle) = self.timers.pop(now) {
+        while let Some(handle) = self.schedule.pop_timer(now) {
             if let Some(connection) = self.connections.get_mut(handle) {
                 connection.handle_timeout(now);
                 self.touch(now, handle);
@@ -473,109 +296,9 @@ impl Endpoint {
         let (handle, primary) = self.quic.connect(now, config, remote, server_name, bounds)?;
         let secrets = RlpSecrets { protection: config.security.protection(), receipts: self.secrets.next() };
         let connection = Connection::new(primary, config.transport.clone(), bounds.credit, secrets);
-        self.begin_handshake(remote);
+        self.receivers.begin_handshake(remote);
         self.add(now, handle, connection);
         Ok(handle)
-    }
-
-    /// Accepts a handshake.
-    ///
-    /// # Errors
-    /// [`ConnectionError::TransportError`] if its first packet is malformed, [`ConnectionError::CidsExhausted`] if no
-    /// connection ids are left.
-    pub fn accept(&mut self, now: Instant, incoming: Incoming) -> Result<ConnectionHandle, ConnectionError> {
-        self.accept_as(now, incoming, None)
-    }
-
-    /// As [`Self::accept`], with `config` in place of the endpoint's settings.
-    ///
-    /// # Errors
-    /// Outer: [`ConfigError`] if QUIC cannot use the TLS settings, with the handshake, which still waits for an
-    /// answer. Inner: as [`Self::accept`].
-    pub fn accept_with(
-        &mut self,
-        now: Instant,
-        incoming: Incoming,
-        config: &ServerConfig,
-    ) -> Result<Result<ConnectionHandle, ConnectionError>, (ConfigError, Incoming)> {
-        match Accepting::new(config) {
-            Ok(accepting) => Ok(self.accept_as(now, incoming, Some(&accepting))),
-            Err(error) => Err((error, incoming)),
-        }
-    }
-
-    fn accept_as(
-        &mut self,
-        now: Instant,
-        incoming: Incoming,
-        with: Option<&Accepting>,
-    ) -> Result<ConnectionHandle, ConnectionError> {
-        self.end_waiting();
-        let mut response = Vec::new();
-        let accepting = with.or_else(|| self.quic.accepting());
-        let (config, protection): (_, &dyn Protection) = match accepting {
-            Some(accepting) => (accepting.transport.clone(), accepting.protection),
-            None => (Arc::default(), &Aead),
-        };
-        let (leading_len, remote) = (incoming.leading_len, incoming.remote_address());
-        let bounds = self.bounds(now, remote);
-        match self.quic.accept(now, incoming, with, bounds, &mut response) {
-            Ok((handle, primary)) => {
-                let secrets = RlpSecrets { protection, receipts: self.secrets.next() };
-                let mut connection = Connection::new(primary, config, bounds.credit, secrets);
-                // A signal in the first flight: the client knows the rate after one round trip.
-                if let Some(len) = leading_len {
-                    connection.on_leading(len);
-                }
-                self.add(now, handle, connection);
-                Ok(handle)
-            }
-            Err(failed) => {
-                self.give_up_handshake(remote);
-                if let Some(transmit) = failed.response {
-                    self.respond(transmit, response);
-                }
-                Err(failed.cause)
-            }
-        }
-    }
-
-    /// Refuses a handshake; the peer receives `CONNECTION_REFUSED` (RFC 9000 §20.1).
-    pub fn refuse(&mut self, incoming: Incoming) {
-        self.end_waiting();
-        self.incoming.refused += 1;
-        self.give_up_handshake(incoming.remote_address());
-        let mut response = Vec::new();
-        let transmit = self.quic.refuse(incoming, &mut response);
-        self.respond(transmit, response);
-    }
-
-    /// Answers with a Retry packet: the client must start again with a token, which validates its address (RFC 9000
-    /// §8.1.2).
-    ///
-    /// # Errors
-    /// Returns the handshake if the client already has a token. Accept, refuse or ignore it.
-    pub fn retry(&mut self, incoming: Incoming) -> Result<(), Incoming> {
-        let mut response = Vec::new();
-        let remote = incoming.remote_address();
-        let transmit = self.quic.retry(incoming, &mut response)?;
-        self.give_up_handshake(remote);
-        self.end_waiting();
-        self.incoming.retried += 1;
-        self.respond(transmit, response);
-        Ok(())
-    }
-
-    /// Drops a handshake without an answer.
-    pub fn ignore(&mut self, incoming: Incoming) {
-        self.end_waiting();
-        self.give_up_handshake(incoming.remote_address());
-        self.quic.ignore(incoming);
-    }
-
-    /// Counters of the handshakes that peers began.
-    pub fn incoming_stats(&self) -> IncomingStats {
-        self.incoming
     }
 
     /// Bytes of memory that all connections together may use for received data and its gaps, for data stored for
@@ -643,9 +366,7 @@ impl Endpoint {
         connection.set_share(share);
         let result = write(connection);
         Self::take_events(handle, connection, &mut self.events);
-        if connection.set_queued_for_primary(true) {
-            self.primary_queue.push_back(handle);
-        }
+        self.schedule.queue_primary(handle, connection);
         self.recount(handle);
         Some(result)
     }
@@ -665,7 +386,7 @@ impl Endpoint {
 
     /// What [`crate::RlpMode::Guard`] knows at `now` about the paths to destinations.
     pub fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
-        self.verdicts.verdicts(now)
+        self.paths.verdicts.verdicts(now)
     }
 
     /// Imports what another process or an earlier endpoint has learned about the path to `remote`; its port does not
@@ -673,22 +394,19 @@ impl Endpoint {
     /// now on, and only if nothing newer is known. Impossible values are ignored, and the first trial that contradicts
     /// an imported verdict revokes it (RFC 9959 calls such knowledge saved parameters).
     pub fn import_path(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
-        self.verdicts.import(now, remote, known, good_for);
+        self.paths.verdicts.import(now, remote, known, good_for);
     }
 
     /// Takes over what another endpoint of the process has learned about a path, unless this one knows something newer.
     /// Unlike an [imported](Self::import_path) verdict it counts as much as one of its own, and until it expires.
     pub fn share_verdict(&mut self, now: Instant, learned: &DestinationVerdict) {
-        self.verdicts.share(now, learned);
+        self.paths.verdicts.adopt(now, learned);
     }
 
     /// Forgets what is known about paths: verdicts, path MTUs, and to which destinations fragments are dropped. Call it
     /// after a change of networks. Existing connections keep what they know.
     pub fn forget_verdicts(&mut self) {
-        self.verdicts.clear();
-        self.path_mtus.clear();
-        #[cfg(feature = "kickass")]
-        self.drops.clear();
+        self.paths.clear();
     }
 
     // --- outputs ---
@@ -698,28 +416,9 @@ impl Endpoint {
         self.events.pop_front()
     }
 
-    /// The next RLP datagram that no connection here can open, if the endpoint shares its port
-    /// ([`EndpointConfig::for_workers`]): pass it to [`Self::handle_handed_over`] of the endpoints that may open it. If
-    /// a handshake with its sender is in progress here, this endpoint has stored a copy.
-    pub fn poll_stray(&mut self) -> Option<(DatagramMeta, BytesMut)> {
-        self.strays.pop()
-    }
-
-    /// What may be a stateless reset for a connection of another endpoint on the port: pass it to
-    /// [`Self::handle_reset`] of all others. None unless the endpoint shares its port.
-    pub fn poll_reset(&mut self) -> Option<(DatagramMeta, [u8; 16])> {
-        self.strays.pop_reset()
-    }
-
-    /// The next change that decides which endpoint on the port may open a stray; none unless the endpoint shares its
-    /// port.
-    pub fn poll_route_change(&mut self) -> Option<RouteChange> {
-        self.receivers.poll_change()
-    }
-
     /// When [`Self::handle_timeout`] wants to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.first().into_iter().chain(self.succession.deadline()).min()
+        self.schedule.deadline().into_iter().chain(self.neighbours.succession.deadline()).min()
     }
 
     /// The next datagrams at normal priority, into the empty `buf`.
@@ -733,23 +432,17 @@ impl Endpoint {
             buf.extend_from_slice(&response);
             return Some(transmit);
         }
-        while let Some(&handle) = self.primary_queue.front() {
-            let transmit = match self.connections.get_mut(handle) {
-                Some(connection) => connection.poll_primary(now, datagrams_max, buf),
-                None => None,
-            };
-            self.primary_queue.pop_front();
-            if transmit.is_some() {
-                // Others first, then this one again.
-                self.primary_queue.push_back(handle);
-                if let Some(connection) = self.connections.get_mut(handle) {
-                    Self::take_events(handle, connection, &mut self.events);
-                }
-                return transmit;
-            }
+        while let Some(handle) = self.schedule.first_primary() {
             if let Some(connection) = self.connections.get_mut(handle) {
+                let transmit = connection.poll_primary(now, datagrams_max, buf);
+                if transmit.is_some() {
+                    self.schedule.rotate_primary();
+                    Self::take_events(handle, connection, &mut self.events);
+                    return transmit;
+                }
                 connection.set_queued_for_primary(false);
             }
+            self.schedule.end_primary();
             self.service(now, handle);
         }
         None
@@ -758,21 +451,21 @@ impl Endpoint {
     /// Writes the next datagrams at a low priority into the empty `buf`. Call it when [`Self::poll_primary`] has
     /// returned `None`.
     pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
-        while let Some(handle) = self.rlp_queue.pop_front() {
+        while let Some(handle) = self.schedule.take_rlp() {
             let Some(connection) = self.connections.get_mut(handle) else { continue };
             let transmit = connection.poll_rlp(now, datagrams_max, buf);
             if transmit.is_some() {
-                self.rlp_queue.push_back(handle);
+                self.schedule.return_rlp(handle);
                 Self::take_events(handle, connection, &mut self.events);
                 return transmit;
             }
             connection.set_queued_for_rlp(false);
             Self::take_events(handle, connection, &mut self.events);
-            if connection.take_probe() && connection.set_queued_for_primary(true) {
-                self.primary_queue.push_back(handle);
+            if connection.take_probe() {
+                self.schedule.queue_primary(handle, connection);
             }
+            self.schedule.arm(handle, connection);
             self.recount(handle);
-            self.arm(handle);
         }
         None
     }
@@ -780,12 +473,12 @@ impl Endpoint {
     /// Whether [`Self::poll_primary`] may have something to send: after [`Self::poll_rlp`], which can give the primary
     /// a packet.
     pub fn wants_primary(&self) -> bool {
-        !self.responses.is_empty() || !self.primary_queue.is_empty()
+        !self.responses.is_empty() || self.schedule.has_primary()
     }
 
     /// Whether [`Self::poll_rlp`] may have something to send.
     pub fn wants_rlp(&self) -> bool {
-        !self.rlp_queue.is_empty()
+        self.schedule.has_rlp()
     }
 
     // --- keeping the books ---
@@ -793,9 +486,7 @@ impl Endpoint {
     #[cfg_attr(not(feature = "kickass"), expect(unused_mut, reason = "only fragments add a record"))]
     fn add(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
         #[cfg(feature = "kickass")]
-        if self.drops.recall(now, connection.remote_address()).is_some() {
-            connection.forbid_fragments(now);
-        }
+        self.paths.recall_drops(now, &mut connection);
         self.shares.add_connection();
         self.connections.insert(handle, connection);
         self.touch(now, handle);
@@ -804,72 +495,81 @@ impl Endpoint {
     /// A connection changed: serves it together with the QUIC endpoint, and lets it send.
     fn touch(&mut self, now: Instant, handle: ConnectionHandle) {
         self.service(now, handle);
-        if let Some(connection) = self.connections.get_mut(handle)
-            && connection.set_queued_for_primary(true)
-        {
-            self.primary_queue.push_back(handle);
+        if let Some(connection) = self.connections.get_mut(handle) {
+            self.schedule.queue_primary(handle, connection);
         }
     }
 
-    /// Sources of streams are read while their other bytes are sent.
+    /// Serves a connection that has changed. Each step needs what those before it have done:
+    ///
+    /// 1. the connection draws its own conclusions, within its present share of the memory;
+    /// 2. QUIC's endpoint exchanges connection ids with its primary, which step 1 may have created or retired;
+    /// 3. memory is counted before events leave, because the application acts on them;
+    /// 4. receiver ids are registered before anything that arrived early is opened: it is found by them;
+    /// 5. the memory of the path is recalled before that, too, so that it counts from the first SACK on;
+    /// 6. what arrived before its keys is opened, which may change all of the above: steps 1, 3 and 4 are repeated;
+    /// 7. what was learned is stored, and recalled for another path only afterwards: it may be a return;
+    /// 8. the connection is dropped, or queued and its timer set, with everything known that decides when.
     fn service(&mut self, now: Instant, handle: ConnectionHandle) {
-        let share = self.share_of(handle);
-        let Some(connection) = self.connections.get_mut(handle) else { return };
-        connection.set_share(share);
+        let Some(connection) = self.connection_mut(handle) else { return };
         connection.set_changed(false);
         connection.process_events(now);
+        let Some(connection) = self.connections.get_mut(handle) else { return };
         self.quic.service(handle, connection.primary_mut());
         self.recount(handle);
         let Some(connection) = self.connections.get_mut(handle) else { return };
         Self::take_events(handle, connection, &mut self.events);
         let Registered { issued, chosen } = self.receivers.register(handle, connection, &self.quic);
-        if chosen && connection.set_queued_for_primary(true) {
-            self.primary_queue.push_back(handle);
+        if chosen {
+            self.schedule.queue_primary(handle, connection);
         }
+        let remote = connection.remote_address();
         if connection.wants_early_rlp() {
-            let record = self.verdicts.recall_from(now, connection.network(), connection.remote_address());
+            let record = self.paths.recall(now, connection, remote);
             connection.begin_early_rlp(now, self.secrets.next(), record);
         }
         if connection.take_handshake_end() {
             if !connection.has_recalled()
-                && let Some(record) =
-                    self.verdicts.recall_from(now, connection.network(), connection.remote_address())
+                && let Some(record) = self.paths.recall(now, connection, remote)
             {
                 connection.recall(now, record);
             }
-            self.handle_undecryptable(now, handle, Undecryptable::end);
-            if let Some(remote) = self.connections.get(handle).map(Connection::proven_address) {
-                self.note_end(remote);
-            }
+            self.open_early_arrivals(now, handle, true);
         } else if issued {
-            self.handle_undecryptable(now, handle, Undecryptable::take);
+            self.open_early_arrivals(now, handle, false);
         }
         let Some(connection) = self.connections.get_mut(handle) else { return };
-        #[cfg(feature = "kickass")]
-        learn_drops(&mut self.drops, now, connection);
-        match connection.primary_mut().take_path_mtu(now) {
-            Some(Found::Mtu(found)) => self.path_mtus.remember(connection.remote_address(), found),
-            Some(Found::Outdated) => self.path_mtus.forget(connection.remote_address()),
-            None => {}
-        }
-        if let Some(record) = connection.take_record(now) {
-            let learned = self.verdicts.learn(now, connection.proven_address(), record);
-            self.events.push_back(EndpointEvent::Learned(learned));
-        }
-        if connection.take_path_change()
-            && let Some(record) =
-                self.verdicts.recall_from(now, connection.network(), connection.proven_address())
-        {
-            connection.recall(now, record);
+        self.events.extend(self.paths.learn(now, connection).map(EndpointEvent::Learned));
+        if connection.take_path_change() {
+            let remote = connection.proven_address();
+            if let Some(record) = self.paths.recall(now, connection, remote) {
+                connection.recall(now, record);
+            }
         }
         if connection.is_drained() {
             self.forget(handle);
             return;
         }
-        if connection.wants_rlp() && connection.set_queued_for_rlp(true) {
-            self.rlp_queue.push_back(handle);
+        if connection.wants_rlp() {
+            self.schedule.queue_rlp(handle, connection);
         }
-        self.arm(handle);
+        self.schedule.arm(handle, connection);
+    }
+
+    /// Handles RLP datagrams that arrived before their keys. `ended`: the handshake has.
+    fn open_early_arrivals(&mut self, now: Instant, handle: ConnectionHandle, ended: bool) {
+        let Some(connection) = self.connection_mut(handle) else { return };
+        let remote = connection.proven_address();
+        let Some(connection) = self.connections.get_mut(handle) else { return };
+        for (arrived, datagram) in self.receivers.take_undecryptable(handle, remote, ended) {
+            connection.handle_rlp_arrived(now, arrived, datagram);
+        }
+        self.receivers.register(handle, connection, &self.quic);
+        connection.process_events(now);
+        Self::take_events(handle, connection, &mut self.events);
+        if ended {
+            self.receivers.on_handshake_end(connection.proven_address());
+        }
     }
 
     /// A connection that is about to change, with its present share of the memory.
@@ -887,7 +587,7 @@ impl Endpoint {
 
     /// What is known about a connection with `remote` before it begins.
     fn bounds(&mut self, now: Instant, remote: SocketAddr) -> Bounds {
-        Bounds { credit: self.shares.initial_credit(), path_mtu: self.path_mtus.recall(now, remote) }
+        Bounds { credit: self.shares.initial_credit(), path_mtu: self.paths.mtu(now, remote) }
     }
 
     /// Updates the memory use of a connection.
@@ -896,21 +596,6 @@ impl Endpoint {
             let (before, after) = connection.recount();
             self.shares.on_changed(before, after);
         }
-    }
-
-    /// Handles RLP datagrams that arrived before the keys.
-    fn handle_undecryptable(&mut self, now: Instant, handle: ConnectionHandle, take: TakeUndecryptable) {
-        let share = self.share_of(handle);
-        let Some(connection) = self.connections.get_mut(handle) else { return };
-        connection.set_share(share);
-        let receivers = &self.receivers;
-        let ours = |datagram: &[u8]| receiver_id(datagram).and_then(|id| receivers.find(id)) == Some(handle);
-        for (arrived, datagram) in take(&mut self.undecryptable, connection.proven_address(), &ours) {
-            connection.handle_rlp_arrived(now, arrived, datagram);
-        }
-        self.receivers.register(handle, connection, &self.quic);
-        connection.process_events(now);
-        Self::take_events(handle, connection, &mut self.events);
     }
 
     fn take_events(
@@ -928,35 +613,7 @@ impl Endpoint {
         let (counted, _) = connection.recount();
         self.shares.remove_connection(counted);
         self.receivers.forget(&connection);
-        self.timers.set(handle, None);
-        self.primary_queue.retain(|&queued| queued != handle);
-        self.rlp_queue.retain(|&queued| queued != handle);
+        self.schedule.forget(handle);
         self.events.push_back(EndpointEvent::Drained(Drained { handle, connection }));
-    }
-
-    fn arm(&mut self, handle: ConnectionHandle) {
-        if let Some(connection) = self.connections.get_mut(handle) {
-            self.timers.set(handle, connection.poll_timeout());
-        }
-    }
-
-    fn respond(&mut self, transmit: Transmit, mut response: Vec<u8>) {
-        if self.responses.len() == RESPONSES_MAX {
-            self.incoming.unanswered += 1;
-            return;
-        }
-        response.truncate(transmit.size);
-        self.responses.push_back((transmit, response));
-    }
-}
-
-/// Records whether fragments reach the peer of a connection, once it is known.
-#[cfg(feature = "kickass")]
-fn learn_drops(drops: &mut DestinationCache<Drops>, now: Instant, connection: &mut Connection) {
-    if let Some(found) = connection.take_drops(now) {
-        drops.remember(connection.remote_address(), found);
-    }
-    if connection.take_refutation() {
-        drops.forget(connection.remote_address());
     }
 }

@@ -8,12 +8,17 @@
 use std::{
     collections::{HashMap, VecDeque},
     net::SocketAddr,
+    time::Instant,
 };
 
 use crate::{
     machines::connection::Connection,
     quic::ConnectionHandle,
-    seams::{keys::ReceiverId, primary::quinn::QuicEndpoint},
+    seams::{
+        keys::{ReceiverId, receiver_id},
+        primary::quinn::QuicEndpoint,
+    },
+    structures::undecryptable::{Kept, Undecryptable},
 };
 
 /// Draws for an id that no connection has. Two random ids of eight bytes are never equal in practice; a generator may
@@ -50,12 +55,15 @@ pub(crate) struct Receivers {
     ids: HashMap<ReceiverId, ConnectionHandle>,
     /// Present on an endpoint that shares its port.
     changes: Option<VecDeque<RouteChange>>,
+    /// Datagrams that arrived before their keys.
+    undecryptable: Undecryptable,
 }
 
 impl Receivers {
     /// `shared`: other endpoints have the same port.
     pub(crate) fn new(shared: bool) -> Self {
-        Self { ids: HashMap::new(), changes: shared.then(VecDeque::new) }
+        let changes = shared.then(VecDeque::new);
+        Self { ids: HashMap::new(), changes, undecryptable: Undecryptable::default() }
     }
 
     /// Whether other endpoints have the same port.
@@ -102,8 +110,49 @@ impl Receivers {
         connection.receiver_ids().for_each(|id| self.remove(id));
     }
 
-    /// A handshake has begun, or the last one with this address has ended.
-    pub(crate) fn note(&mut self, change: RouteChange) {
+    /// A handshake with `remote` has begun: RLP datagrams may arrive before their keys.
+    pub(crate) fn begin_handshake(&mut self, remote: SocketAddr) {
+        if self.undecryptable.begin(remote) {
+            self.note(RouteChange::Begun(remote));
+        }
+    }
+
+    /// A handshake with `remote` was not accepted.
+    pub(crate) fn give_up_handshake(&mut self, remote: SocketAddr) {
+        self.undecryptable.give_up(remote);
+        self.on_handshake_end(remote);
+    }
+
+    /// A handshake with `remote` has ended, and all was taken that arrived before its keys.
+    pub(crate) fn on_handshake_end(&mut self, remote: SocketAddr) {
+        if !self.undecryptable.is_waiting(remote) {
+            self.note(RouteChange::Ended(remote));
+        }
+    }
+
+    /// Whether any handshake is in progress.
+    pub(crate) fn is_any_handshaking(&self) -> bool {
+        !self.undecryptable.is_idle()
+    }
+
+    /// Stores a datagram of an unknown connection if a handshake with `remote` is in progress.
+    pub(crate) fn keep_undecryptable(&mut self, remote: SocketAddr, arrived: Instant, datagram: &[u8]) {
+        self.undecryptable.keep(remote, arrived, datagram);
+    }
+
+    /// Takes the stored datagrams from `remote` that the connection's keys open. `ended`: its handshake has.
+    pub(crate) fn take_undecryptable(
+        &mut self,
+        handle: ConnectionHandle,
+        remote: SocketAddr,
+        ended: bool,
+    ) -> Vec<Kept> {
+        let Self { ids, undecryptable, .. } = self;
+        let ours = |datagram: &[u8]| receiver_id(datagram).and_then(|id| ids.get(&id)) == Some(&handle);
+        if ended { undecryptable.end(remote, &ours) } else { undecryptable.take(remote, &ours) }
+    }
+
+    fn note(&mut self, change: RouteChange) {
         if let Some(changes) = &mut self.changes {
             changes.push_back(change);
         }

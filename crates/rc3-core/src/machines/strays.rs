@@ -23,7 +23,7 @@ const HEADER_BITS: u8 = 0xc0;
 const SHORT_HEADER: u8 = 0x40;
 
 /// The end of a stateless reset.
-type ResetToken = [u8; RESET_TOKEN_LEN];
+pub(super) type ResetToken = [u8; RESET_TOKEN_LEN];
 
 /// What waits for others to take it.
 #[derive(Debug, Default)]

@@ -148,7 +148,7 @@ impl World {
     /// A new server takes the port over.
     fn restart(&mut self) {
         let mut server = Server::new(&self.server_config);
-        server.endpoint.follow();
+        server.endpoint.follow_predecessor();
         let now = self.now;
         let last = self.servers.last_mut().unwrap();
         last.endpoint.retire(now);

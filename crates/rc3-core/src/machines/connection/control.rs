@@ -132,7 +132,7 @@ impl Connection {
             ControlFrame::ReceiverId { number, id } => self.on_receiver_id(number, id),
             ControlFrame::StreamReset { stream, used } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
-                match self.streams.recv(id) {
+                match self.streams.recv_mut(id) {
                     Some(stream) if !stream.usage_reported => {
                         stream.usage_reported = true;
                         overlay.recv_credit.on_used(used, stream.counted());

@@ -206,7 +206,7 @@ impl Connection {
     /// Bytes of a stream were read, or will never be.
     pub(super) fn on_consumed(&mut self, id: StreamId, bytes: u64) {
         let Some(overlay) = &mut self.overlay else { return };
-        let Some(stream) = self.streams.recv(id) else { return };
+        let Some(stream) = self.streams.recv_mut(id) else { return };
         if stream.counts_reads() {
             overlay.recv_credit.on_consumed(bytes);
         }
@@ -227,7 +227,7 @@ impl Connection {
     /// # Errors
     /// [`ClosedStream`] if the stream was stopped or read to its end.
     pub fn read_out_of_order(&mut self, id: StreamId) -> Result<u64, ClosedStream> {
-        let read_offset = self.streams.recv(id).ok_or(ClosedStream)?.read_out_of_order();
+        let read_offset = self.streams.recv_mut(id).ok_or(ClosedStream)?.read_out_of_order();
         self.grant_whole(id);
         Ok(read_offset)
     }
@@ -236,7 +236,7 @@ impl Connection {
     /// because the distance between them costs no memory.
     fn grant_whole(&mut self, id: StreamId) {
         let Some(overlay) = &mut self.overlay else { return };
-        let Some(stream) = self.streams.recv(id) else { return };
+        let Some(stream) = self.streams.recv_mut(id) else { return };
         let consumed = stream.consumed();
         let Some(size) = stream.grant_whole() else { return };
         if !stream.usage_reported {

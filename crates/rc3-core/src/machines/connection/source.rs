@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::{SourceError, WriteError},
-    machines::stream::{send::SendStream, source::SourceRead},
+    machines::stream::send::{SendStream, source::SourceRead},
     quic::StreamId,
     wire::varint::VARINT_MAX,
 };

@@ -4,21 +4,15 @@ use std::time::Instant;
 
 use bytes::BytesMut;
 
-use super::{Endpoint, Source};
+use super::{
+    Endpoint,
+    neighbours::{Aside, Origin},
+};
 use crate::{
     datagram_meta::DatagramMeta,
-    machines::succession::{Detour, FromPredecessor, Predecessor, Retirement, Withheld, has_long_header},
+    machines::succession::{Detour, FromPredecessor, Predecessor, Retirement, Withheld},
     seams::primary::quinn::{Incoming, Routed},
 };
-
-/// A QUIC datagram that perhaps no connection owns.
-pub(super) struct Unowned {
-    meta: DatagramMeta,
-    /// Present if a connection of the predecessor may own it.
-    copy: Option<BytesMut>,
-    source: Source,
-    has_long_header: bool,
-}
 
 impl Endpoint {
     /// Another endpoint had the port before this one, and may still have connections: from now on pass what
@@ -26,23 +20,23 @@ impl Endpoint {
     /// to [`Self::handle_from_predecessor`] here.
     ///
     /// Packets of unknown connections are not answered with a stateless reset meanwhile: the predecessor decides.
-    pub fn follow(&mut self) {
-        self.succession.predecessor = Some(Predecessor::new());
+    pub fn follow_predecessor(&mut self) {
+        self.neighbours.succession.predecessor = Some(Predecessor::new());
     }
 
     /// Whether another endpoint, which had the port before, may have connections.
     pub fn has_predecessor(&self) -> bool {
-        self.succession.predecessor.is_some()
+        self.neighbours.succession.predecessor.is_some()
     }
 
     /// The next datagram that may belong to a connection of the predecessor, and to none here.
     pub fn poll_detour(&mut self) -> Option<Detour> {
-        self.succession.predecessor.as_mut()?.pop()
+        self.neighbours.succession.predecessor.as_mut()?.pop()
     }
 
     /// The predecessor reports something.
     pub fn handle_from_predecessor(&mut self, report: FromPredecessor) {
-        let Some(predecessor) = &mut self.succession.predecessor else { return };
+        let Some(predecessor) = &mut self.neighbours.succession.predecessor else { return };
         match report {
             FromPredecessor::Claim { offer, claimed } => {
                 if let Some(withheld) = predecessor.take(offer) {
@@ -60,23 +54,23 @@ impl Endpoint {
     /// The predecessor has no connections any more. Packets of unknown connections are answered again.
     pub fn handle_predecessor_gone(&mut self) {
         self.handle_from_predecessor(FromPredecessor::Settled);
-        self.succession.predecessor = None;
+        self.neighbours.succession.predecessor = None;
     }
 
     /// Another endpoint, the successor, takes the port over. This one accepts no handshake any more, except those that
     /// [`super::EndpointEvent::Incoming`] has reported, and serves its connections by [`Self::handle_detours`].
     pub fn retire(&mut self, now: Instant) {
-        self.succession.retirement = Some(Retirement::new(now));
+        self.neighbours.succession.retirement = Some(Retirement::new(now));
     }
 
     /// Whether a successor has the port.
     pub fn is_retired(&self) -> bool {
-        self.succession.retirement.is_some()
+        self.neighbours.succession.retirement.is_some()
     }
 
     /// The successor is gone; this endpoint has the port again, and accepts.
     pub fn resume(&mut self) {
-        self.succession.retirement = None;
+        self.neighbours.succession.retirement = None;
     }
 
     /// Datagrams that the successor has received and that none of its connections owns.
@@ -84,25 +78,13 @@ impl Endpoint {
         let detours = detours.into_iter();
         self.handle_all(
             now,
-            detours.map(|Detour { meta, datagram, offer }| (meta, datagram, Source::Successor(offer))),
+            detours.map(|Detour { meta, datagram, offer }| (meta, datagram, Origin::Successor(offer))),
         );
     }
 
     /// The next report for the successor.
     pub fn poll_for_successor(&mut self) -> Option<FromPredecessor> {
-        self.succession.retirement.as_mut()?.pop()
-    }
-
-    /// What must be known of a QUIC datagram in case that no connection here owns it.
-    pub(super) fn may_be_unowned(&self, meta: DatagramMeta, datagram: &[u8], source: Source) -> Unowned {
-        let predecessor = self.succession.predecessor.as_ref();
-        let copy = predecessor.filter(|predecessor| predecessor.may_own(datagram));
-        Unowned {
-            meta,
-            copy: copy.map(|_| BytesMut::from(datagram)),
-            source,
-            has_long_header: has_long_header(datagram),
-        }
+        self.neighbours.succession.retirement.as_mut()?.pop()
     }
 
     /// No connection here owns a QUIC datagram. Passes it to the predecessor, or answers the successor; returns what
@@ -110,28 +92,28 @@ impl Endpoint {
     pub(super) fn handle_unowned(
         &mut self,
         now: Instant,
-        unowned: Unowned,
+        aside: Aside,
         routed: Option<Routed>,
         response: &mut Vec<u8>,
     ) -> Option<Routed> {
-        let Unowned { meta, copy, source, has_long_header } = unowned;
+        let Aside { meta, copy, origin, has_long_header, .. } = aside;
         // Perhaps the datagram was stored for a handshake that waits for an answer.
         let stored = routed.is_none() && self.has_waiting();
         let routed = self.decline_if_retired(routed);
-        let by_successor = matches!(source, Source::Successor(_));
-        let Some((copy, predecessor)) = copy.zip(self.succession.predecessor.as_mut()) else {
-            if let Source::Successor(Some(offer)) = source {
-                self.succession.claim(offer, stored);
+        let by_successor = matches!(origin, Origin::Successor(_));
+        let Some((copy, predecessor)) = copy.zip(self.neighbours.succession.predecessor.as_mut()) else {
+            if let Origin::Successor(Some(offer)) = origin {
+                self.neighbours.succession.claim(offer, stored);
             }
             // The successor has its own answer to the first packet of a connection.
             return routed.filter(|_| !(by_successor && has_long_header));
         };
-        let withheld = match (routed, source) {
-            (_, Source::Successor(Some(offer))) if stored => {
-                self.succession.claim(offer, true);
+        let withheld = match (routed, origin) {
+            (_, Origin::Successor(Some(offer))) if stored => {
+                self.neighbours.succession.claim(offer, true);
                 return None;
             }
-            (_, Source::Successor(Some(offer))) => Withheld::Relayed(offer),
+            (_, Origin::Successor(Some(offer))) => Withheld::Relayed(offer),
             (Some(Routed::Incoming(incoming)), _) => {
                 self.withhold_incoming(now, (meta, copy), incoming);
                 return None;
@@ -152,7 +134,7 @@ impl Endpoint {
     /// A retired endpoint accepts nobody; the client's packet is for the successor.
     fn decline_if_retired(&mut self, routed: Option<Routed>) -> Option<Routed> {
         match routed {
-            Some(Routed::Incoming(incoming)) if self.succession.retirement.is_some() => {
+            Some(Routed::Incoming(incoming)) if self.neighbours.succession.retirement.is_some() => {
                 self.quic.ignore(incoming);
                 None
             }
@@ -161,11 +143,11 @@ impl Endpoint {
     }
 
     fn withhold_incoming(&mut self, now: Instant, offered: (DatagramMeta, BytesMut), incoming: Incoming) {
-        let Some(predecessor) = &mut self.succession.predecessor else { return };
+        let Some(predecessor) = &mut self.neighbours.succession.predecessor else { return };
         let remote = incoming.remote_address();
         match predecessor.offer(now, offered, Withheld::Incoming(incoming)) {
             // Undecryptable data may arrive before the answer.
-            Ok(()) => self.begin_handshake(remote),
+            Ok(()) => self.receivers.begin_handshake(remote),
             Err(Withheld::Incoming(incoming)) => self.quic.ignore(incoming),
             Err(_) => {}
         }
@@ -174,27 +156,31 @@ impl Endpoint {
     /// The predecessor has answered an offer, or cannot any more.
     fn conclude(&mut self, withheld: Withheld, claimed: bool) {
         match withheld {
-            Withheld::Incoming(incoming) if claimed || self.succession.retirement.is_some() => {
-                self.give_up_handshake(incoming.remote_address());
+            Withheld::Incoming(incoming) if claimed || self.neighbours.succession.retirement.is_some() => {
+                self.receivers.give_up_handshake(incoming.remote_address());
                 self.quic.ignore(incoming);
             }
             Withheld::Incoming(incoming) => self.hand_out(incoming),
             Withheld::Response(transmit, response) if !claimed => self.respond(transmit, response),
             Withheld::Response(..) => {}
-            Withheld::Relayed(offer) => self.succession.claim(offer, claimed),
+            Withheld::Relayed(offer) => self.neighbours.succession.claim(offer, claimed),
         }
     }
 
     /// What is due by [`super::Endpoint::poll_timeout`].
     pub(super) fn handle_succession_timeout(&mut self, now: Instant) {
-        while let Some(withheld) =
-            self.succession.predecessor.as_mut().and_then(|predecessor| predecessor.pop_expired(now))
+        while let Some(withheld) = self
+            .neighbours
+            .succession
+            .predecessor
+            .as_mut()
+            .and_then(|predecessor| predecessor.pop_expired(now))
         {
             self.conclude(withheld, false);
         }
-        let handshaking = !self.undecryptable.is_idle()
-            || self.succession.predecessor.as_ref().is_some_and(Predecessor::is_handshaking);
-        if let Some(retirement) = &mut self.succession.retirement
+        let handshaking = self.receivers.is_any_handshaking()
+            || self.neighbours.succession.predecessor.as_ref().is_some_and(Predecessor::is_handshaking);
+        if let Some(retirement) = &mut self.neighbours.succession.retirement
             && retirement.is_due(now)
         {
             retirement.check(now, handshaking);
@@ -203,6 +189,7 @@ impl Endpoint {
 
     /// Whether handshakes wait for an answer, of the application or of the predecessor.
     fn has_waiting(&self) -> bool {
-        self.incoming.waiting > 0 || self.succession.predecessor.as_ref().is_some_and(Predecessor::has_offers)
+        self.admission.has_waiting()
+            || self.neighbours.succession.predecessor.as_ref().is_some_and(Predecessor::has_offers)
     }
 }

@@ -4,5 +4,4 @@ mod receipts;
 pub(crate) mod recv;
 pub(crate) mod send;
 pub(crate) mod set;
-pub(crate) mod source;
 pub(crate) mod writers;

@@ -4,11 +4,13 @@
 //! Invariant: the buffer has every byte that RLP may still send: undelivered ones from the cursor up, and below it the
 //! bytes of `handed_last`. Of a source's bytes it has only those needed soon (`source.rs`).
 
+pub(crate) mod source;
+
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use super::source::StreamSource;
+use self::source::StreamSource;
 use crate::{
     error::{FinishError, WriteError},
     quic::{StreamId, VarInt},

@@ -17,8 +17,10 @@ use rustc_hash::FxHashMap;
 
 use super::{
     recv::{PullBounds, RecvStream},
-    send::{Fed, SendStream},
-    source::{PIECE, PRESENT_MAX, SourceRead},
+    send::{
+        Fed, SendStream,
+        source::{PIECE, PRESENT_MAX, SourceRead},
+    },
 };
 use crate::{
     error::PeerMisbehaved,
@@ -148,8 +150,12 @@ impl Streams {
         self.recv.entry(id).or_insert_with(|| Box::new(new()))
     }
 
+    pub(crate) fn recv(&self, id: StreamId) -> Option<&RecvStream> {
+        self.recv.get(&id).map(Box::as_ref)
+    }
+
     /// A receiving stream, for changes that do not concern its memory.
-    pub(crate) fn recv(&mut self, id: StreamId) -> Option<&mut RecvStream> {
+    pub(crate) fn recv_mut(&mut self, id: StreamId) -> Option<&mut RecvStream> {
         self.recv.get_mut(&id).map(Box::as_mut)
     }
 

@@ -3,10 +3,7 @@
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::atomic::Ordering::Relaxed,
     time::{Duration, Instant},
 };
 
@@ -14,92 +11,23 @@ use bytes::Bytes;
 use quinn_proto as quic;
 
 use super::{
-    controller::{Beside, Pace, Shared},
-    mtu_discovery::Search,
+    Quic,
+    controller::{Beside, Pace},
+    mtu_discovery::udp_ip_headers,
     sample::{PathSample, without_ack_delay},
-    seam::{varint, with_control},
-    stall::Stall,
-    steering::SharedSteering,
-    validation::Validation,
+    seam::{received_frames, varint, with_control},
 };
-use crate::quic::{ConnectionError, Dir, Side, TransportErrorCode, VarInt};
-use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     error::SendDatagramError,
-    laws::{
-        departures::{DepartureRate, Departures},
-        feeding,
-        primary_window::Waiting,
-    },
+    laws::{departures::DepartureRate, feeding, primary_window::Waiting},
+    quic::{ConnectionError, Dir, Side, TransportErrorCode, VarInt},
     seams::qlog::Trace,
 };
-
-/// One QUIC connection.
-pub(crate) struct Quic {
-    pub(super) conn: quic::Connection,
-    pub(super) shared: Arc<Shared>,
-    pub(super) fed_late: Arc<AtomicBool>,
-    pub(super) waiting: Waiting,
-    pub(super) stall: Stall,
-    /// Present if routers may signal the rate.
-    pub(super) steering: Option<SharedSteering>,
-    /// The pacing state, if [`Self::rate`] returns a rate.
-    pub(super) departures: Departures,
-    /// See [`crate::laws::primary_window::Window::due`].
-    pub(super) due: u64,
-    /// When a waiting packet may leave.
-    pub(super) departure: Option<Instant>,
-    /// Present on clients that may use 0-RTT.
-    pub(super) sessions: Option<Arc<ConnectionSessions>>,
-    pub(super) trace: Trace,
-    /// The smoothed round-trip time before the last datagram; `None` before the first sample, when it is a guess.
-    pub(super) rtt_before: Option<Duration>,
-    /// The path whose bytes in flight are counted.
-    pub(super) remote: SocketAddr,
-    pub(super) validation: Validation,
-    /// Whether the peer's address was validated before the handshake: always on clients.
-    pub(super) validated_before: bool,
-    /// Whether data of the application's streams was written.
-    pub(super) fed: bool,
-    /// Frames received before the last datagram.
-    pub(super) frames: u64,
-    /// Probes of the path MTU that were lost when the last one left.
-    pub(super) lost_probes: u64,
-    /// The search for the path MTU, until it is over or the path changes.
-    pub(super) search: Option<Search>,
-    /// A search that has ended, and what it found.
-    pub(super) searched: Option<(Search, u16)>,
-}
-
-/// Frames that a connection has received.
-pub(super) fn received_frames(conn: &quic::Connection) -> u64 {
-    let stats = conn.stats().frame_rx;
-    let data = [stats.acks, stats.stream, stats.crypto, stats.datagram, stats.ping];
-    let limits = [stats.max_data, stats.max_stream_data, stats.max_streams_bidi, stats.max_streams_uni];
-    let blocked = [
-        stats.data_blocked,
-        stats.stream_data_blocked,
-        stats.streams_blocked_bidi,
-        stats.streams_blocked_uni,
-    ];
-    let ends = [stats.reset_stream, stats.stop_sending, stats.connection_close];
-    let paths = [
-        stats.path_challenge,
-        stats.path_response,
-        stats.new_connection_id,
-        stats.retire_connection_id,
-        stats.new_token,
-        stats.ack_frequency,
-        stats.immediate_ack,
-        stats.handshake_done.into(),
-    ];
-    [&data[..], &limits, &blocked, &ends, &paths].into_iter().flatten().sum()
-}
 
 impl Quic {
     /// Whether the peer's frames have arrived since the last call. A packet has at least one (RFC 9000 §12.4), which
     /// quinn-proto counts once the packet has proved authentic and new.
-    pub(super) fn has_received_frames(&mut self) -> bool {
+    pub(super) fn take_frames_received(&mut self) -> bool {
         let before = self.frames;
         self.frames = received_frames(&self.conn);
         self.frames > before
@@ -367,11 +295,6 @@ impl fmt::Debug for Quic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Quic").field("side", &self.conn.side()).finish_non_exhaustive()
     }
-}
-
-/// Bytes of the UDP and IP headers, which routers count.
-pub(crate) fn udp_ip_headers(remote: SocketAddr) -> usize {
-    if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 }
 }
 
 /// Results of the handshake.

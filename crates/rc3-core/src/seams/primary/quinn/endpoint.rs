@@ -239,7 +239,7 @@ impl QuicEndpoint {
     /// Passes a datagram to its connection. Returns whether at least one of its packets was authentic and new.
     pub(crate) fn deliver(conn: &mut Quic, event: ToConnection) -> bool {
         conn.conn.handle_event(event.0);
-        conn.has_received_frames()
+        conn.take_frames_received()
     }
 
     /// Exchanges the pending events of a connection and its endpoint. Call it after every change.

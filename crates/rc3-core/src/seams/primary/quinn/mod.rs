@@ -27,15 +27,20 @@ mod streams;
 mod unsteered;
 mod validation;
 
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
+
 use quinn_proto as quic;
 #[cfg(not(feature = "kickass"))]
 use unsteered as steering;
 
 #[cfg(feature = "kickass")]
-pub(crate) use self::connection::udp_ip_headers;
+pub(crate) use self::mtu_discovery::udp_ip_headers;
 pub(crate) use self::{
     accepting::Accepting,
-    connection::Quic,
     endpoint::{QuicEndpoint, Routed},
     mtu_discovery::Found,
     sample::PathSample,
@@ -46,7 +51,52 @@ pub use self::{
     connection::HandshakeData,
     endpoint::{ConnectFailed, Incoming},
 };
-use crate::{transmit::Transmit, units::Level};
+use self::{
+    controller::Shared, mtu_discovery::Search, stall::Stall, steering::SharedSteering, validation::Validation,
+};
+use crate::{
+    laws::{departures::Departures, primary_window::Waiting},
+    seams::{qlog::Trace, tls::sessions::ConnectionSessions},
+    transmit::Transmit,
+    units::Level,
+};
+
+/// One QUIC connection.
+pub(crate) struct Quic {
+    conn: quic::Connection,
+    shared: Arc<Shared>,
+    fed_late: Arc<AtomicBool>,
+    waiting: Waiting,
+    stall: Stall,
+    /// Present if routers may signal the rate.
+    steering: Option<SharedSteering>,
+    /// The pacing state, if [`Self::rate`] returns a rate.
+    departures: Departures,
+    /// See [`crate::laws::primary_window::Window::due`].
+    due: u64,
+    /// When a waiting packet may leave.
+    departure: Option<Instant>,
+    /// Present on clients that may use 0-RTT.
+    sessions: Option<Arc<ConnectionSessions>>,
+    trace: Trace,
+    /// The smoothed round-trip time before the last datagram; `None` before the first sample, when it is a guess.
+    rtt_before: Option<Duration>,
+    /// The path whose bytes in flight are counted.
+    remote: SocketAddr,
+    validation: Validation,
+    /// Whether the peer's address was validated before the handshake: always on clients.
+    validated_before: bool,
+    /// Whether data of the application's streams was written.
+    fed: bool,
+    /// Frames received before the last datagram.
+    frames: u64,
+    /// Probes of the path MTU that were lost when the last one left.
+    lost_probes: u64,
+    /// The search for the path MTU, until it is over or the path changes.
+    search: Option<Search>,
+    /// A search that has ended, and what it found.
+    searched: Option<(Search, u16)>,
+}
 
 fn from_transmit(transmit: quic::Transmit, dont_fragment: bool) -> Transmit {
     Transmit {

@@ -7,7 +7,7 @@ use std::{net::SocketAddr, sync::atomic::Ordering::Relaxed, time::Instant};
 
 use quinn_proto as quic;
 
-use super::{Quic, connection::udp_ip_headers};
+use super::Quic;
 use crate::{config::MtuDiscovery, laws::path_mtu::PathMtu};
 
 /// The probe on loopback, in bytes of UDP payload: 8192 minus 48 of IPv6 and UDP, eight of which fill a batch. The
@@ -125,6 +125,11 @@ impl Quic {
             Some(known) => (found < known).then_some(Found::Outdated),
         }
     }
+}
+
+/// Bytes of the UDP and IP headers, which routers count.
+pub(crate) fn udp_ip_headers(remote: SocketAddr) -> usize {
+    if remote.ip().to_canonical().is_ipv4() { 28 } else { 48 }
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ use quinn_proto::crypto::{ClientConfig as ClientCrypto, ServerConfig as ServerCr
 use super::observed::Observed;
 use super::{
     Quic,
-    connection::received_frames,
     controller::{Factory, Shared},
     mtu_discovery::Search,
     stall::Stall,
@@ -221,4 +220,29 @@ pub(super) fn with_control(dir: Dir, count: VarInt) -> VarInt {
 
 pub(super) fn varint(number: u64) -> VarInt {
     VarInt::from_u64(number).unwrap_or(VarInt::MAX)
+}
+
+/// Frames that a connection has received.
+pub(super) fn received_frames(conn: &quic::Connection) -> u64 {
+    let stats = conn.stats().frame_rx;
+    let data = [stats.acks, stats.stream, stats.crypto, stats.datagram, stats.ping];
+    let limits = [stats.max_data, stats.max_stream_data, stats.max_streams_bidi, stats.max_streams_uni];
+    let blocked = [
+        stats.data_blocked,
+        stats.stream_data_blocked,
+        stats.streams_blocked_bidi,
+        stats.streams_blocked_uni,
+    ];
+    let ends = [stats.reset_stream, stats.stop_sending, stats.connection_close];
+    let paths = [
+        stats.path_challenge,
+        stats.path_response,
+        stats.new_connection_id,
+        stats.retire_connection_id,
+        stats.new_token,
+        stats.ack_frequency,
+        stats.immediate_ack,
+        stats.handshake_done.into(),
+    ];
+    [&data[..], &limits, &blocked, &ends, &paths].into_iter().flatten().sum()
 }

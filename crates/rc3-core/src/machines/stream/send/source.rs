@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 
-use super::send::SendStream;
+use super::SendStream;
 use crate::units::Span;
 
 /// Bytes of one read, and the grid of reads: a moving zone requests whole pieces.
