@@ -15,6 +15,36 @@ pub mod keys {
     };
 }
 
+/// What a simulator puts in the place of TLS and of the AEAD.
+pub mod security {
+    use std::sync::Arc;
+
+    use crate::{ClientConfig, HandshakeTokenKey, ServerConfig};
+    pub use crate::{
+        seams::{
+            keys::{
+                RECEIPT_SECRET_LEN,
+                protection::{Direction, Generation, Mask, Protection},
+            },
+            tls::replaced::Replacement,
+        },
+        structures::mixing::{absorb, mix},
+    };
+
+    /// Settings of a client whose sessions resume none, with default transport settings.
+    pub fn client_config(replacement: Replacement<dyn quinn_proto::crypto::ClientConfig>) -> ClientConfig {
+        ClientConfig::over(Arc::new(replacement))
+    }
+
+    /// Settings of a server for such clients, with the key of its tokens.
+    pub fn server_config(
+        replacement: Replacement<dyn quinn_proto::crypto::ServerConfig>,
+        token_key: Arc<dyn HandshakeTokenKey>,
+    ) -> ServerConfig {
+        ServerConfig::over(Arc::new(replacement), token_key)
+    }
+}
+
 /// The wire format.
 pub mod wire {
     pub use crate::wire::{
@@ -22,9 +52,10 @@ pub mod wire {
         control::{ControlDecoder, ControlError, ControlFrame, EarlySecret, PAYLOAD_LEN_MAX},
         frame::{DataHeader, Frame, Frames, complete_len, emit_complete},
         head::{Head, HeadDecoder, HeadEncoder, HeadError},
-        header::{ReceiverId, TAG_LEN},
+        header::{HEADER_LEN, ReceiverId, TAG_LEN},
         order::{Order, emit_probe},
         sack,
+        varint::parse as parse_varint,
     };
 }
 

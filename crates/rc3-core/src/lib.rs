@@ -85,8 +85,6 @@ mod laws;
 mod machines;
 mod quic;
 mod seams;
-#[cfg(feature = "simulation")]
-pub mod simulation;
 mod stats;
 mod structures;
 mod transmit;

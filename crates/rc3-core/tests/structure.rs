@@ -12,15 +12,14 @@ use std::{
 type Module = Vec<String>;
 
 /// The rooms of other folders that each room may import. `seams::tls` is a room of its own, which settings know.
-const ROOMS: [(&str, &[&str]); 8] = [
+const ROOMS: [(&str, &[&str]); 7] = [
     ("units", &[]),
     ("wire", &["units"]),
     ("structures", &["units"]),
     ("laws", &["units", "wire", "structures"]),
-    ("seams::tls", &["units", "settings", "wire", "structures", "laws", "seams"]),
+    ("seams::tls", &["units", "wire", "structures", "laws", "seams"]),
     ("settings", &["units", "wire", "structures", "laws", "seams", "seams::tls"]),
     ("seams", &["units", "settings", "wire", "structures", "laws", "seams::tls"]),
-    ("simulation", &["units", "wire", "structures", "seams", "seams::tls"]),
 ];
 
 fn room(module: &[String]) -> &str {
@@ -47,7 +46,9 @@ impl Sources {
             own.extend((name != "mod").then_some(name.clone()));
             if path.is_dir() {
                 self.read(&path, &own);
-            } else if !matches!(name.as_str(), "lib" | "internals" | "tests") && !own.contains(&"tests".into()) {
+            } else if !matches!(name.as_str(), "lib" | "internals" | "tests")
+                && !own.contains(&"tests".into())
+            {
                 let text = fs::read_to_string(&path).expect("sources are text");
                 self.paths.insert(own.clone(), imports(&own, &text));
             }
@@ -56,9 +57,11 @@ impl Sources {
 
     /// The module that defines what a path names, through re-exports.
     fn owner(&self, path: &[String]) -> Option<Module> {
-        let known = (1..=path.len()).rev().map(|len| &path[..len]).find(|own| self.paths.contains_key(*own))?;
+        let known =
+            (1..=path.len()).rev().map(|len| &path[..len]).find(|own| self.paths.contains_key(*own))?;
         let item = path.get(known.len());
-        let reexport = item.and_then(|item| self.paths[known].iter().find(|other| other.last() == Some(item)));
+        let reexport =
+            item.and_then(|item| self.paths[known].iter().find(|other| other.last() == Some(item)));
         match reexport.filter(|other| other.as_slice() != path) {
             Some(other) => self.owner(other),
             None => Some(known.to_vec()),

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use rc3_core::{ClientConfig, ServerConfig, simulation};
+use rc3_core::{ClientConfig, ServerConfig};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::insecure;
 
 /// The name servers of a simulated world call themselves.
 pub const SERVER_NAME: &str = "rc3.test";
@@ -15,7 +17,7 @@ pub enum Crypto {
     /// TLS 1.3, as in a real network. Servers give out session tickets, and 0-RTT is allowed.
     #[default]
     Tls,
-    /// Nothing, see [`rc3_core::simulation`]: flows take the same time, computing them takes much less.
+    /// Nothing, see [`crate::insecure`]: flows take the same time, computing them takes much less.
     None,
 }
 
@@ -27,7 +29,7 @@ impl Crypto {
     pub fn identity(self, alpn: &[&str]) -> (ClientConfig, ServerConfig) {
         match self {
             Self::Tls => identity(alpn),
-            Self::None => (simulation::client_config(alpn), simulation::server_config(alpn)),
+            Self::None => (insecure::client_config(alpn), insecure::server_config(alpn)),
         }
     }
 }

@@ -42,6 +42,7 @@ mod contents;
 mod flow;
 pub mod host;
 pub mod identity;
+pub mod insecure;
 pub mod model;
 mod pair;
 pub mod pcc;

@@ -11,7 +11,7 @@ mod succession;
 
 use std::{
     collections::VecDeque,
-    iter,
+    iter, mem,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -141,7 +141,7 @@ impl Endpoint {
             receivers: Receivers::new(pool.is_some()),
             secrets: Secrets::new(seed),
             shares: Shares::new(pool.clone()),
-            schedule: Schedule::new(),
+            schedule: Schedule::default(),
             admission: Admission::new(server, pool),
             paths: PathMemory::default(),
             responses: VecDeque::new(),
@@ -193,11 +193,11 @@ impl Endpoint {
                 self.schedule.add_changed(handle, connection);
             }
         }
-        let changed = self.schedule.take_changed();
-        for &handle in &changed {
+        let mut changed = mem::take(&mut self.schedule.changed);
+        for handle in changed.drain(..) {
             self.touch(now, handle);
         }
-        self.schedule.return_changed(changed);
+        self.schedule.changed = changed;
     }
 
     /// Returns the connection it belongs to. `origin` concerns only the [`neighbours`].
@@ -269,7 +269,7 @@ impl Endpoint {
 
     /// The deadline of [`Self::poll_timeout`] has passed.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(handle) = self.schedule.pop_timer(now) {
+        while let Some(handle) = self.schedule.timers.pop(now) {
             if let Some(connection) = self.connections.get_mut(handle) {
                 connection.handle_timeout(now);
                 self.touch(now, handle);
@@ -418,7 +418,7 @@ impl Endpoint {
 
     /// When [`Self::handle_timeout`] wants to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.schedule.deadline().into_iter().chain(self.neighbours.succession.deadline()).min()
+        self.schedule.timers.first().into_iter().chain(self.neighbours.succession.deadline()).min()
     }
 
     /// The next datagrams at normal priority, into the empty `buf`.
@@ -432,17 +432,17 @@ impl Endpoint {
             buf.extend_from_slice(&response);
             return Some(transmit);
         }
-        while let Some(handle) = self.schedule.first_primary() {
+        while let Some(handle) = self.schedule.primary.pop_front() {
             if let Some(connection) = self.connections.get_mut(handle) {
                 let transmit = connection.poll_primary(now, datagrams_max, buf);
                 if transmit.is_some() {
-                    self.schedule.rotate_primary();
+                    // Others first, then this one again.
+                    self.schedule.primary.push_back(handle);
                     Self::take_events(handle, connection, &mut self.events);
                     return transmit;
                 }
                 connection.set_queued_for_primary(false);
             }
-            self.schedule.end_primary();
             self.service(now, handle);
         }
         None
@@ -451,11 +451,11 @@ impl Endpoint {
     /// Writes the next datagrams at a low priority into the empty `buf`. Call it when [`Self::poll_primary`] has
     /// returned `None`.
     pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
-        while let Some(handle) = self.schedule.take_rlp() {
+        while let Some(handle) = self.schedule.rlp.pop_front() {
             let Some(connection) = self.connections.get_mut(handle) else { continue };
             let transmit = connection.poll_rlp(now, datagrams_max, buf);
             if transmit.is_some() {
-                self.schedule.return_rlp(handle);
+                self.schedule.rlp.push_back(handle);
                 Self::take_events(handle, connection, &mut self.events);
                 return transmit;
             }
@@ -473,12 +473,12 @@ impl Endpoint {
     /// Whether [`Self::poll_primary`] may have something to send: after [`Self::poll_rlp`], which can give the primary
     /// a packet.
     pub fn wants_primary(&self) -> bool {
-        !self.responses.is_empty() || self.schedule.has_primary()
+        !self.responses.is_empty() || !self.schedule.primary.is_empty()
     }
 
     /// Whether [`Self::poll_rlp`] may have something to send.
     pub fn wants_rlp(&self) -> bool {
-        self.schedule.has_rlp()
+        !self.schedule.rlp.is_empty()
     }
 
     // --- keeping the books ---

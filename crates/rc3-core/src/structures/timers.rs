@@ -13,11 +13,13 @@ const NONE: Deadline = Reverse(None);
 #[derive(Debug)]
 pub(crate) struct Timers(Tournament<Deadline>);
 
-impl Timers {
-    pub(crate) fn new() -> Self {
+impl Default for Timers {
+    fn default() -> Self {
         Self(Tournament::new(NONE))
     }
+}
 
+impl Timers {
     /// Sets the deadline of a connection.
     pub(crate) fn set(&mut self, handle: ConnectionHandle, deadline: Option<Instant>) {
         self.0.make_room(handle.0 + 1);
@@ -46,7 +48,7 @@ mod tests {
     fn due_connections_come_in_the_order_of_their_last_deadlines() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut timers = Timers::new();
+        let mut timers = Timers::default();
         assert_eq!((timers.first(), timers.pop(at(99))), (None, None));
         for (number, deadline) in [(5, 7), (0, 3), (2, 5), (1, 4), (0, 6)] {
             timers.set(ConnectionHandle(number), Some(at(deadline)));

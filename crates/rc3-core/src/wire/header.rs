@@ -14,7 +14,7 @@ use std::fmt;
 use crate::units::Level;
 
 /// Length of the header in bytes.
-pub(crate) const HEADER_LEN: usize = 13;
+pub const HEADER_LEN: usize = 13;
 /// Length of the tag behind the payload in bytes (AEAD_AES_128_GCM).
 pub const TAG_LEN: usize = 16;
 /// The sample for header protection: bytes after the header (RFC 9001 §5.4.2).

@@ -31,7 +31,7 @@ pub(crate) fn emit(value: u64, out: &mut Vec<u8>) {
 
 /// Parses the varint at the front of `bytes`: its value and how many bytes it took, or `None` when `bytes` ends before
 /// it. Longer encodings than needed are valid.
-pub(crate) fn parse(bytes: &[u8]) -> Option<(u64, usize)> {
+pub fn parse(bytes: &[u8]) -> Option<(u64, usize)> {
     let &first = bytes.first()?;
     let len = len_from_first_byte(first);
     let tail = bytes.get(1..len)?;

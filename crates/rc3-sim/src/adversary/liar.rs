@@ -11,7 +11,6 @@ use rc3_core::{
     internals::keys::{
         EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys, SECRET_LEN, receiver_id,
     },
-    simulation::rlp_keys,
     units::Level,
 };
 
@@ -20,6 +19,7 @@ use crate::{
     Contents, IP_UDP_HEADERS, Packet,
     agent::{Agent, Body, Flow, FlowEvent, FlowId, Parcel},
     host::Host,
+    insecure::rlp_keys,
 };
 
 /// The two top bits of a QUIC packet with a short header (RFC 9000 §17.3).

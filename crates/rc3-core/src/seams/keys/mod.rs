@@ -22,11 +22,11 @@ pub(crate) use self::{
     aead::Aead,
     ids::{FIRST_NUMBERS, IdChange},
     opener::{Opened, Opener},
-    receipt::{RECEIPT_SECRET_LEN, ReceiptKey},
+    receipt::ReceiptKey,
     sealer::Sealing,
     secrets::Secrets,
 };
-pub use self::{opener::OpenError, sealer::Sealer};
+pub use self::{opener::OpenError, receipt::RECEIPT_SECRET_LEN, sealer::Sealer};
 pub(crate) use crate::wire::header::ReceiverId;
 pub use crate::wire::header::receiver_id;
 
@@ -85,7 +85,7 @@ impl RlpKeys {
     }
 
     /// Like [`Self::with_limits`], with the connection's protection; the secret of the client's direction comes first.
-    pub(crate) fn protected(
+    pub fn protected(
         protection: &dyn Protection,
         secrets: [&[u8; SECRET_LEN]; 2],
         side_is_client: bool,

@@ -1,4 +1,4 @@
-//! The interface of RLP protection: the AEAD ([`super::aead`]), or none in simulations.
+//! The interface of RLP protection: the AEAD ([`super::aead`]), or what a simulator puts in its place.
 
 use std::{fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use super::{RECEIPT_SECRET_LEN, ReceiverId, SECRET_LEN};
 use crate::wire::header::{HEADER_LEN, TAG_LEN};
 
 /// Protects all connections with the same settings.
-pub(crate) trait Protection: fmt::Debug + Send + Sync {
+pub trait Protection: fmt::Debug + Send + Sync {
     /// One direction of a connection, from its exported secret.
     fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn Direction>;
 
@@ -15,7 +15,7 @@ pub(crate) trait Protection: fmt::Debug + Send + Sync {
 }
 
 /// Derives the keys of one direction of a connection.
-pub(crate) trait Direction: Send + Sync {
+pub trait Direction: Send + Sync {
     /// The receiver id of the path with this number.
     fn id(&self, path: u64) -> ReceiverId;
 
@@ -30,13 +30,13 @@ pub(crate) trait Direction: Send + Sync {
 }
 
 /// Header protection (RFC 9001 §5.4).
-pub(crate) trait Mask: Send + Sync {
+pub trait Mask: Send + Sync {
     /// The mask for this sample; `None` if that is too short.
     fn of(&self, sample: &[u8]) -> Option<[u8; 5]>;
 }
 
 /// Protects datagrams between two key updates.
-pub(crate) trait Generation: Send + Sync {
+pub trait Generation: Send + Sync {
     /// The generation after this one.
     fn next(&self) -> Box<dyn Generation>;
 

@@ -10,7 +10,7 @@ use super::protection::{Mask, Protection};
 use crate::units::{Receipt, Span};
 
 /// Length of the secret in bytes.
-pub(crate) const RECEIPT_SECRET_LEN: usize = 16;
+pub const RECEIPT_SECRET_LEN: usize = 16;
 
 /// Makes the receipts of one connection's sender.
 pub(crate) struct ReceiptKey(Box<dyn Mask>);

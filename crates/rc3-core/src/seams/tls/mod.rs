@@ -3,6 +3,7 @@
 
 pub(crate) mod early_limits;
 mod remembered;
+pub(crate) mod replaced;
 pub(crate) mod sessions;
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::{
     wire::alpn,
 };
 
-/// Security of a client's connections: TLS, or none in simulations.
+/// Security of a client's connections: TLS, or what a simulator puts in its place ([`replaced`]).
 pub(crate) trait ClientSecurity: Send + Sync {
     /// For one connection's session, which offers `rc3` or not, and may resume one of `sessions`.
     ///

@@ -1,4 +1,4 @@
-//! Minimal implementation of quinn-proto's cryptography interface: see [`crate::simulation`].
+//! Minimal implementation of quinn-proto's cryptography interface: see [`crate::insecure`].
 
 mod keys;
 mod message;

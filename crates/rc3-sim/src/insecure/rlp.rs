@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use super::tag::Tagger;
-use crate::{
-    seams::keys::{
-        RECEIPT_SECRET_LEN, ReceiverId, SECRET_LEN,
-        protection::{Direction, Generation, Mask, Protection},
-    },
-    structures::mixing::absorb,
-    wire::header::{HEADER_LEN, TAG_LEN},
+use rc3_core::internals::{
+    keys::SECRET_LEN,
+    security::{Direction, Generation, Mask, Protection, RECEIPT_SECRET_LEN, absorb},
+    wire::{HEADER_LEN, ReceiverId, TAG_LEN},
 };
+
+use super::tag::Tagger;
 
 /// Replaces the protection.
 #[derive(Debug)]

@@ -16,12 +16,14 @@ use quinn_proto::{
     transport_parameters::TransportParameters,
 };
 
+use rc3_core::internals::security::{absorb, mix};
+
 use super::{
     Settings, keys,
     message::{Hello, Message},
     read_params, write_params,
 };
-use crate::{simulation::tag::Tagger, structures::mixing};
+use crate::insecure::tag::Tagger;
 
 /// Most bytes of an unfinished message: one has only the parameters and the names.
 const RECEIVED_MAX: usize = 1 << 16;
@@ -87,7 +89,7 @@ impl Session {
             server_name: server_name.to_owned(),
             step: Step::Begin,
             // Connection ids are among the parameters, so no other session has the same.
-            random: mixing::absorb(0, &params),
+            random: absorb(0, &params),
             params,
             secret: None,
             generation: None,
@@ -254,9 +256,9 @@ impl crypto::Session for Session {
         context: &[u8],
     ) -> Result<(), ExportKeyingMaterialError> {
         let secret = self.secret.ok_or(ExportKeyingMaterialError)?.derive(EXPORTER);
-        let mut state = mixing::absorb(mixing::absorb(secret.key(), label), context);
+        let mut state = absorb(absorb(secret.key(), label), context);
         for chunk in output.chunks_mut(size_of::<u64>()) {
-            state = mixing::mix(state);
+            state = mix(state);
             chunk.copy_from_slice(&state.to_be_bytes()[..chunk.len()]);
         }
         Ok(())

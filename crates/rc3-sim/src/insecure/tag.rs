@@ -1,8 +1,8 @@
 //! Replaces an AEAD tag: distinguishes packets of different keys, and protects nothing.
 
-use crate::{
-    structures::mixing::{absorb, mix},
-    wire::header::TAG_LEN,
+use rc3_core::internals::{
+    security::{absorb, mix},
+    wire::TAG_LEN,
 };
 
 /// Length of a tag in bytes, that of AEAD_AES_128_GCM.

@@ -1,6 +1,6 @@
 //! Finds the PADDING at the end of a packet: quinn-proto parses it byte by byte, and it is most of a handshake.
 
-use crate::wire::varint;
+use rc3_core::internals::wire::parse_varint;
 
 /// Fewer trailing zeros are not worth the search.
 const WORTH_IT: usize = 64;
@@ -73,7 +73,7 @@ fn after_frame(mut rest: &[u8]) -> Option<&[u8]> {
 }
 
 fn integer(rest: &mut &[u8]) -> Option<u64> {
-    let (value, len) = varint::parse(rest)?;
+    let (value, len) = parse_varint(rest)?;
     *rest = rest.get(len..)?;
     Some(value)
 }

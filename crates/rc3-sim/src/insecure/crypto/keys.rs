@@ -7,7 +7,7 @@ use quinn_proto::{
 };
 
 use super::padding;
-use crate::simulation::tag::{self, Tagger};
+use crate::insecure::tag::{self, Tagger};
 
 /// Bytes of ciphertext that header protection samples (RFC 9001 §5.4.2): quinn-proto pads packets to have them.
 const SAMPLE_LEN: usize = 16;
