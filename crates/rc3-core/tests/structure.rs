@@ -84,7 +84,7 @@ fn imports(module: &Module, text: &str) -> Vec<Vec<String>> {
         for (at, _) in code.match_indices(root) {
             let before = code[..at].chars().next_back();
             if before.is_none_or(|before| !before.is_alphanumeric() && before != ':' && before != '_') {
-                expand(&mut Vec::new(), &mut code[at..].chars().peekable(), &mut found);
+                expand(&[], &mut code[at..].chars().peekable(), &mut found);
             }
         }
     }
@@ -92,12 +92,8 @@ fn imports(module: &Module, text: &str) -> Vec<Vec<String>> {
 }
 
 /// Reads one path, or all paths of a tree in braces.
-fn expand(
-    prefix: &mut Vec<String>,
-    rest: &mut std::iter::Peekable<std::str::Chars>,
-    found: &mut Vec<Vec<String>>,
-) {
-    let mut path = prefix.clone();
+fn expand(prefix: &[String], rest: &mut std::iter::Peekable<std::str::Chars>, found: &mut Vec<Vec<String>>) {
+    let mut path = prefix.to_vec();
     loop {
         while rest.next_if(|next| next.is_whitespace()).is_some() {}
         let mut name = String::new();
@@ -109,7 +105,7 @@ fn expand(
         }
         if rest.next_if_eq(&'{').is_some() {
             while rest.peek().is_some_and(|next| *next != '}') {
-                expand(&mut path, rest, found);
+                expand(&path, rest, found);
                 while rest.next_if(|next| *next == ',' || next.is_whitespace()).is_some() {}
             }
             rest.next();
