@@ -69,8 +69,8 @@ impl Endpoint {
     }
 
     /// The next RLP datagram that no connection here can open, if the endpoint shares its port
-    /// ([`EndpointConfig::for_workers`]): pass it to [`Self::handle_handed_over`] of the endpoints that may open it. If
-    /// a handshake with its sender is in progress here, this endpoint has stored a copy.
+    /// ([`for_workers`](crate::EndpointConfig::for_workers)): pass it to [`Self::handle_handed_over`] of the endpoints
+    /// that may open it. If a handshake with its sender is in progress here, this endpoint has stored a copy.
     pub fn poll_stray(&mut self) -> Option<(DatagramMeta, BytesMut)> {
         self.neighbours.strays.pop()
     }
