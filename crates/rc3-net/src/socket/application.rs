@@ -12,9 +12,9 @@ use std::{
 use quinn_udp::{EcnCodepoint, RecvMeta as UdpMeta, Transmit};
 
 use super::{
-    Capabilities, LeadingLens, MAX_GSO_SEGMENTS, Outgoing, RecvBatch, RecvMeta, Stats,
+    Capabilities, MAX_GSO_SEGMENTS, Outgoing, RecvBatch, RecvMeta, Stats,
     batch::{Message, SLOT_BYTES},
-    canonical, for_family,
+    for_family,
     stats::Counters,
 };
 use crate::runtime::{AsyncUdpSocket, UdpPoller};
@@ -46,7 +46,7 @@ impl ApplicationSocket {
     pub(crate) fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
         let segment_size = out.checked_segment()?;
         let destination = for_family(out.destination, self.ipv6)?;
-        self.counters.send_syscalls.add(1);
+        self.counters.add(|stats| &mut stats.send_syscalls, 1);
         let sent = self.io.try_send(&Transmit {
             destination,
             ecn: EcnCodepoint::from_bits(out.ecn),
@@ -56,14 +56,14 @@ impl ApplicationSocket {
         });
         let datagrams = segment_size.map_or(1, |size| out.contents.len().div_ceil(size));
         match sent {
-            Ok(()) => self.counters.sent_datagrams.add(datagrams),
+            Ok(()) => self.counters.add(|stats| &mut stats.sent_datagrams, datagrams),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.counters.send_would_block.add(1);
+                self.counters.add(|stats| &mut stats.send_would_block, 1);
                 return Err(error);
             }
             Err(error) => {
                 tracing::debug!(%error, destination = %out.destination, "datagram not sent");
-                self.counters.send_drops.add(datagrams);
+                self.counters.add(|stats| &mut stats.send_drops, datagrams);
             }
         }
         Ok(())
@@ -78,7 +78,7 @@ impl ApplicationSocket {
             std::array::from_fn(|_| IoSliceMut::new(slots.next().unwrap_or_default()));
         let received = ready!(self.io.poll_recv(cx, &mut bufs, &mut meta));
         let count = received.map_err(|error| self.counters.recv_failed(error))?;
-        self.counters.recv_syscalls.add(1);
+        self.counters.add(|stats| &mut stats.recv_syscalls, 1);
         batch.refill();
         for (meta, bytes) in meta.iter().zip(scratch.chunks_exact(SLOT_BYTES)).take(count) {
             let bytes = &bytes[..meta.len.min(SLOT_BYTES)];
@@ -86,7 +86,7 @@ impl ApplicationSocket {
                 continue;
             }
             let stride = meta.stride.clamp(1, bytes.len());
-            self.counters.received_datagrams.add(bytes.len().div_ceil(stride));
+            self.counters.add(|stats| &mut stats.received_datagrams, bytes.len().div_ceil(stride));
             batch.slots[batch.messages.len()].extend_from_slice(bytes);
             batch.messages.push(Message { meta: meta_of(meta), stride });
         }
@@ -115,13 +115,7 @@ impl ApplicationSocket {
         Capabilities {
             gso_segments_max: self.segments_max(),
             gro: self.io.max_receive_segments() > 1,
-            dscp: false,
-            so_priority: false,
-            priority_cmsg: false,
-            timestamps: false,
-            leading_lens: LeadingLens::Unknown,
-            recv_buffer: 0,
-            send_buffer: 0,
+            ..Capabilities::NONE
         }
     }
 
@@ -132,12 +126,9 @@ impl ApplicationSocket {
 
 fn meta_of(meta: &UdpMeta) -> RecvMeta {
     RecvMeta {
-        remote: canonical(meta.addr),
         local: meta.dst_ip.map(|ip| ip.to_canonical()).filter(|ip: &IpAddr| !ip.is_unspecified()),
         ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
-        dscp: 0,
-        leading_len: None,
-        arrived: None,
+        ..RecvMeta::of(meta.addr)
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Capabilities, Outgoing, RecvBatch, Socket, Stats, local_addr, sys};
 /// Each direction stores one waker, that of the last poll, so use one task for receiving and one for sending.
 pub struct AsyncSocket {
     io: UdpSocket,
-    state: sys::State,
+    state: sys::SocketState,
 }
 
 impl AsyncSocket {

@@ -16,6 +16,7 @@ use std::{
 
 use bytes::BytesMut;
 
+use super::canonical;
 #[cfg(target_os = "linux")]
 use super::sys;
 
@@ -51,6 +52,14 @@ pub struct RecvMeta {
     /// When the system received it, not when it was read; `None` if the system does not report it. Datagrams that the
     /// kernel or the card has joined share the time of the last.
     pub arrived: Option<Instant>,
+}
+
+impl RecvMeta {
+    /// A datagram of `remote` about which nothing else is known.
+    pub(super) fn of(remote: SocketAddr) -> Self {
+        let remote = canonical(remote);
+        Self { remote, local: None, ecn: 0, dscp: 0, leading_len: None, arrived: None }
+    }
 }
 
 /// One received datagram.
@@ -196,15 +205,6 @@ impl Iterator for Datagrams<'_> {
 mod tests {
     use super::*;
 
-    const META: RecvMeta = RecvMeta {
-        remote: SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9),
-        local: None,
-        ecn: 0,
-        dscp: 0,
-        leading_len: None,
-        arrived: None,
-    };
-
     fn batch(messages: &[(usize, usize)]) -> RecvBatch {
         let mut batch = RecvBatch::new();
         batch.refill();
@@ -215,7 +215,8 @@ mod tests {
     fn fill(batch: &mut RecvBatch, messages: &[(usize, usize)]) {
         for (index, &(len, stride)) in messages.iter().enumerate() {
             batch.slots[index].extend((0..len).map(|byte| byte as u8));
-            batch.messages.push(Message { meta: META, stride });
+            let meta = RecvMeta::of(([127, 0, 0, 1], 9).into());
+            batch.messages.push(Message { meta, stride });
         }
     }
 

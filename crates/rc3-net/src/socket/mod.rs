@@ -184,11 +184,26 @@ pub struct Capabilities {
     pub send_buffer: usize,
 }
 
+impl Capabilities {
+    /// Those of a socket that sends and receives single datagrams.
+    const NONE: Self = Self {
+        gso_segments_max: 1,
+        gro: false,
+        dscp: false,
+        so_priority: false,
+        priority_cmsg: false,
+        timestamps: false,
+        leading_lens: LeadingLens::Unknown,
+        recv_buffer: 0,
+        send_buffer: 0,
+    };
+}
+
 /// A non-blocking UDP socket, usable without a runtime. [`AsyncSocket`] adds the wake-ups.
 #[derive(Debug)]
 pub struct Socket {
     io: socket2::Socket,
-    state: sys::State,
+    state: sys::SocketState,
 }
 
 impl Socket {

@@ -3,7 +3,7 @@
 use std::{
     io,
     ops::AddAssign,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    sync::{Mutex, PoisonError},
 };
 
 /// Counters of a socket since it was bound.
@@ -51,57 +51,24 @@ impl AddAssign for Stats {
     }
 }
 
-/// The live counters behind [`Stats`].
+/// The live counters behind [`Stats`]. The task of the socket has the lock nearly always to itself.
 #[derive(Debug, Default)]
-pub(super) struct Counters {
-    pub(super) sent_datagrams: Counter,
-    pub(super) send_syscalls: Counter,
-    pub(super) send_would_block: Counter,
-    pub(super) send_drops: Counter,
-    pub(super) received_datagrams: Counter,
-    pub(super) recv_syscalls: Counter,
-    pub(super) recv_errors: Counter,
-    pub(super) recv_unusable: Counter,
-    pub(super) fragmented_datagrams: Counter,
-    pub(super) exact_leading_lens: Counter,
-}
+pub(super) struct Counters(Mutex<Stats>);
 
 impl Counters {
+    pub(super) fn add(&self, counter: fn(&mut Stats) -> &mut u64, count: usize) {
+        *counter(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)) += count as u64;
+    }
+
     /// Counts a failed call to receive; returns its error.
     pub(super) fn recv_failed(&self, error: io::Error) -> io::Error {
         if error.kind() != io::ErrorKind::WouldBlock {
-            self.recv_errors.add(1);
+            self.add(|stats| &mut stats.recv_errors, 1);
         }
         error
     }
 
     pub(super) fn snapshot(&self, recv_overflows: u64) -> Stats {
-        Stats {
-            sent_datagrams: self.sent_datagrams.value(),
-            send_syscalls: self.send_syscalls.value(),
-            send_would_block: self.send_would_block.value(),
-            send_drops: self.send_drops.value(),
-            received_datagrams: self.received_datagrams.value(),
-            recv_syscalls: self.recv_syscalls.value(),
-            recv_errors: self.recv_errors.value(),
-            recv_unusable: self.recv_unusable.value(),
-            fragmented_datagrams: self.fragmented_datagrams.value(),
-            exact_leading_lens: self.exact_leading_lens.value(),
-            recv_overflows,
-        }
-    }
-}
-
-/// A counter. Relaxed: no other memory is ordered by it.
-#[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(super) fn add(&self, count: usize) {
-        self.0.fetch_add(count as u64, Relaxed);
-    }
-
-    fn value(&self) -> u64 {
-        self.0.load(Relaxed)
+        Stats { recv_overflows, ..*self.0.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 }

@@ -55,13 +55,13 @@ impl<'a> Encoder<'a> {
 
 /// One control message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Received<'a> {
+pub(super) struct ControlMessage<'a> {
     pub(super) level: i32,
     pub(super) kind: i32,
     pub(super) data: &'a [u8],
 }
 
-impl Received<'_> {
+impl ControlMessage<'_> {
     /// The data as a number of one or four bytes, the two forms the kernel uses for TOS.
     pub(super) fn number(&self) -> Option<u32> {
         match *self.data {
@@ -84,9 +84,9 @@ impl<'a> Decoder<'a> {
 }
 
 impl<'a> Iterator for Decoder<'a> {
-    type Item = Received<'a>;
+    type Item = ControlMessage<'a>;
 
-    fn next(&mut self) -> Option<Received<'a>> {
+    fn next(&mut self) -> Option<ControlMessage<'a>> {
         let (len, after) = self.rest.split_first_chunk()?;
         let (level, after) = after.split_first_chunk()?;
         let (kind, after) = after.split_first_chunk()?;
@@ -94,7 +94,7 @@ impl<'a> Iterator for Decoder<'a> {
         let data = after.get(..data_len)?;
         // The last message may lack its padding.
         self.rest = after.get(align(data_len)..).unwrap_or_default();
-        Some(Received { level: i32::from_ne_bytes(*level), kind: i32::from_ne_bytes(*kind), data })
+        Some(ControlMessage { level: i32::from_ne_bytes(*level), kind: i32::from_ne_bytes(*kind), data })
     }
 }
 

@@ -6,8 +6,8 @@ use rc3_core::WorkerHash;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::super::{
-    Capabilities, LeadingLens, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats,
-    batch::Message, canonical, for_family, local_addr, stats::Counters,
+    Capabilities, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats, batch::Message,
+    for_family, local_addr, stats::Counters,
 };
 
 /// Errors after which a socket is unusable; their codes differ between systems.
@@ -15,14 +15,14 @@ pub(in crate::socket) const UNUSABLE: [i32; 0] = [];
 
 /// The state of a socket.
 #[derive(Debug)]
-pub(in crate::socket) struct State {
+pub(in crate::socket) struct SocketState {
     ipv6: bool,
     recv_buffer: usize,
     send_buffer: usize,
     counters: Counters,
 }
 
-pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
+pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Result<(Socket, SocketState)> {
     let io = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         // Some systems have no dual-stack sockets; IPv6 alone is still useful.
@@ -38,7 +38,7 @@ pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Res
 }
 
 /// A socket that the application has bound.
-pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<State> {
+pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<SocketState> {
     io.set_nonblocking(true)?;
     if io.recv_buffer_size()? < options.recv_buffer {
         let _ = io.set_recv_buffer_size(options.recv_buffer);
@@ -49,8 +49,8 @@ pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<Sta
     state_of(io, local_addr(io)?.is_ipv6())
 }
 
-fn state_of(io: &Socket, ipv6: bool) -> io::Result<State> {
-    Ok(State {
+fn state_of(io: &Socket, ipv6: bool) -> io::Result<SocketState> {
+    Ok(SocketState {
         ipv6,
         recv_buffer: io.recv_buffer_size()?,
         send_buffer: io.send_buffer_size()?,
@@ -59,7 +59,7 @@ fn state_of(io: &Socket, ipv6: bool) -> io::Result<State> {
 }
 
 /// There is no steering, so there is no second socket.
-pub(in crate::socket) fn open_steered(_: &Socket, _: &Options) -> io::Result<Option<(Socket, State)>> {
+pub(in crate::socket) fn open_steered(_: &Socket, _: &Options) -> io::Result<Option<(Socket, SocketState)>> {
     Ok(None)
 }
 
@@ -68,7 +68,7 @@ pub(in crate::socket) fn open_group(
     _: &Socket,
     _: &Options,
     _: &WorkerHash,
-) -> io::Result<Vec<(Socket, State)>> {
+) -> io::Result<Vec<(Socket, SocketState)>> {
     let text = "several workers need sockets that the kernel steers, which only Linux has; use one worker";
     Err(io::Error::new(io::ErrorKind::Unsupported, text))
 }
@@ -77,7 +77,7 @@ pub(in crate::socket) fn queued_bytes(_: &Socket) -> usize {
     0
 }
 
-impl State {
+impl SocketState {
     pub(in crate::socket) fn send(&self, io: &Socket, out: &Outgoing<'_>) -> io::Result<()> {
         let segment = out.checked_segment()?.unwrap_or(out.contents.len()).max(1);
         let destination = SockAddr::from(for_family(out.destination, self.ipv6)?);
@@ -87,20 +87,20 @@ impl State {
         for index in 0..whole {
             let start = index * segment;
             let end = out.contents.len().min(start + segment);
-            self.counters.send_syscalls.add(1);
+            self.counters.add(|stats| &mut stats.send_syscalls, 1);
             match io.send_to(&out.contents[start..end], &destination) {
-                Ok(_) => self.counters.sent_datagrams.add(1),
+                Ok(_) => self.counters.add(|stats| &mut stats.sent_datagrams, 1),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.counters.send_would_block.add(1);
+                    self.counters.add(|stats| &mut stats.send_would_block, 1);
                     if left == whole {
                         return Err(error);
                     }
-                    self.counters.send_drops.add(left);
+                    self.counters.add(|stats| &mut stats.send_drops, left);
                     return Ok(());
                 }
                 Err(error) => {
                     tracing::debug!(%error, destination = %out.destination, "datagram not sent");
-                    self.counters.send_drops.add(1);
+                    self.counters.add(|stats| &mut stats.send_drops, 1);
                 }
             }
             left -= 1;
@@ -120,24 +120,16 @@ impl State {
                 Err(error) if batch.messages.is_empty() => return Err(self.counters.recv_failed(error)),
                 Err(_) => break,
             };
-            self.counters.recv_syscalls.add(1);
+            self.counters.add(|stats| &mut stats.recv_syscalls, 1);
             let Some(remote) = remote.as_socket() else {
-                self.counters.recv_unusable.add(1);
+                self.counters.add(|stats| &mut stats.recv_unusable, 1);
                 continue;
             };
             // SAFETY: the slot was empty, and the call has just initialised the first `len` bytes of its
             // spare room.
             unsafe { slot.set_len(len) };
-            self.counters.received_datagrams.add(1);
-            let meta = RecvMeta {
-                remote: canonical(remote),
-                local: None,
-                ecn: 0,
-                dscp: 0,
-                leading_len: None,
-                arrived: None,
-            };
-            batch.messages.push(Message { meta, stride: len });
+            self.counters.add(|stats| &mut stats.received_datagrams, 1);
+            batch.messages.push(Message { meta: RecvMeta::of(remote), stride: len });
         }
         Ok(batch.messages.len())
     }
@@ -149,17 +141,7 @@ impl State {
     }
 
     pub(in crate::socket) fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            gso_segments_max: self.segments_max(),
-            gro: false,
-            dscp: false,
-            so_priority: false,
-            priority_cmsg: false,
-            timestamps: false,
-            leading_lens: LeadingLens::Unknown,
-            recv_buffer: self.recv_buffer,
-            send_buffer: self.send_buffer,
-        }
+        Capabilities { recv_buffer: self.recv_buffer, send_buffer: self.send_buffer, ..Capabilities::NONE }
     }
 
     pub(in crate::socket) fn stats(&self, _: &Socket) -> Stats {

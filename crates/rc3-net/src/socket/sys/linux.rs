@@ -50,7 +50,7 @@ pub(in crate::socket) const UNUSABLE: [c_int; 4] =
 
 /// The state of a socket besides its descriptor.
 #[derive(Debug)]
-pub(in crate::socket) struct State {
+pub(in crate::socket) struct SocketState {
     ipv6: bool,
     gro: bool,
     /// Whether the kernel stamps messages.
@@ -77,7 +77,7 @@ pub(in crate::socket) struct State {
 }
 
 /// A socket bound alone.
-pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
+pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Result<(Socket, SocketState)> {
     let (io, mut state) = prepare(address, options)?;
     io.bind(&SockAddr::from(address))?;
     state.watch_fragments(local_addr(&io)?, options);
@@ -85,7 +85,7 @@ pub(in crate::socket) fn open(address: SocketAddr, options: &Options) -> io::Res
 }
 
 /// A socket that the application has bound.
-pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<State> {
+pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<SocketState> {
     let address = local_addr(io)?;
     if io.r#type()? != Type::DGRAM {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a UDP socket"));
@@ -102,7 +102,7 @@ pub(in crate::socket) fn adopt(io: &Socket, options: &Options) -> io::Result<Sta
 }
 
 /// A socket that another process has bound, and sent.
-pub(in crate::socket) fn receive(io: &Socket, options: &Options) -> io::Result<State> {
+pub(in crate::socket) fn receive(io: &Socket, options: &Options) -> io::Result<SocketState> {
     let is_udp = matches!(io.protocol(), Ok(Some(Protocol::UDP)));
     if !is_udp || !local_addr(io).is_ok_and(|address| address.port() != 0) {
         let text = "the other process sent something else than a bound UDP socket";
@@ -111,7 +111,7 @@ pub(in crate::socket) fn receive(io: &Socket, options: &Options) -> io::Result<S
     adopt(io, options)
 }
 
-impl State {
+impl SocketState {
     /// The state of a socket without options set.
     fn bare(ipv6: bool) -> Self {
         Self {
@@ -173,7 +173,7 @@ impl State {
 }
 
 /// A socket with all options set, not yet bound.
-fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, State)> {
+fn prepare(address: SocketAddr, options: &Options) -> io::Result<(Socket, SocketState)> {
     let io = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
     if address.is_ipv6() {
         io.set_only_v6(false)?;
@@ -199,7 +199,7 @@ fn request_send_buffer(io: &Socket, bytes: usize) -> io::Result<()> {
 }
 
 /// Sets all options that do not depend on whether the socket is bound.
-fn configure(io: &Socket, address: SocketAddr, options: &Options) -> io::Result<State> {
+fn configure(io: &Socket, address: SocketAddr, options: &Options) -> io::Result<SocketState> {
     let ipv6 = address.is_ipv6();
     io.set_nonblocking(true)?;
     // Options of IPv4 apply to the IPv4 side of a dual-stack socket. DF is set except on fragmentable datagrams, and
@@ -222,7 +222,7 @@ fn configure(io: &Socket, address: SocketAddr, options: &Options) -> io::Result<
     // Zero is the default; the call only shows whether the kernel knows the option (4.18 and later).
     let gso = options.gso && set(io, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
 
-    Ok(State {
+    Ok(SocketState {
         gro,
         timestamps,
         gso: AtomicBool::new(gso),
@@ -230,7 +230,7 @@ fn configure(io: &Socket, address: SocketAddr, options: &Options) -> io::Result<
         watch: Mutex::new(if reports_longest { Watch::Concluding } else { Watch::Blind }),
         recv_buffer: io.recv_buffer_size()?,
         send_buffer: io.send_buffer_size()?,
-        ..State::bare(ipv6)
+        ..SocketState::bare(ipv6)
     })
 }
 

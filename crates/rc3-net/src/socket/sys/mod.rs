@@ -1,6 +1,6 @@
 //! The kernel, once per platform behind one interface; the crate's only unsafe code.
 //!
-//! Each platform offers `open`, `adopt`, `open_steered`, `open_group`, `queued_bytes`, a `State` with `send`, `recv`,
+//! Each platform offers `open`, `adopt`, `open_steered`, `open_group`, `queued_bytes`, a `SocketState` with `send`, `recv`,
 //! `segments_max`, `capabilities`, `set_shared` and `stats`, and the error codes `UNUSABLE`; Linux also `receive` for the sockets of another process, and
 //! the `Scratch` memory that its `recv` needs.
 
@@ -18,10 +18,10 @@ mod watch;
 pub(crate) use linux::{Calls, Fault};
 #[cfg(target_os = "linux")]
 pub(super) use linux::{
-    Scratch, State, UNUSABLE, adopt, open, open_group, open_steered, queued_bytes, receive,
+    Scratch, SocketState, UNUSABLE, adopt, open, open_group, open_steered, queued_bytes, receive,
 };
 
 #[cfg(not(target_os = "linux"))]
 mod fallback;
 #[cfg(not(target_os = "linux"))]
-pub(super) use fallback::{State, UNUSABLE, adopt, open, open_group, open_steered, queued_bytes};
+pub(super) use fallback::{SocketState, UNUSABLE, adopt, open, open_group, open_steered, queued_bytes};

@@ -93,7 +93,7 @@ pub(super) struct Look<'a> {
 
 /// The result for one datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundLen {
     /// Payload bytes of its leading fragment.
     pub(super) leading_len: Option<u16>,
     /// Whether it was seen.
@@ -103,8 +103,8 @@ pub(super) struct Found {
 impl Look<'_> {
     /// The datagram with this payload arrived from `remote` in fragments, of which the longest had `longest` bytes of
     /// payload.
-    pub(super) fn find(&mut self, remote: SocketAddr, payload: &[u8], longest: usize) -> Found {
-        let concluded = Found { leading_len: concluded_len(longest, payload.len()), exact: false };
+    pub(super) fn find(&mut self, remote: SocketAddr, payload: &[u8], longest: usize) -> FoundLen {
+        let concluded = FoundLen { leading_len: concluded_len(longest, payload.len()), exact: false };
         // The packet socket shows only IPv4: IPv6 is fragmented only by routers configured for it.
         if remote.is_ipv6() {
             return concluded;
@@ -114,7 +114,7 @@ impl Look<'_> {
         }
         let Watch::Seeing(sight) = &mut *self.watch else { return concluded };
         if let Some(len) = sight.find(remote, payload, longest, &mut self.reads) {
-            return Found { leading_len: Some(len), exact: true };
+            return FoundLen { leading_len: Some(len), exact: true };
         }
         if !sight.proven && !sight.behind {
             sight.misses += 1;
@@ -190,8 +190,8 @@ mod tests {
 
     /// Of 400, 600 and 479 bytes of payload; concluded from it is 600.
     const LONGEST: usize = 600;
-    const CONCLUDED: Found = Found { leading_len: Some(600), exact: false };
-    const SEEN: Found = Found { leading_len: Some(LEN), exact: true };
+    const CONCLUDED: FoundLen = FoundLen { leading_len: Some(600), exact: false };
+    const SEEN: FoundLen = FoundLen { leading_len: Some(LEN), exact: true };
 
     fn payload(number: usize) -> Vec<u8> {
         number.to_be_bytes().repeat(184)[..1471].to_vec()
@@ -207,7 +207,7 @@ mod tests {
         (Watch::Seeing(Box::new(sight)), show)
     }
 
-    fn find(watch: &mut Watch, drained: bool, number: usize) -> Found {
+    fn find(watch: &mut Watch, drained: bool, number: usize) -> FoundLen {
         watch.begin(drained).find(FROM.parse().unwrap(), &payload(number), LONGEST)
     }
 

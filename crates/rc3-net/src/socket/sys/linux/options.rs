@@ -70,42 +70,28 @@ pub(in crate::socket) fn queued_bytes(io: &Socket) -> usize {
     if result == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
 }
 
+/// An option of `SOL_SOCKET` as numbers, zeros where the kernel knows fewer, and the length that it reports.
+fn get<const N: usize>(io: &Socket, name: c_int) -> io::Result<([u32; N], usize)> {
+    let mut values = [0; N];
+    let mut len = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the descriptor is open as long as `io` is borrowed; the kernel writes at most `len` bytes, which is the
+    // size of `values`, and any bytes make valid numbers.
+    let result = unsafe {
+        libc::getsockopt(io.as_raw_fd(), libc::SOL_SOCKET, name, values.as_mut_ptr().cast(), &mut len)
+    };
+    if result == 0 { Ok((values, len as usize)) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Datagrams dropped because the receive buffer was full, from `SO_MEMINFO` (include/uapi/linux/sock_diag.h).
 pub(super) fn overflows(io: &Socket) -> u32 {
     const DROPS: usize = 8;
-    let mut values = [0u32; DROPS + 1];
-    let mut len = size_of_val(&values) as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as `io` is borrowed; the kernel writes at most `len` bytes,
-    // which is the size of `values`, and any bytes make valid numbers.
-    unsafe {
-        libc::getsockopt(
-            io.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            values.as_mut_ptr().cast(),
-            &mut len,
-        );
-    }
-    // Zero if the call failed or the kernel knows fewer values.
-    values[DROPS]
+    get::<{ DROPS + 1 }>(io, libc::SO_MEMINFO).map_or(0, |(values, _)| values[DROPS])
 }
 
 /// Whether a packet filter is attached (`SO_ATTACH_FILTER`, `SO_ATTACH_BPF`).
 pub(super) fn has_filter(io: &Socket) -> bool {
-    let mut instructions: libc::socklen_t = 0;
-    // SAFETY: the descriptor is open as long as `io` is borrowed; with a length of 0 the kernel writes nothing but the
-    // length, which is valid for that.
-    let result = unsafe {
-        libc::getsockopt(
-            io.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_GET_FILTER,
-            std::ptr::null_mut(),
-            &mut instructions,
-        )
-    };
     // Without a filter the call succeeds with length 0; an eBPF program cannot be read.
-    result != 0 || instructions != 0
+    !matches!(get::<0>(io, libc::SO_GET_FILTER), Ok((_, 0)))
 }
 
 /// Whether the socket belongs to another network namespace than new sockets of this thread do.
@@ -115,19 +101,6 @@ pub(super) fn in_other_namespace(io: &Socket) -> io::Result<bool> {
 }
 
 /// The kernel's number for the network namespace of a socket; `None` before Linux 5.14.
-fn namespace(io: &Socket) -> Option<u64> {
-    let mut number: u64 = 0;
-    let mut len = size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as `io` is borrowed; the kernel writes at most `len` bytes, which is the
-    // size of `number`, and any bytes make a valid number.
-    let result = unsafe {
-        libc::getsockopt(
-            io.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_NETNS_COOKIE,
-            (&raw mut number).cast(),
-            &mut len,
-        )
-    };
-    (result == 0).then_some(number)
+fn namespace(io: &Socket) -> Option<[u32; 2]> {
+    get(io, SO_NETNS_COOKIE).ok().map(|(number, _)| number)
 }

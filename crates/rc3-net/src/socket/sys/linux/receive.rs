@@ -2,7 +2,7 @@
 
 use std::{
     io, mem,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6},
     os::fd::AsRawFd,
     ptr,
     sync::PoisonError,
@@ -15,11 +15,11 @@ use socket2::Socket;
 
 use super::{
     super::{
-        super::{RECV_MESSAGES_MAX, RecvBatch, RecvMeta, batch::Message, canonical},
+        super::{RECV_MESSAGES_MAX, RecvBatch, RecvMeta, batch::Message},
         cmsg::{Control, Decoder},
         leading::IPV4_HEADER,
     },
-    IP_RECVFRAGSIZE, IPV6_RECVFRAGSIZE, State,
+    IP_RECVFRAGSIZE, IPV6_RECVFRAGSIZE, SocketState,
     stamp::{self, Clocks},
 };
 
@@ -48,16 +48,7 @@ impl Default for Scratch {
     }
 }
 
-const NO_META: RecvMeta = RecvMeta {
-    remote: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-    local: None,
-    ecn: 0,
-    dscp: 0,
-    leading_len: None,
-    arrived: None,
-};
-
-impl State {
+impl SocketState {
     pub(in crate::socket) fn recv(&self, io: &Socket, batch: &mut RecvBatch) -> io::Result<usize> {
         batch.refill();
         let RecvBatch { slots, messages, scratch, .. } = batch;
@@ -66,9 +57,10 @@ impl State {
             return Err(self.counters.recv_failed(error));
         }
         let received = receive(io, slots, scratch).map_err(|error| self.counters.recv_failed(error))?;
-        self.counters.recv_syscalls.add(1);
+        self.counters.add(|stats| &mut stats.recv_syscalls, 1);
         let clocks = self.timestamps.then(Clocks::read);
         let mut longest_fragments = [None; RECV_MESSAGES_MAX];
+        let mut datagrams = 0;
         for (index, slot) in slots.iter_mut().enumerate().take(received) {
             let Filled { len, name_len, control_len, flags } = scratch.filled[index];
             let name = scratch.names[index].0.get(..name_len).unwrap_or_default();
@@ -81,17 +73,19 @@ impl State {
                     message.meta.arrived =
                         clocks.zip(stamp).and_then(|(clocks, stamp)| clocks.instant(stamp));
                     longest_fragments[index] = longest_fragment;
-                    self.counters.received_datagrams.add(len.div_ceil(message.stride.max(1)));
+                    datagrams += len.div_ceil(message.stride.max(1));
                     messages.push(message);
                 }
                 _ => {
-                    self.counters.recv_unusable.add(1);
+                    self.counters.add(|stats| &mut stats.recv_unusable, 1);
                     slot.clear();
                     // Keeps slots and messages aligned; an empty slot yields no datagram.
-                    messages.push(Message { meta: NO_META, stride: 0 });
+                    let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+                    messages.push(Message { meta: RecvMeta::of(nobody), stride: 0 });
                 }
             }
         }
+        self.counters.add(|stats| &mut stats.received_datagrams, datagrams);
         if longest_fragments != [None; RECV_MESSAGES_MAX] {
             self.find_leading_fragments(slots, messages, &longest_fragments);
         }
@@ -111,8 +105,8 @@ impl State {
             let Some(longest) = *longest else { continue };
             let found = look.find(message.meta.remote, slot, longest);
             message.meta.leading_len = found.leading_len;
-            self.counters.fragmented_datagrams.add(1);
-            self.counters.exact_leading_lens.add(usize::from(found.exact));
+            self.counters.add(|stats| &mut stats.fragmented_datagrams, 1);
+            self.counters.add(|stats| &mut stats.exact_leading_lens, usize::from(found.exact));
         }
     }
 }
@@ -201,7 +195,7 @@ struct Decoded {
 
 /// Interprets a message's address and control messages; `None` without a sender.
 fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Decoded> {
-    let mut meta = RecvMeta { remote: canonical(decode_name(name)?), ..NO_META };
+    let mut meta = RecvMeta::of(decode_name(name)?);
     let mut stride = len;
     let mut longest_fragment = None;
     let mut stamp = None;

@@ -15,7 +15,7 @@ use super::{
         super::{Outgoing, canonical, for_family, is_unusable},
         cmsg::{self, Control, Encoder},
     },
-    State,
+    SocketState,
     options::{set, set_priority},
 };
 
@@ -60,7 +60,7 @@ struct Sendmsg<'a> {
     priority: Option<u32>,
 }
 
-impl State {
+impl SocketState {
     pub(in crate::socket) fn send(&self, io: &Socket, out: &Outgoing<'_>) -> io::Result<()> {
         let Some(segment) = out.checked_segment()? else {
             let result = self.transmit(io, out, out.contents, None);
@@ -88,8 +88,8 @@ impl State {
                 tracing::info!(destination = %out.destination, "offload refused, sending singly");
             }
             if index > 0 && is_os_error(&result, &[libc::EAGAIN]) {
-                self.counters.send_would_block.add(1);
-                self.counters.send_drops.add(left);
+                self.counters.add(|stats| &mut stats.send_would_block, 1);
+                self.counters.add(|stats| &mut stats.send_drops, left);
                 return Ok(());
             }
             self.conclude(result, out, 1)?;
@@ -101,7 +101,7 @@ impl State {
     /// Counts, and decides which failures are reported to the caller.
     fn conclude(&self, result: io::Result<()>, out: &Outgoing<'_>, datagrams: usize) -> io::Result<()> {
         let Err(error) = result else {
-            self.counters.sent_datagrams.add(datagrams);
+            self.counters.add(|stats| &mut stats.sent_datagrams, datagrams);
             return Ok(());
         };
         if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
@@ -109,7 +109,7 @@ impl State {
         }
         match error.raw_os_error() {
             Some(libc::EAGAIN) => {
-                self.counters.send_would_block.add(1);
+                self.counters.add(|stats| &mut stats.send_would_block, 1);
                 Err(error)
             }
             Some(libc::EAFNOSUPPORT) => Err(error),
@@ -119,7 +119,7 @@ impl State {
             // (EMSGSIZE).
             _ => {
                 tracing::debug!(%error, destination = %out.destination, datagrams, "not sent");
-                self.counters.send_drops.add(datagrams);
+                self.counters.add(|stats| &mut stats.send_drops, datagrams);
                 Ok(())
             }
         }
@@ -296,7 +296,7 @@ impl State {
         }
         let mut repeat = true;
         loop {
-            self.counters.send_syscalls.add(1);
+            self.counters.add(|stats| &mut stats.send_syscalls, 1);
             // SAFETY: the descriptor is open as long as `io` is borrowed. Every pointer in `header` is to
             // memory that is borrowed or owned by this function and outlives the call, with its exact length
             // next to it; `control` begins at a `Control`, which is aligned as cmsghdr must be.
@@ -326,7 +326,7 @@ pub(super) fn knows_priority_cmsg() -> bool {
             // Then the first send will show it.
             return true;
         };
-        let state = State::bare(false);
+        let state = SocketState::bare(false);
         let out = Outgoing {
             destination: SocketAddr::from((Ipv4Addr::BROADCAST, 9)),
             source: None,
@@ -403,7 +403,14 @@ mod tests {
         (tos.unwrap(), find(libc::SOL_SOCKET, libc::SO_PRIORITY).unwrap())
     }
 
-    fn send_marked(io: &Socket, state: &State, to: SocketAddr, dscp: u8, priority: Option<u32>, batch: bool) {
+    fn send_marked(
+        io: &Socket,
+        state: &SocketState,
+        to: SocketAddr,
+        dscp: u8,
+        priority: Option<u32>,
+        batch: bool,
+    ) {
         let out = Outgoing {
             destination: to,
             source: None,

@@ -7,7 +7,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::{
     super::super::{Options, local_addr},
-    State,
+    SocketState,
     options::{has_filter, in_other_namespace, set},
     prepare,
     program::{by_first_byte, by_worker},
@@ -21,7 +21,7 @@ use super::{
 pub(in crate::socket) fn open_steered(
     primary: &Socket,
     options: &Options,
-) -> io::Result<Option<(Socket, State)>> {
+) -> io::Result<Option<(Socket, SocketState)>> {
     let address = local_addr(primary)?;
     if let Some(obstacle) = obstacle(primary, address)? {
         tracing::debug!(obstacle, "no second socket, all levels share one");
@@ -100,7 +100,7 @@ pub(in crate::socket) fn open_group(
     primary: &Socket,
     options: &Options,
     hash: &WorkerHash,
-) -> io::Result<Vec<(Socket, State)>> {
+) -> io::Result<Vec<(Socket, SocketState)>> {
     let address = local_addr(primary)?;
     if let Some(obstacle) = obstacle(primary, address)? {
         return Err(unsupported(obstacle));
