@@ -6,7 +6,7 @@ use std::{
     cmp::Reverse,
     collections::HashMap,
     future::poll_fn,
-    net::{IpAddr, SocketAddr},
+    net::IpAddr,
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -17,7 +17,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::Incoming;
+use crate::{incoming::Incoming, paths::network_of};
 
 /// A limit on connections that holds without locking anybody out.
 ///
@@ -42,19 +42,19 @@ use crate::Incoming;
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct Slots(Arc<Mutex<Table>>);
+pub struct Slots(Arc<Mutex<SlotTable>>);
 
 impl Slots {
     /// Slots for `max` connections, at most `per_network_max` of them of one network.
     pub fn new(max: usize, per_network_max: usize) -> Self {
         let (taken, networks) = (Vec::new(), HashMap::new());
-        Self(Arc::new(Mutex::new(Table { max, per_network_max, next_id: 0, taken, networks })))
+        Self(Arc::new(Mutex::new(SlotTable { max, per_network_max, next_id: 0, taken, networks })))
     }
 
     /// Takes a slot for a connection that a peer wants to open. `None` if the peer has been refused, or has to prove its
     /// address first (RFC 9000 §8.1.2): another connection only makes room for an address that is validated.
     pub fn admit(&self, incoming: Incoming) -> Option<(Incoming, Slot)> {
-        let network = Network::of(incoming.remote_address());
+        let network = network_of(incoming.remote_address().ip());
         let mut table = self.table();
         match table.room(network) {
             Room::Free => {}
@@ -74,7 +74,7 @@ impl Slots {
         Some((incoming, Slot { slots: self.clone(), id, evicted, is_lost: false, uses }))
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SlotTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -145,21 +145,11 @@ impl Drop for InUse {
     }
 }
 
-/// The addresses that one host can have: an IPv4 address, or 64 bits of an IPv6 address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Network(u128);
-
-impl Network {
-    fn of(address: SocketAddr) -> Self {
-        Self(match address.ip().to_canonical() {
-            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
-            IpAddr::V6(address) => address.to_bits() & !u128::from(u64::MAX),
-        })
-    }
-}
+/// The addresses that one host can have, see [`network_of`].
+type Network = IpAddr;
 
 #[derive(Debug)]
-struct Table {
+struct SlotTable {
     max: usize,
     per_network_max: usize,
     next_id: u64,
@@ -186,7 +176,7 @@ enum Room {
     None,
 }
 
-impl Table {
+impl SlotTable {
     fn count(&self, network: Network) -> usize {
         self.networks.get(&network).copied().unwrap_or(0)
     }
@@ -244,16 +234,16 @@ mod tests {
     use super::*;
 
     fn network(address: &str) -> Network {
-        Network::of(SocketAddr::new(address.parse().unwrap(), 1))
+        network_of(address.parse().unwrap())
     }
 
     /// A table, and the uses of its connections.
-    struct Slots(Table, Vec<Uses>);
+    struct Slots(SlotTable, Vec<Uses>);
 
     impl Slots {
         fn new(max: usize, per_network_max: usize, taken: &[&str]) -> Self {
             let table =
-                Table { max, per_network_max, next_id: 0, taken: Vec::new(), networks: HashMap::new() };
+                SlotTable { max, per_network_max, next_id: 0, taken: Vec::new(), networks: HashMap::new() };
             let mut slots = Self(table, Vec::new());
             taken.iter().for_each(|address| slots.add(address));
             slots

@@ -26,7 +26,7 @@ pub(super) struct Key {
 
 /// Evidence for a verdict, and a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Evidence {
     /// Seconds since 1970.
     pub(super) at: u64,
     pub(super) score: i32,
@@ -36,7 +36,7 @@ pub(super) struct Found {
 /// The record. Each half has its own time, since different commands learn them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Entry {
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<Evidence>,
     /// Useful marks, and when they were found.
     pub(super) marks: Option<(u64, MarkChoice)>,
 }
@@ -54,7 +54,7 @@ impl Entry {
             let known = self.found.and_then(|found| found.pace);
             let found = other.found.and_then(|found| found.pace);
             let pace = found.map(|found| found.or_known(known)).or(known);
-            self.found = other.found.map(|found| Found { pace, ..found });
+            self.found = other.found.map(|found| Evidence { pace, ..found });
         }
         if other.marks.map(|(at, _)| at) > self.marks.map(|(at, _)| at) {
             self.marks = other.marks;
@@ -75,7 +75,7 @@ impl Entry {
     /// As a line, without its end.
     pub(super) fn line(&self, key: Key) -> String {
         let mut line = format!("{} from={}", key.destination, key.network);
-        if let Some(Found { at, score, pace }) = self.found {
+        if let Some(Evidence { at, score, pace }) = self.found {
             let _ = write!(line, " at={at} score={score}");
             if let Some(Pace { rate, rtt_min, measured }) = pace {
                 let (rate, rtt) = (rate.bits_per_second(), rtt_min.as_micros());
@@ -102,7 +102,7 @@ impl Entry {
         }
         let key = Key { destination, network: values.from? };
         let found = match (values.at, values.score) {
-            (Some(at), Some(score)) => Some(Found { at, score, pace: values.pace() }),
+            (Some(at), Some(score)) => Some(Evidence { at, score, pace: values.pace() }),
             _ => None,
         };
         let entry = Self { found, marks: values.marked.zip(values.marks) };
@@ -164,7 +164,7 @@ pub(super) mod tests {
                 measured,
             });
         let found = (any::<u64>(), any::<i32>(), proptest::option::of(pace))
-            .prop_map(|(at, score, pace)| Found { at, score, pace });
+            .prop_map(|(at, score, pace)| Evidence { at, score, pace });
         let marks = (any::<u64>(), proptest::sample::select(MarkChoice::ALL.as_slice()));
         (any::<IpAddr>(), any::<IpAddr>(), proptest::option::of(found), proptest::option::of(marks))
             .prop_filter("something", |(.., found, marks)| found.is_some() || marks.is_some())
@@ -207,7 +207,7 @@ pub(super) mod tests {
         {
             let line = format!("192.0.2.7 from=10.0.0.3 at=1 score=6 {pace}");
             let (_, entry) = Entry::parse(&line).expect("a verdict");
-            assert_eq!(entry.found, Some(Found { at: 1, score: 6, pace: None }), "{pace}");
+            assert_eq!(entry.found, Some(Evidence { at: 1, score: 6, pace: None }), "{pace}");
         }
     }
 
@@ -218,7 +218,7 @@ pub(super) mod tests {
         let newer = entry;
         entry = pace;
         entry.merge(newer);
-        let Some(Found { at: 6, score: 2, pace: Some(_) }) = entry.found else { panic!("{entry:?}") };
+        let Some(Evidence { at: 6, score: 2, pace: Some(_) }) = entry.found else { panic!("{entry:?}") };
         assert_eq!(entry.marks, Some((9, MarkChoice::LowerEffort)));
         let before = entry;
         entry.merge(pace);

@@ -22,11 +22,11 @@ const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// The entries by key.
-pub(super) type Table = HashMap<Key, Entry>;
+pub(super) type Entries = HashMap<Key, Entry>;
 
 /// The entries of `text` that are valid at `now`.
-pub(super) fn parse(text: &str, now: u64, age_max: Duration) -> Table {
-    let mut table = Table::new();
+pub(super) fn parse(text: &str, now: u64, age_max: Duration) -> Entries {
+    let mut table = Entries::new();
     for (key, entry) in text.lines().filter_map(Entry::parse) {
         if let Some(entry) = entry.good(now, age_max) {
             table.entry(key).or_default().merge(entry);
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str, now: u64, age_max: Duration) -> Table {
 }
 
 /// The entries of the file; empty if it does not exist or is invalid.
-pub(super) fn read(path: &Path, now: u64, age_max: Duration) -> Table {
+pub(super) fn read(path: &Path, now: u64, age_max: Duration) -> Entries {
     // Reading a pipe would never end.
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     let mut bytes = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn read(path: &Path, now: u64, age_max: Duration) -> Table {
 ///
 /// # Errors
 /// When it cannot be written, or other processes keep it locked. The file is then unchanged.
-pub(super) fn merge(path: &Path, new: &Table, now: u64, age_max: Duration) -> io::Result<Table> {
+pub(super) fn merge(path: &Path, new: &Entries, now: u64, age_max: Duration) -> io::Result<Entries> {
     // Not the link, but its target.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
@@ -75,7 +75,7 @@ pub(super) fn merge(path: &Path, new: &Table, now: u64, age_max: Duration) -> io
     Ok(table)
 }
 
-fn trim(table: &mut Table) {
+fn trim(table: &mut Entries) {
     if table.len() > ENTRIES_MAX {
         let mut by_age: Vec<(u64, Key)> = table.iter().map(|(&key, entry)| (entry.at(), key)).collect();
         by_age.sort_unstable();
@@ -155,7 +155,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
     const NOW: u64 = 1_790_000_000;
 
-    fn table(lines: &[&str]) -> Table {
+    fn table(lines: &[&str]) -> Entries {
         parse(&lines.join("\n"), NOW, DAY)
     }
 
@@ -173,17 +173,17 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
-        assert_eq!(read(&path, NOW + DAY.as_secs(), DAY), Table::new(), "too old");
+        assert_eq!(read(&path, NOW + DAY.as_secs(), DAY), Entries::new(), "too old");
     }
 
     #[test]
     fn what_is_no_file_of_ours_is_as_none() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(read(directory.path(), NOW, DAY), Table::new(), "a directory");
-        assert_eq!(read(&directory.path().join("none"), NOW, DAY), Table::new());
+        assert_eq!(read(directory.path(), NOW, DAY), Entries::new(), "a directory");
+        assert_eq!(read(&directory.path().join("none"), NOW, DAY), Entries::new());
         let path = directory.path().join("paths");
         fs::write(&path, [0xff; 4096]).unwrap();
-        assert_eq!(read(&path, NOW, DAY), Table::new());
+        assert_eq!(read(&path, NOW, DAY), Entries::new());
         let new = table(&["192.0.2.8 from=10.0.0.3 at=1790000000 score=6"]);
         assert_eq!(merge(&path, &new, NOW, DAY).unwrap(), new, "it is replaced");
         assert!(merge(&path.join("below"), &new, NOW, DAY).is_err(), "reported without a panic");
@@ -237,7 +237,7 @@ mod tests {
             let mut bytes = whole.clone().into_bytes();
             // Between two lines.
             bytes.splice(at..at, junk.iter().copied().chain([b'\n']));
-            let mut most = Table::new();
+            let mut most = Entries::new();
             let good = all.iter().filter_map(|(key, entry)| Some((*key, entry.good(NOW, DAY)?)));
             good.for_each(|(key, entry)| most.entry(key).or_default().merge(entry));
             let text = String::from_utf8_lossy(&bytes);

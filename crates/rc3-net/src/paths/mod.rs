@@ -31,9 +31,10 @@ use std::{
 
 use rc3_core::{DestinationVerdict, KnownPath};
 
+pub(crate) use self::network::network_of;
 use self::{
-    entry::{Entry, Found, Key},
-    file::{ENTRIES_MAX, Table},
+    entry::{Entry, Evidence, Key},
+    file::{ENTRIES_MAX, Entries},
 };
 use crate::marks::MarkChoice;
 
@@ -54,11 +55,11 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Held {
     /// The file's entries when it was last read or written.
-    table: Table,
+    table: Entries,
     /// Entries that the file does not have yet.
-    unsaved: Table,
+    unsaved: Entries,
     /// The same, by destination and local bound address; their network is looked up later.
-    learned: HashMap<(IpAddr, IpAddr), Found>,
+    learned: HashMap<(IpAddr, IpAddr), Evidence>,
     /// A save is pending.
     scheduled: bool,
 }
@@ -74,7 +75,7 @@ impl PathMemory {
     /// The record of the path to `remote` from a socket bound to `bound`.
     pub fn known(&self, remote: SocketAddr, bound: IpAddr) -> Option<KnownPath> {
         let now = seconds(SystemTime::now());
-        let Found { at, score, pace } = self.entry(now, remote.ip(), bound)?.found?;
+        let Evidence { at, score, pace } = self.entry(now, remote.ip(), bound)?.found?;
         Some(KnownPath { score, pace, age: Duration::from_secs(now.saturating_sub(at)) })
     }
 
@@ -134,7 +135,7 @@ impl PathMemory {
     /// Stores what a socket bound to `bound` has learned. Returns whether the caller must arrange a save.
     pub(crate) fn learn(&self, learned: &DestinationVerdict, bound: IpAddr) -> bool {
         let at = SystemTime::now().checked_sub(Instant::now().saturating_duration_since(learned.at));
-        let found = Found { at: at.map_or(0, seconds), score: learned.score, pace: learned.pace };
+        let found = Evidence { at: at.map_or(0, seconds), score: learned.score, pace: learned.pace };
         let mut held = self.held();
         let key = (learned.destination, bound);
         if held.learned.len() < ENTRIES_MAX || held.learned.contains_key(&key) {

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 pub(super) fn to(destination: IpAddr, bound: IpAddr) -> Option<IpAddr> {
     let bound = bound.to_canonical();
     let source = if bound.is_unspecified() { source(destination)? } else { bound };
-    Some(name(source))
+    Some(network_of(source))
 }
 
 fn source(destination: IpAddr) -> Option<IpAddr> {
@@ -20,8 +20,9 @@ fn source(destination: IpAddr) -> Option<IpAddr> {
     Some(socket.local_addr().ok()?.ip())
 }
 
-fn name(source: IpAddr) -> IpAddr {
-    match source {
+/// The name of the network of an address: the first 64 bits of IPv6, of which one host can have all addresses.
+pub(crate) fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
         ip @ IpAddr::V4(_) => ip,
     }
@@ -40,7 +41,7 @@ mod tests {
 
     #[test]
     fn addresses_that_a_host_makes_up_in_one_network_name_the_same() {
-        let name = |ip: &str| name(ip.parse().unwrap());
+        let name = |ip: &str| network_of(ip.parse().unwrap());
         assert_eq!(name("2001:db8::1"), name("2001:db8::ffff:1:2:3"));
         assert_ne!(name("2001:db8::1"), name("2001:db8:0:1::1"));
     }
