@@ -11,7 +11,10 @@ use std::{
 use rc3_core::ConnectionError;
 use tokio::sync::oneshot;
 
-use crate::{connection::Connection, connection_ref::ConnectionRef, zero_rtt::ZeroRttAccepted};
+use crate::{
+    connection::Connection, connection_ref::ConnectionRef, state::Access, wake::until,
+    zero_rtt::ZeroRttAccepted,
+};
 
 /// A handshake in progress; awaiting it yields the connection. Dropping it aborts the handshake.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ impl Connecting {
     /// After the future has yielded its connection.
     pub fn into_0rtt(mut self) -> Result<(Connection, ZeroRttAccepted), Self> {
         let (sender, accepted) = oneshot::channel();
-        let begun = self.inner().command(|core, state| {
+        let begun = self.inner().access(Access::Command, |core, state| {
             if !core.begin_early() {
                 return false;
             }
@@ -68,15 +71,14 @@ impl Connecting {
     /// After the future has yielded its connection.
     pub async fn handshake_data(&mut self) -> Result<Box<dyn Any>, ConnectionError> {
         let connection = self.inner();
-        connection
-            .wait(&connection.waiters().handshake, || {
-                match connection.peek(|core, state| (core.handshake_data(), state.error.clone())) {
-                    Ok((Some(data), _)) => Some(Ok(Box::new(data) as Box<dyn Any>)),
-                    Ok((None, error)) => error.map(Err),
-                    Err(error) => Some(Err(error)),
-                }
-            })
-            .await
+        until(&connection.waiters().handshake, || {
+            match connection.peek(|core, state| (core.handshake_data(), state.error.clone())) {
+                Ok((Some(data), _)) => Some(Ok(Box::new(data) as Box<dyn Any>)),
+                Ok((None, error)) => error.map(Err),
+                Err(error) => Some(Err(error)),
+            }
+        })
+        .await
     }
 
     /// The local address of the connection, if known.
@@ -104,7 +106,7 @@ impl Future for Connecting {
     type Output = Result<Connection, ConnectionError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = self.inner().change(|_, state| match (&state.error, state.announced) {
+        let result = self.inner().access(Access::Change, |_, state| match (&state.error, state.announced) {
             (Some(error), false) => Poll::Ready(Err(error.clone())),
             (_, true) => Poll::Ready(Ok(())),
             (None, false) => {

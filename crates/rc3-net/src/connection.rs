@@ -14,6 +14,8 @@ use crate::{
     datagram::{self, ReadDatagram, SendDatagram},
     error::{ExportKeyingMaterialError, SendDatagramError},
     open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
+    state::Access,
+    wake::until,
 };
 
 /// A connection. Clones are handles to the same one.
@@ -128,17 +130,17 @@ impl Connection {
     /// Most bytes of an application datagram; `None` if either side has disabled datagrams. At least a little over 1
     /// KB, unless the peer accepts less; follows the path MTU.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.0.change(|core, _| core.max_datagram_size()).ok()?
+        self.0.access(Access::Change, |core, _| core.max_datagram_size()).ok()?
     }
 
     /// Bytes of the largest application datagram that can be queued without dropping another.
     pub fn datagram_send_buffer_space(&self) -> usize {
-        self.0.change(|core, _| core.datagram_send_buffer_space()).unwrap_or_default()
+        self.0.access(Access::Change, |core, _| core.datagram_send_buffer_space()).unwrap_or_default()
     }
 
     /// Waits until the connection is lost or closed by either side.
     pub async fn closed(&self) -> ConnectionError {
-        self.0.wait(&self.0.waiters().closed, || self.close_reason()).await
+        until(&self.0.waiters().closed, || self.close_reason()).await
     }
 
     /// Why the connection is lost or closed, if it is.
@@ -323,7 +325,7 @@ impl Connection {
 
     fn set(&self, change: impl FnOnce(&mut core::Connection)) {
         // Without a connection there is nothing to set.
-        let _: Result<(), ConnectionError> = self.0.command(|core, _| change(core));
+        let _: Result<(), ConnectionError> = self.0.access(Access::Command, |core, _| change(core));
     }
 
     /// Lets the connection deliver accepted bytes when its last handle is dropped.

@@ -9,13 +9,11 @@ use std::{
 };
 
 use rc3_core::{self as core, ConnectionError, Side};
-use tokio::sync::Notify;
 
 use crate::{
     shared::Shared,
-    state::{ConnectionId, ConnectionState},
+    state::{Access, ConnectionId, ConnectionState},
     waiters::ConnectionWaiters,
-    wake::until,
 };
 
 /// A reference to a connection: of a [`Connection`](crate::Connection), a stream, or a handshake.
@@ -71,48 +69,13 @@ impl ConnectionRef {
         self.shared().with(|state| state.peek(self.id(), ask))
     }
 
-    /// See [`crate::state::State::connection`].
-    pub(crate) fn change<T>(
+    /// See [`State::access`](crate::state::State::access).
+    pub(crate) fn access<T>(
         &self,
-        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+        access: Access,
+        with: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, ConnectionError> {
-        self.shared().with(|state| state.connection(self.id(), change))
-    }
-
-    /// Like [`Self::change`], for changes that may cause sending.
-    pub(crate) fn command<T>(
-        &self,
-        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, ConnectionError> {
-        self.shared().with(|state| {
-            state.wake_driver();
-            state.connection(self.id(), change)
-        })
-    }
-
-    /// Like [`Self::command`], for accepting streams and reading from them, which seldom cause sending.
-    pub(crate) fn read<T>(
-        &self,
-        read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, ConnectionError> {
-        self.shared().with(|state| {
-            let result = state.reader(self.id(), read);
-            state.wake_driver_after_reader();
-            result
-        })
-    }
-
-    /// See [`crate::state::State::writer`].
-    pub(crate) fn write<T>(
-        &self,
-        write: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, ConnectionError> {
-        self.shared().with(|state| state.writer(self.id(), write))
-    }
-
-    /// Tries again on every notification of `notify`.
-    pub(crate) async fn wait<T>(&self, notify: &Notify, attempt: impl FnMut() -> Option<T>) -> T {
-        until(notify, attempt).await
+        self.shared().with(|state| state.access(self.id(), access, with))
     }
 
     pub(crate) fn remote_address(&self) -> SocketAddr {

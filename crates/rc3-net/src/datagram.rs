@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 use rc3_core::{self as core, ConnectionError};
 use tokio::sync::futures::Notified;
 
-use crate::{connection_ref::ConnectionRef, error::SendDatagramError, wake::poll_until};
+use crate::{connection_ref::ConnectionRef, error::SendDatagramError, state::Access, wake::poll_until};
 
 pin_project! {
     /// What [`Connection::read_datagram`](crate::Connection::read_datagram) returns.
@@ -37,7 +37,7 @@ impl Future for ReadDatagram<'_> {
         let connection: &ConnectionRef = this.connection;
         let attempt = || {
             // Datagrams received before the connection was lost can still be read.
-            let read = connection.change(|core, state| match core.read_datagram() {
+            let read = connection.access(Access::Change, |core, state| match core.read_datagram() {
                 Some(data) => Some(Ok(data)),
                 None => state.error.clone().map(Err),
             });
@@ -82,7 +82,7 @@ pub(crate) fn send(
     data: Bytes,
     drop_old: bool,
 ) -> Result<Option<()>, SendDatagramError> {
-    connection.command(|core, state| {
+    connection.access(Access::Command, |core, state| {
         if let Some(error) = &state.error {
             return Err(error.clone().into());
         }

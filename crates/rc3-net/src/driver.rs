@@ -7,12 +7,15 @@
 //! Tasks that wait for data are woken after each received batch: other threads run them while the next one is handled.
 //!
 //! The lock is held per batch, never during a system call.
+//!
+//! `restart.rs` and `workers.rs` are layers of their own: with one worker and no other process at the port they do
+//! nothing.
 
 mod channel;
 mod queue_limit;
 mod receive_faults;
-mod relays;
-mod strays;
+mod restart;
+mod workers;
 
 use std::{
     future::Future,
@@ -26,19 +29,14 @@ use std::{
 use self::{
     channel::{Channel, Sent},
     queue_limit::{QueueLimit, RETRY_AFTER},
-    relays::Relays,
+    restart::Relays,
+    workers::{RlpTurn, take_mail},
 };
+#[cfg(target_os = "linux")]
+use crate::relay::Link;
 #[cfg(feature = "metrics")]
 use crate::socket::EndpointSocket;
-#[cfg(target_os = "linux")]
-use crate::takeover::Link;
-use crate::{
-    bound::Bound,
-    runtime::AsyncTimer,
-    shared::Shared,
-    state::State,
-    workers::{Mail, Member},
-};
+use crate::{bound::Bound, runtime::AsyncTimer, shared::Shared, state::State};
 
 /// Batches of the primary in one round: as much as stays in the cache until a receiver on the same host reads it.
 const PRIMARY_BATCHES_MAX: usize = 4;
@@ -60,9 +58,6 @@ const ROUNDS_MAX: usize = 4;
 /// Datagrams received in light rounds together, and those of the primary after which a round goes on to send.
 const LIGHT_DATAGRAMS_MAX: usize = 64;
 
-/// How often RLP asks at once whether the primaries of other workers still send; then it waits for [`RETRY_AFTER`].
-const ASKED_AT_ONCE_MAX: usize = 8;
-
 /// Longest timer when nothing is due.
 const FAR: Duration = Duration::from_secs(86_400);
 
@@ -79,8 +74,7 @@ pub(crate) struct Driver {
     burst: usize,
     /// RLP had something to send when the primary last had nothing.
     rlp_waits: bool,
-    /// How often RLP had to wait for other workers, in a row.
-    asked: usize,
+    rlp_turn: RlpTurn,
     /// There is no work and will be none.
     ended: bool,
     /// Wakers to call as soon as the lock is free.
@@ -106,7 +100,7 @@ impl Driver {
             queue_limit,
             burst: PRIMARY_SEGMENTS_FIRST,
             rlp_waits: false,
-            asked: 0,
+            rlp_turn: RlpTurn::default(),
             ended: false,
             wakers: Vec::new(),
             timer,
@@ -118,9 +112,9 @@ impl Driver {
 
     /// Takes the port over from the process at the other end of `link`.
     #[cfg(target_os = "linux")]
-    pub(crate) fn follow(&mut self, link: Link) {
-        self.shared.with(State::follow);
-        self.relays.follow(link);
+    pub(crate) fn set_predecessor(&mut self, link: Link) {
+        self.shared.with(|state| state.core.follow_predecessor());
+        self.relays.set_predecessor(link);
     }
 
     /// Runs rounds until there is no work, and then arms timers and wakers; or until other tasks should run.
@@ -149,21 +143,18 @@ impl Driver {
         self.wakers.drain(..).for_each(Waker::wake);
         let Self { shared, bound, wakers, .. } = self;
         let now = shared.runtime.now();
-        let (rebound, joined, completed) = shared.with_later(wakers, |state| {
-            state.driver.begin();
+        let (rebound, completed) = shared.with_later(wakers, |state| {
+            state.requests.take_all();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
             let rebound = (!state.bound.is(bound)).then(|| state.bound.clone());
-            (rebound, self.relays.update(state), state.has_completed())
+            self.relays.follow_state(state);
+            (rebound, state.has_completed())
         });
         if let Some(bound) = rebound {
             self.rebind(bound);
             load = load.max(Load::Light);
-        }
-        if let Some(stopped) = joined {
-            // If nobody waits for it any more, the hand-over was given up.
-            let _ = stopped.send(());
         }
         self.relays.send(cx, &self.shared, &mut self.wakers);
         #[cfg(feature = "metrics")]
@@ -203,23 +194,19 @@ impl Driver {
         if let Some(socket) = &bound.low {
             count += low.receive(cx, shared, wakers, socket)?;
         }
-        if let Some(mail) = shared.member.as_ref().and_then(Member::collect) {
-            count += take_mail(shared, wakers, mail);
-        }
+        count += take_mail(shared, wakers);
         count += relays.receive(cx, shared, wakers);
         Ok(count)
     }
 
     #[cfg(feature = "metrics")]
     fn report(&mut self, now: Instant) {
-        let (own, detours) = self.shared.with(|state| (state.report_metrics(now), state.detours()));
-        let gauges = self.shared.member.as_ref().map_or(own, |member| member.report(own));
+        let (own, detours) = self.shared.with(|state| (state.report_metrics(now), state.restart.detours));
+        let gauges = self.shared.member.report(own);
         let bound = self.shared.bound();
         let sockets = [Some(bound.primary.stats()), bound.low.as_ref().map(EndpointSocket::stats)];
         self.reporter.report(&gauges, sockets, detours, now);
-        if let Some(member) = &self.shared.member {
-            crate::metrics::report_handed_over(member.take_handed_over());
-        }
+        crate::metrics::report_handed_over(self.shared.member.take_handed_over());
     }
 
     /// Uses other sockets from here on. Datagrams in the old ones are lost, as on the path, unless they have one
@@ -249,9 +236,7 @@ impl Driver {
                 transmit
             };
             let sent = primary.send(shared, wakers, &bound.primary, poll)?;
-            if let Some(member) = &shared.member {
-                member.set_sending_primary(sent != Sent::All);
-            }
+            shared.member.set_sending_primary(sent != Sent::All);
             match sent {
                 Sent::More => *burst = (*burst * 2).min(PRIMARY_SEGMENTS_MAX),
                 Sent::All => {
@@ -265,20 +250,15 @@ impl Driver {
     }
 
     fn send_low(&mut self) -> io::Result<Sent> {
-        let Self { shared, bound, low, queue_limit, wakers, asked, .. } = self;
+        let Self { shared, bound, low, queue_limit, wakers, rlp_turn, .. } = self;
         let socket = bound.low();
         let segments_max = socket.segments_max();
         for _ in 0..LOW_BATCHES_MAX {
-            if shared.member.as_ref().is_some_and(Member::must_wait) {
-                *asked += 1;
-                if *asked < ASKED_AT_ONCE_MAX {
-                    return Ok(Sent::More);
-                }
-                (*asked, low.blocked) = (0, true);
-                return Ok(Sent::Blocked);
+            if let Some(sent) = rlp_turn.wait_for_primaries(&shared.member) {
+                low.blocked = sent == Sent::Blocked;
+                return Ok(sent);
             }
-            *asked = 0;
-            if !queue_limit.has_room(socket.queued_bytes()) {
+            if !queue_limit.admit(socket.queued_bytes()) {
                 low.blocked = true;
                 return Ok(Sent::Blocked);
             }
@@ -308,16 +288,13 @@ impl Driver {
         } else if self.low.blocked {
             deadline = Some(retry);
         }
-        let mut asleep = true;
-        if let Some(member) = &self.shared.member {
-            asleep = member.sleep(cx.waker());
-            if member.has_failed() {
-                return Ok(Next::End);
-            }
+        let mut asleep = self.shared.member.sleep(cx.waker());
+        if self.shared.member.has_failed() {
+            return Ok(Next::End);
         }
         let (awake, over, due) = self
             .shared
-            .with(|state| (!state.driver.sleep(cx.waker()), state.is_over(), state.core.poll_timeout()));
+            .with(|state| (!state.requests.sleep(cx.waker()), state.is_over(), state.core.poll_timeout()));
         asleep &= !awake;
         if over {
             self.ended = true;
@@ -364,34 +341,18 @@ impl Drop for Driver {
     fn drop(&mut self) {
         #[cfg(feature = "metrics")]
         self.report(self.shared.runtime.now());
-        if let Some(member) = &self.shared.member {
-            member.set_sending_primary(false);
-            if !self.ended {
-                member.fail(&mut self.wakers);
-            }
+        self.shared.member.set_sending_primary(false);
+        if !self.ended {
+            self.shared.member.fail(&mut self.wakers);
         }
         self.shared.with(|state| state.on_driver_lost(&self.shared.waiters));
         self.wakers.drain(..).for_each(Waker::wake);
     }
 }
 
-/// Handles what other workers have for this one; returns the number of datagrams.
-fn take_mail(shared: &Shared, wakers: &mut Vec<Waker>, mail: Mail) -> usize {
-    let Mail { datagrams, resets, verdicts } = mail;
-    let count = datagrams.len();
-    shared.with_later(wakers, |state| {
-        let now = state.now();
-        verdicts.iter().for_each(|learned| state.core.share_verdict(now, learned));
-        state.core.handle_handed_over(now, datagrams);
-        resets.into_iter().for_each(|(meta, token)| state.core.handle_reset(now, meta, token));
-    });
-    count.max(1)
-}
-
 /// RLP of all workers together leaves no more in the kernel than that of one would.
 fn queue_limit(bound: &Bound, shared: &Shared) -> QueueLimit {
-    let workers = shared.member.as_ref().map_or(1, Member::workers);
-    QueueLimit::new(bound.low().capabilities().send_buffer / workers)
+    QueueLimit::new(bound.low().capabilities().send_buffer / shared.member.workers())
 }
 
 /// What follows some rounds.

@@ -24,6 +24,7 @@ use crate::{
     driver::Driver,
     endpoint_ref::EndpointRef,
     error::ConnectError,
+    handed_over::HandedOver,
     incoming::Incoming,
     marks::Marks,
     paths::PathMemory,
@@ -33,7 +34,7 @@ use crate::{
     state::State,
     waiters::EndpointWaiters,
     wake::poll_until,
-    workers::{HandedOver, Member},
+    workers::Member,
 };
 
 /// One UDP port that connects, accepts, or both. Clones are handles to the same endpoint.
@@ -208,10 +209,8 @@ impl Endpoint {
         };
         let configs = configs.map_err(invalid)?;
         let hash = configs[0].worker_hash();
-        let members =
-            hash.map_or_else(|| vec![None], |hash| Member::all(hash).into_iter().map(Some).collect());
         let waiters = Arc::<EndpointWaiters>::default();
-        let workers = bind(&socket, hash.as_ref())?.into_iter().zip(configs).zip(members);
+        let workers = bind(&socket, hash.as_ref())?.into_iter().zip(configs).zip(Member::all(hash));
         let workers: io::Result<Box<[Arc<Shared>]>> = workers
             .map(|((bound, config), member)| {
                 let core = core::Endpoint::with_config(&config, server.as_ref(), !bound.may_fragment());
@@ -287,14 +286,9 @@ impl Endpoint {
         if ipv4_only && !addr.is_ipv4() {
             return Err(ConnectError::InvalidRemoteAddress(given));
         }
-        let recall = shared.paths.as_ref().map(|paths| paths.recall(addr, bound));
-        let (id, waiters) = shared.with(|state| {
+        let (id, waiters) = shared.with_path(addr, bound, |state| {
             if !state.is_open() {
                 return Err(ConnectError::EndpointStopping);
-            }
-            if let Some(recall) = recall {
-                let now = state.now();
-                recall(&mut state.core, now);
             }
             let now = state.now();
             let handle =
@@ -378,7 +372,7 @@ impl Endpoint {
             let text = format!("{failure}; make a new endpoint");
             return Err(io::Error::new(io::ErrorKind::NotConnected, text));
         }
-        let bound = bind(workers[0].member.as_ref().map(Member::hash))?;
+        let bound = bind(workers[0].member.hash())?;
         for (worker, bound) in workers.iter().zip(bound) {
             worker.with(|state| state.rebind(bound));
         }
@@ -391,7 +385,6 @@ impl Endpoint {
         let reason = Bytes::copy_from_slice(reason);
         self.handle.each(|state| {
             state.close_all(code, &reason);
-            state.closed = Some((code, reason.clone()));
         });
         self.handle.waiters().incoming.notify_waiters();
     }
@@ -470,7 +463,7 @@ impl Endpoint {
         let mut stats = EndpointStats::default();
         for worker in self.handle.workers() {
             stats += worker.with(|state| {
-                let State { core, bound, handshakes, to_predecessor, from_successor, .. } = state;
+                let State { core, bound, handshakes, restart, .. } = state;
                 let incoming = core.incoming_stats();
                 EndpointStats {
                     primary: bound.primary.stats(),
@@ -482,12 +475,12 @@ impl Endpoint {
                     incoming,
                     held_bytes: core.held_bytes(),
                     handed_over: HandedOver::default(),
-                    to_predecessor: *to_predecessor,
-                    from_successor: *from_successor,
+                    to_predecessor: restart.detours.to_predecessor,
+                    from_successor: restart.detours.from_successor,
                 }
             });
         }
-        stats.handed_over = self.handle.first().member.as_ref().map(Member::handed_over).unwrap_or_default();
+        stats.handed_over = self.handle.first().member.handed_over();
         stats
     }
 }
@@ -512,7 +505,7 @@ impl Future for Accept<'_> {
         let attempt = || {
             let mut open = false;
             for worker in handle.in_turn() {
-                match worker.with(|state| (state.incoming.pop_front(), state.may_get_peers())) {
+                match worker.with(|state| (state.handshakes.waiting.pop_front(), state.may_get_peers())) {
                     (Some(incoming), _) => {
                         return Some(Some(Incoming::new(handle.clone(), worker.clone(), incoming)));
                     }

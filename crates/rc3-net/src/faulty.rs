@@ -5,7 +5,7 @@ use std::time::Duration;
 use rc3_sim::identity::{SERVER_NAME, identity};
 
 use crate::{
-    Capabilities, Endpoint, EndpointStats,
+    endpoint::{Capabilities, Endpoint, EndpointStats},
     socket::{Calls, Fault},
 };
 

@@ -90,15 +90,10 @@ impl Incoming {
         let Some(incoming) = self.core.take() else { return Err(ConnectionError::LocallyClosed) };
         let shared = &self.shared;
         let bound = self.local_ip.unwrap_or_else(|| shared.bound().ip());
-        let recall = shared.paths.as_ref().map(|paths| paths.recall(self.remote_address, bound));
-        let (id, waiters) = shared.with(|state| {
+        let (id, waiters) = shared.with_path(self.remote_address, bound, |state| {
             if state.is_closed() {
                 state.refuse(incoming);
                 return Err(ConnectionError::LocallyClosed);
-            }
-            if let Some(recall) = recall {
-                let now = state.now();
-                recall(&mut state.core, now);
             }
             let accepted = accept(state, incoming);
             state.wake_driver();

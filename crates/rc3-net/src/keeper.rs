@@ -3,13 +3,13 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-use rc3_core::{self as core, DestinationVerdict};
+use rc3_core::{DestinationVerdict, KnownPath};
 use tokio::{runtime::Handle, task::JoinHandle};
 
-use crate::paths::{GOOD_FOR, PathMemory};
+use crate::paths::PathMemory;
 
 /// Delay between the first new result and saving it with later ones.
 const SAVE_AFTER: Duration = Duration::from_secs(5);
@@ -28,19 +28,9 @@ impl Keeper {
         Self { memory, runtime: Handle::current() }
     }
 
-    /// Looks up the path to `remote`, from an endpoint bound to `bound`, for the machines. Makes system calls, so do
-    /// not call it under the lock.
-    pub(crate) fn recall(
-        &self,
-        remote: SocketAddr,
-        bound: IpAddr,
-    ) -> impl FnOnce(&mut core::Endpoint, Instant) + use<> {
-        let known = self.memory.known(remote, bound);
-        move |core, now| {
-            if let Some(known) = known {
-                core.import_path(now, remote, known, GOOD_FOR);
-            }
-        }
+    /// See [`PathMemory::known`]. Makes system calls, so do not call it under the lock.
+    pub(crate) fn known(&self, remote: SocketAddr, bound: IpAddr) -> Option<KnownPath> {
+        self.memory.known(remote, bound)
     }
 
     /// There is a new result.

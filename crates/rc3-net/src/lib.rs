@@ -46,6 +46,7 @@ mod endpoint_ref;
 mod error;
 #[cfg(all(test, target_os = "linux"))]
 mod faulty;
+mod handed_over;
 mod incoming;
 mod keeper;
 mod listener;
@@ -53,6 +54,7 @@ mod listener;
 mod metrics;
 mod open;
 mod recv_stream;
+mod relay;
 mod runtime;
 mod send_stream;
 mod shared;
@@ -82,11 +84,13 @@ pub use rc3_core::{
     AckFrequencyConfig, ApplicationClose, BloomTokenLog, Chunk, ClientConfig, ClockStats, ClosedStream,
     ConfigError, Congestion, ConnectionClose, ConnectionError, ConnectionId, ConnectionIdGenerator,
     ConnectionStats, DestinationVerdict, Dir, EcnCodepoint, EndpointConfig, FrameStats, FrameType,
-    GuardStats, HashedConnectionIdGenerator, IdleTimeout, IncomingStats, InvalidCid, LevelStats,
-    MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, PathStats, RandomConnectionIdGenerator, ReceivedStats,
-    RlpMode, SentStats, ServerConfig, Side, StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache,
-    TokenReuseError, TokenStore, TransportConfig, TransportError, TransportErrorCode, UdpStats,
-    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, Verdict, WorkerHash, congestion,
+    GuardStats, HashedConnectionIdGenerator, IdleTimeout, IncomingStats, InvalidCid, KnownPath, Ladder,
+    LadderError, LevelStats, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, Pace, PathStats,
+    RandomConnectionIdGenerator, ReceivedStats, RlpMode, RttEstimator, SentStats, ServerConfig, Side,
+    StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
+    TransportConfig, TransportError, TransportErrorCode, UdpStats, ValidationTokenConfig, VarInt,
+    VarIntBoundsExceeded, Verdict, WorkerHash, congestion,
+    units::{Level, Rate},
 };
 #[cfg(feature = "kickass")]
 pub use rc3_core::{KickAssMode, KickAssStats, SwitchCounts, TcpCause};
@@ -101,6 +105,7 @@ pub use self::{
         ConnectError, ExportKeyingMaterialError, ReadError, ReadExactError, ReadToEndError, ResetError,
         SendDatagramError, StoppedError, WriteError,
     },
+    handed_over::HandedOver,
     incoming::{Incoming, IncomingFuture, RetryError},
     listener::Listener,
     open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
@@ -110,7 +115,6 @@ pub use self::{
     slots::{InUse, Slot, Slots, Uses},
     stream::{HELLO, OwnedReadHalf, OwnedWriteHalf, Stream},
     takeover::Successor,
-    workers::HandedOver,
     zero_rtt::ZeroRttAccepted,
 };
 

@@ -10,7 +10,9 @@ use tokio::{
 };
 
 use crate::{
-    Endpoint, Incoming, Slots,
+    endpoint::Endpoint,
+    incoming::Incoming,
+    slots::Slots,
     stream::{HELLO, Stream},
 };
 

@@ -13,5 +13,5 @@ mod kickass;
 pub(crate) use self::{
     connection::ConnectionReporter,
     endpoint::{EndpointGauges, EndpointReporter},
-    handed_over::{Detours, report_handed_over},
+    handed_over::report_handed_over,
 };

@@ -10,7 +10,8 @@ use rc3_core::{ConnectionError, Dir, Side, StreamId};
 use tokio::sync::{Notify, futures::Notified};
 
 use crate::{
-    connection_ref::ConnectionRef, recv_stream::RecvStream, send_stream::SendStream, wake::poll_until,
+    connection_ref::ConnectionRef, recv_stream::RecvStream, send_stream::SendStream, state::Access,
+    wake::poll_until,
 };
 
 macro_rules! future {
@@ -93,7 +94,7 @@ type Attempt = Option<Result<(StreamId, bool), ConnectionError>>;
 
 /// A new stream, and whether it is 0-RTT.
 fn try_open(connection: &ConnectionRef, dir: Dir) -> Attempt {
-    let opened = connection.write(|core, state| match &state.error {
+    let opened = connection.access(Access::Write, |core, state| match &state.error {
         Some(error) => Some(Err(error.clone())),
         None => {
             let zero_rtt = core.side() == Side::Client && core.is_handshaking();
@@ -105,7 +106,7 @@ fn try_open(connection: &ConnectionRef, dir: Dir) -> Attempt {
 
 /// A stream of the peer, and whether it was opened before the handshake was complete.
 fn try_accept(connection: &ConnectionRef, dir: Dir) -> Attempt {
-    let accepted = connection.read(|core, state| match core.accept(dir) {
+    let accepted = connection.access(Access::Read, |core, state| match core.accept(dir) {
         Some(id) => Some(Ok((id, core.is_handshaking()))),
         None => state.error.clone().map(Err),
     });

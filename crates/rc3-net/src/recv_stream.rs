@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use crate::{
     connection_ref::ConnectionRef,
     error::{ReadError, ReadExactError, ReadToEndError, ResetError},
+    state::Access,
     stream_ref::StreamRef,
     wake::remember,
 };
@@ -237,7 +238,7 @@ impl RecvStream {
         }
         self.over = true;
         let id = self.id();
-        let stopped = self.stream.end(|core, state| {
+        let stopped = self.stream.access(Access::End, |core, state| {
             state.readers.remove(&id);
             core.stop(id, code)
         });
@@ -259,15 +260,16 @@ impl RecvStream {
             if self.reset.is_some() || self.over {
                 return Poll::Ready(Ok(self.reset));
             }
-            let asked = self.stream.change(|core, state| match (core.reset_code(id), &state.error) {
-                (Ok(Some(code)), _) => Poll::Ready(Ok(Some(code))),
-                (Err(ClosedStream), _) => Poll::Ready(Ok(None)),
-                (Ok(None), Some(error)) => Poll::Ready(Err(error.clone().into())),
-                (Ok(None), None) => {
-                    remember(&mut state.readers, id, cx.waker());
-                    Poll::Pending
-                }
-            });
+            let asked =
+                self.stream.access(Access::Change, |core, state| match (core.reset_code(id), &state.error) {
+                    (Ok(Some(code)), _) => Poll::Ready(Ok(Some(code))),
+                    (Err(ClosedStream), _) => Poll::Ready(Ok(None)),
+                    (Ok(None), Some(error)) => Poll::Ready(Err(error.clone().into())),
+                    (Ok(None), None) => {
+                        remember(&mut state.readers, id, cx.waker());
+                        Poll::Pending
+                    }
+                });
             asked.unwrap_or_else(|error| Poll::Ready(Err(error.into())))
         })
         .await
@@ -347,7 +349,7 @@ impl RecvStream {
         let Self { stream, over, reset, consumed, .. } = self;
         let (shared, id) = (stream.connection().shared(), stream.id());
         let result = shared.with(|endpoint| {
-            let result = stream.read_in(endpoint, |core, state| {
+            let result = stream.access_in(endpoint, Access::ReadOn, |core, state| {
                 let read = core.read_chunks(id, bytes_max, count_max, ordered, chunks);
                 *consumed += chunks[before..].iter().map(|chunk| chunk.bytes.len()).sum::<usize>();
                 match read {
@@ -401,13 +403,13 @@ impl Drop for RecvStream {
     fn drop(&mut self) {
         let id = self.id();
         // Without a connection there is nothing to stop.
-        let forgotten = self.stream.read(|_, state| {
+        let forgotten = self.stream.access(Access::Read, |_, state| {
             state.readers.remove(&id);
             self.over || state.error.is_some()
         });
         if let Ok(false) = forgotten {
             // A stream that has ended anyway needs no stop.
-            let _ = self.stream.end(|core, _| core.stop(id, VarInt::from_u32(0)));
+            let _ = self.stream.access(Access::End, |core, _| core.stop(id, VarInt::from_u32(0)));
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::io::AsyncWrite;
 use crate::{
     connection_ref::ConnectionRef,
     error::{StoppedError, WriteError},
+    state::{Access, ConnectionState},
     stream_ref::{StreamRef, Unavailable},
     wake::remember,
 };
@@ -136,7 +137,7 @@ impl SendStream {
     /// [`ClosedStream`] if the stream was finished or reset before.
     pub fn finish(&mut self) -> Result<(), ClosedStream> {
         let id = self.id();
-        let finished = self.stream.end(|core, state| {
+        let finished = self.stream.access(Access::End, |core, state| {
             let finished = core.finish(id);
             if finished.is_ok() && state.error.is_none() {
                 state.undelivered.insert(id);
@@ -173,12 +174,15 @@ impl SendStream {
         async move {
             loop {
                 let id = stream.id();
-                let asked = stream.change(|core, state| match (core.stopped(id), &state.error) {
-                    (Ok(Some(code)), _) => Ok(Ok(Some(code))),
-                    (Err(ClosedStream), _) => Ok(Ok(None)),
-                    (Ok(None), Some(error)) => Ok(Err(StoppedError::from(error.clone()))),
-                    (Ok(None), None) => Err(state.stopped.entry(id).or_default().clone().notified_owned()),
-                });
+                let asked =
+                    stream.access(Access::Change, |core, state| match (core.stopped(id), &state.error) {
+                        (Ok(Some(code)), _) => Ok(Ok(Some(code))),
+                        (Err(ClosedStream), _) => Ok(Ok(None)),
+                        (Ok(None), Some(error)) => Ok(Err(StoppedError::from(error.clone()))),
+                        (Ok(None), None) => {
+                            Err(state.stopped.entry(id).or_default().clone().notified_owned())
+                        }
+                    });
                 match asked? {
                     Ok(result) => return result,
                     Err(notified) => notified.await,
@@ -193,7 +197,7 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] if the stream was reset, or finished and delivered.
     pub fn set_priority(&self, priority: i32) -> Result<(), ClosedStream> {
-        let set = self.stream.command(|core, _| core.set_priority(self.id(), priority));
+        let set = self.stream.access(Access::Command, |core, _| core.set_priority(self.id(), priority));
         set.unwrap_or(Err(ClosedStream))
     }
 
@@ -244,7 +248,7 @@ impl SendStream {
     ) -> Poll<Result<Written, WriteError>> {
         let id = self.id();
         let written = self.stream.connection().shared().with(|endpoint| {
-            let written = self.stream.write_in(endpoint, |core, state| {
+            let written = self.stream.access_in(endpoint, Access::Write, |core, state| {
                 if let Some(error) = &state.error {
                     return Poll::Ready(Err(error.clone().into()));
                 }
@@ -272,7 +276,7 @@ impl SendStream {
 
 fn refused(
     cx: &Context<'_>,
-    state: &mut crate::state::ConnectionState,
+    state: &mut ConnectionState,
     id: StreamId,
     error: core::WriteError,
 ) -> Poll<Result<Written, WriteError>> {
@@ -327,20 +331,21 @@ impl Drop for SendStream {
     fn drop(&mut self) {
         let id = self.id();
         // Without a connection there is nothing to finish.
-        let forgotten = self.stream.read(|core, state| {
+        let forgotten = self.stream.access(Access::Read, |core, state| {
             state.writers.remove(&id);
             state.error.is_some() || core.writable(id) == Err(core::WriteError::ClosedStream)
         });
         if !matches!(forgotten, Ok(false)) {
             return;
         }
-        let _: Result<(), Unavailable> = self.stream.command(|core, state| match core.finish(id) {
-            Ok(()) => {
-                state.undelivered.insert(id);
-            }
-            // No one will ask for the code any more: let the core drop the stream.
-            Err(core::FinishError::Stopped(code)) => drop(core.reset(id, code)),
-            Err(core::FinishError::ClosedStream) => {}
-        });
+        let _: Result<(), Unavailable> =
+            self.stream.access(Access::Command, |core, state| match core.finish(id) {
+                Ok(()) => {
+                    state.undelivered.insert(id);
+                }
+                // No one will ask for the code any more: let the core drop the stream.
+                Err(core::FinishError::Stopped(code)) => drop(core.reset(id, code)),
+                Err(core::FinishError::ClosedStream) => {}
+            });
     }
 }

@@ -5,13 +5,25 @@
 //! about to be. [`Shared::with`] is the only access and ensures that. Never await under the lock, and never drop a
 //! handle under it (dropping one takes the lock).
 
-use std::{fmt, mem, sync::Arc, task::Waker};
+use std::{
+    fmt, mem,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    task::Waker,
+};
 
 use rc3_core as core;
 
 use crate::{
-    bound::Bound, keeper::Keeper, marks::Marks, paths::PathMemory, runtime::Runtime, state::State,
-    waiters::EndpointWaiters, wake::Monitor, workers::Member,
+    bound::Bound,
+    keeper::Keeper,
+    marks::Marks,
+    paths::{GOOD_FOR, PathMemory},
+    runtime::Runtime,
+    state::State,
+    waiters::EndpointWaiters,
+    wake::Monitor,
+    workers::Member,
 };
 
 /// One endpoint, or one of its workers.
@@ -23,8 +35,8 @@ pub(crate) struct Shared {
     pub(crate) paths: Option<Keeper>,
     /// Those of the endpoint, which its workers have in common.
     pub(crate) waiters: Arc<EndpointWaiters>,
-    /// The other workers, if there are several.
-    pub(crate) member: Option<Member>,
+    /// The workers of the endpoint.
+    pub(crate) member: Member,
 }
 
 impl Shared {
@@ -34,7 +46,7 @@ impl Shared {
         marks: Marks,
         paths: Option<PathMemory>,
         waiters: Arc<EndpointWaiters>,
-        member: Option<Member>,
+        member: Member,
         runtime: Arc<dyn Runtime>,
     ) -> Self {
         Self {
@@ -61,6 +73,25 @@ impl Shared {
             let result = change(state);
             later.append(state.take_events(&self.waiters, self.paths.as_ref()));
             result
+        })
+    }
+
+    /// Like [`Self::with`], for a new connection to `remote` from an endpoint bound to `bound`: the machines first learn
+    /// what is known of its path.
+    pub(crate) fn with_path<T>(
+        &self,
+        remote: SocketAddr,
+        bound: IpAddr,
+        change: impl FnOnce(&mut State) -> T,
+    ) -> T {
+        // This makes system calls, so it comes before the lock.
+        let known = self.paths.as_ref().and_then(|paths| paths.known(remote, bound));
+        self.with(|state| {
+            if let Some(known) = known {
+                let now = state.now();
+                state.core.import_path(now, remote, known, GOOD_FOR);
+            }
+            change(state)
         })
     }
 

@@ -19,7 +19,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{Connection, Endpoint, RecvStream, SendStream};
+use crate::{connection::Connection, endpoint::Endpoint, recv_stream::RecvStream, send_stream::SendStream};
 
 /// Time from one attempt to connect to the next (RFC 8305 §8).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);

@@ -5,7 +5,7 @@ use rc3_core::{self as core, ClosedStream, ConnectionError, StreamId, VarInt};
 use crate::{
     connection_ref::ConnectionRef,
     error::{ReadError, ResetError, StoppedError, WriteError},
-    state::{ConnectionState, State},
+    state::{Access, ConnectionState, State},
 };
 
 /// A stream of a connection.
@@ -70,39 +70,16 @@ impl StreamRef {
         if self.zero_rtt && state.zero_rtt_rejected { Err(Unavailable::ZeroRttRejected) } else { Ok(()) }
     }
 
-    /// See [`State::connection`].
-    pub(crate) fn change_in<T>(
+    /// Like [`Self::access`], with the lock held.
+    pub(crate) fn access_in<T>(
         &self,
         endpoint: &mut State,
-        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+        access: Access,
+        with: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, Unavailable> {
-        endpoint.connection(self.connection.id(), |core, state| {
+        endpoint.access(self.connection.id(), access, |core, state| {
             self.check(state)?;
-            Ok(change(core, state))
-        })?
-    }
-
-    /// See [`State::writer`].
-    pub(crate) fn write_in<T>(
-        &self,
-        endpoint: &mut State,
-        write: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, Unavailable> {
-        endpoint.writer(self.connection.id(), |core, state| {
-            self.check(state)?;
-            Ok(write(core, state))
-        })?
-    }
-
-    /// See [`State::reader`].
-    pub(crate) fn read_in<T>(
-        &self,
-        endpoint: &mut State,
-        read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, Unavailable> {
-        endpoint.reader(self.connection.id(), |core, state| {
-            self.check(state)?;
-            Ok(read(core, state))
+            Ok(with(core, state))
         })?
     }
 
@@ -117,46 +94,13 @@ impl StreamRef {
         })?
     }
 
-    /// See [`ConnectionRef::change`].
-    pub(crate) fn change<T>(
+    /// See [`State::access`].
+    pub(crate) fn access<T>(
         &self,
-        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
+        access: Access,
+        with: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, Unavailable> {
-        self.connection.shared().with(|endpoint| self.change_in(endpoint, change))
-    }
-
-    /// See [`ConnectionRef::command`].
-    pub(crate) fn command<T>(
-        &self,
-        change: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, Unavailable> {
-        self.connection.shared().with(|endpoint| {
-            endpoint.wake_driver();
-            self.change_in(endpoint, change)
-        })
-    }
-
-    /// Like [`Self::command`], for finishing or stopping the stream.
-    pub(crate) fn end<T>(
-        &self,
-        end: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, Unavailable> {
-        self.connection.shared().with(|endpoint| {
-            endpoint.wake_driver();
-            self.write_in(endpoint, end)
-        })
-    }
-
-    /// See [`ConnectionRef::read`].
-    pub(crate) fn read<T>(
-        &self,
-        read: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
-    ) -> Result<T, Unavailable> {
-        self.connection.shared().with(|endpoint| {
-            let result = self.read_in(endpoint, read);
-            endpoint.wake_driver_after_reader();
-            result
-        })
+        self.connection.shared().with(|endpoint| self.access_in(endpoint, access, with))
     }
 
     /// Abandons undelivered bytes; the peer receives `code`.
@@ -165,11 +109,10 @@ impl StreamRef {
     /// When the stream was already reset, or finished and delivered.
     pub(crate) fn reset(&self, code: VarInt) -> Result<(), ClosedStream> {
         let reset = self.connection.shared().with(|endpoint| {
-            let reset = self.change_in(endpoint, |core, state| {
+            let reset = self.access_in(endpoint, Access::Command, |core, state| {
                 state.on_send_over(self.id);
                 core.reset(self.id, code)
             });
-            endpoint.wake_driver();
             // It may be the last that a graceful close waited for.
             endpoint.close_if_delivered(self.connection.id());
             reset

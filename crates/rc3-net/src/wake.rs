@@ -2,7 +2,7 @@
 //!
 //! There are three kinds of waiting. None may lose a wake-up, whatever happens between checking and waiting:
 //!
-//! - one task that does the work ([`Worker`]): it sleeps only if it got no request since it began to check;
+//! - one task that does the work ([`Requests`]): it sleeps only if it got no request since it began to check;
 //! - one task per stream and direction ([`remember`]): checks and leaves its waker under one lock;
 //! - any number of tasks ([`until`]): begin to listen, then check.
 
@@ -43,24 +43,24 @@ impl<S> Monitor<S> {
 }
 
 /// Whether the working task has requests, and its waker while it sleeps.
-pub(crate) struct Worker {
+pub(crate) struct Requests {
     asleep: Option<Waker>,
     work: bool,
 }
 
-impl Worker {
+impl Requests {
     /// Awake, with requests.
     pub(crate) fn new() -> Self {
         Self { asleep: None, work: true }
     }
 
     /// The task begins to check for work: requests from here on are new.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn take_all(&mut self) {
         self.work = false;
     }
 
     /// Adds a request.
-    pub(crate) fn wake(&mut self, wakers: &mut Vec<Waker>) {
+    pub(crate) fn add(&mut self, wakers: &mut Vec<Waker>) {
         self.work = true;
         wakers.extend(self.asleep.take());
     }

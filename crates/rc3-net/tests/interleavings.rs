@@ -22,7 +22,7 @@ use std::{
 use rustc_hash::FxBuildHasher;
 use shuttle::future::{block_on, spawn};
 use tokio::sync::Notify;
-use wake::{Monitor, Worker, remember, until};
+use wake::{Monitor, Requests, remember, until};
 
 const STREAMS: usize = 2;
 const BYTES: u32 = 3;
@@ -36,7 +36,7 @@ struct Endpoint {
 }
 
 struct State {
-    driver: Worker,
+    requests: Requests,
     written: VecDeque<usize>,
     arrived: [u32; STREAMS],
     readers: HashMap<usize, Waker, FxBuildHasher>,
@@ -57,7 +57,7 @@ impl Endpoint {
 async fn drive(endpoint: Arc<Endpoint>) {
     poll_fn(|cx| {
         loop {
-            endpoint.with(|state| state.driver.begin());
+            endpoint.with(|state| state.requests.take_all());
             loop {
                 let carried = endpoint.with(|state| {
                     let Some(stream) = state.written.pop_front() else { return false };
@@ -73,7 +73,7 @@ async fn drive(endpoint: Arc<Endpoint>) {
             if endpoint.with(|state| state.unread == 0) {
                 return Poll::Ready(());
             }
-            if endpoint.with(|state| state.driver.sleep(cx.waker())) {
+            if endpoint.with(|state| state.requests.sleep(cx.waker())) {
                 return Poll::Pending;
             }
         }
@@ -85,7 +85,7 @@ async fn write(endpoint: Arc<Endpoint>, stream: usize) {
     for _ in 0..BYTES {
         endpoint.with(|state| {
             state.written.push_back(stream);
-            state.driver.wake(&mut state.wakers);
+            state.requests.add(&mut state.wakers);
         });
     }
 }
@@ -102,7 +102,7 @@ async fn read(endpoint: Arc<Endpoint>, stream: usize) {
                 state.unread -= 1;
                 if state.unread == 0 {
                     endpoint.idle.notify_waiters();
-                    state.driver.wake(&mut state.wakers);
+                    state.requests.add(&mut state.wakers);
                 }
                 Poll::Ready(())
             })
@@ -114,7 +114,7 @@ async fn read(endpoint: Arc<Endpoint>, stream: usize) {
 fn endpoint_in_some_order() {
     let endpoint = Arc::new(Endpoint {
         monitor: Monitor::new(State {
-            driver: Worker::new(),
+            requests: Requests::new(),
             written: VecDeque::new(),
             arrived: [0; STREAMS],
             readers: HashMap::default(),
@@ -157,13 +157,13 @@ fn no_wake_up_is_lost_in_orders_that_switch_rarely() {
 fn a_worker_that_forgets_is_found_out() {
     shuttle::check_random(
         || {
-            let monitor = Arc::new(Monitor::new((Worker::new(), 0)));
+            let monitor = Arc::new(Monitor::new((Requests::new(), 0)));
             let asking = monitor.clone();
             let asked = spawn(async move {
-                asking.with(|(worker, asked)| {
+                asking.with(|(requests, asked)| {
                     *asked += 1;
                     let mut wakers = Vec::new();
-                    worker.wake(&mut wakers);
+                    requests.add(&mut wakers);
                     ((), wakers)
                 });
             });
@@ -173,8 +173,8 @@ fn a_worker_that_forgets_is_found_out() {
                         return Poll::Ready(());
                     }
                     // Too late: a request may have come between the check and this.
-                    monitor.with(|(worker, _)| (worker.begin(), Vec::new()));
-                    monitor.with(|(worker, _)| (worker.sleep(cx.waker()), Vec::new()));
+                    monitor.with(|(requests, _)| (requests.take_all(), Vec::new()));
+                    monitor.with(|(requests, _)| (requests.sleep(cx.waker()), Vec::new()));
                     Poll::Pending
                 });
                 work.await;

@@ -9,7 +9,7 @@ use rc3_core::{DatagramMeta, Transmit};
 
 use super::{
     receive_faults::{ReceiveFaults, is_of_a_datagram},
-    strays::Strays,
+    workers::Misdirected,
 };
 use crate::{
     shared::Shared,
@@ -67,8 +67,7 @@ impl Channel {
         };
         self.faults.on_success();
         let mut count = 0;
-        let member = shared.member.as_ref();
-        let (mut elsewhere, mut strays) = (Vec::new(), Strays::default());
+        let mut misdirected = Misdirected::default();
         loop {
             let (taken, now) = shared.with_later(wakers, |state| {
                 let mut taken = 0;
@@ -81,24 +80,15 @@ impl Channel {
                         leading_len: meta.leading_len,
                         arrived: meta.arrived,
                     };
-                    match member.and_then(|member| member.elsewhere(&data)) {
-                        None => Some((meta, data)),
-                        Some(worker) => {
-                            elsewhere.push((worker, (meta, data)));
-                            None
-                        }
-                    }
+                    misdirected.sort_out(&shared.member, (meta, data))
                 });
                 let now = state.now();
                 state.core.handle_datagrams(now, datagrams);
-                strays.collect(state);
+                misdirected.collect_strays(state);
                 (taken, now)
             });
             count += taken;
-            if let Some(member) = member {
-                elsewhere.drain(..).for_each(|(worker, parcel)| member.hand_over(worker, &parcel));
-                strays.pass(now, member);
-            }
+            misdirected.pass_on(now, &shared.member);
             if taken < DATAGRAMS_PER_LOCK {
                 break;
             }

@@ -39,8 +39,8 @@ impl QueueLimit {
         }
     }
 
-    /// Whether another batch may leave, with `queued` in the kernel now.
-    pub(super) fn has_room(&mut self, queued: usize) -> bool {
+    /// Adapts the bound to `queued`, what the kernel holds now; returns whether another batch may leave.
+    pub(super) fn admit(&mut self, queued: usize) -> bool {
         if queued >= self.limit {
             self.full.get_or_insert_with(Instant::now);
             return false;
@@ -81,7 +81,7 @@ mod tests {
     fn a_queue_that_never_fills_gets_long_batches() {
         let mut queue_limit = QueueLimit::new(2 << 20);
         for _ in 0..10 {
-            assert!(queue_limit.has_room(0));
+            assert!(queue_limit.admit(0));
         }
         assert_eq!(queue_limit.segments(), QueueLimit::SEGMENTS_MAX);
     }
@@ -90,10 +90,10 @@ mod tests {
     fn a_slow_link_gets_short_batches_and_a_short_queue() {
         let mut queue_limit = QueueLimit::new(2 << 20);
         for _ in 0..10 {
-            assert!(queue_limit.has_room(0));
+            assert!(queue_limit.admit(0));
         }
-        assert!(!queue_limit.has_room(QueueLimit::LIMIT_MIN));
-        assert!(queue_limit.has_room(QueueLimit::LIMIT_MIN - 1));
+        assert!(!queue_limit.admit(QueueLimit::LIMIT_MIN));
+        assert!(queue_limit.admit(QueueLimit::LIMIT_MIN - 1));
         assert_eq!((queue_limit.limit, queue_limit.segments()), (QueueLimit::LIMIT_MIN, 1));
     }
 
@@ -101,12 +101,12 @@ mod tests {
     fn a_fast_card_gets_a_longer_queue_up_to_half_the_buffer() {
         let mut queue_limit = QueueLimit::new(2 << 20);
         for _ in 0..10 {
-            assert!(!queue_limit.has_room(queue_limit.limit));
-            assert!(queue_limit.has_room(0));
+            assert!(!queue_limit.admit(queue_limit.limit));
+            assert!(queue_limit.admit(0));
         }
         assert_eq!(queue_limit.limit, 1 << 20);
-        assert!(!queue_limit.has_room(1 << 20));
-        assert!(queue_limit.has_room((1 << 20) - 1));
+        assert!(!queue_limit.admit(1 << 20));
+        assert!(queue_limit.admit((1 << 20) - 1));
         assert_eq!(queue_limit.limit, 1 << 19);
     }
 }

@@ -178,6 +178,6 @@ impl From<Unavailable> for RecvFileError {
 }
 
 /// A task that could not run: its thread panicked, or the runtime ends.
-fn not_run(error: tokio::task::JoinError) -> io::Error {
+fn join_error(error: tokio::task::JoinError) -> io::Error {
     io::Error::other(error)
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rc3_core::{Chunk, ClosedStream};
 use tokio::task::JoinHandle;
 
-use super::{RecvFileError, SINK_FAILED, SOURCE_FAILED, WriteAt, not_run};
-use crate::{error::ReadError, recv_stream::RecvStream};
+use super::{RecvFileError, SINK_FAILED, SOURCE_FAILED, WriteAt, join_error};
+use crate::{error::ReadError, recv_stream::RecvStream, state::Access};
 
 /// Bytes collected before a write: enough that switching threads costs little.
 const GATHER_BYTES: usize = 256 << 10;
@@ -54,7 +54,7 @@ impl RecvStream {
     /// None: data already read is lost to other reads.
     pub async fn recv_file(&mut self, sink: impl WriteAt, size_max: u64) -> Result<u64, RecvFileError> {
         let id = self.id();
-        let base = self.stream_ref().command(|core, _| core.read_out_of_order(id))?;
+        let base = self.stream_ref().access(Access::Command, |core, _| core.read_out_of_order(id))?;
         let base = base.map_err(|ClosedStream| RecvFileError::ClosedStream)?;
         let result = self.write_to(Arc::new(sink), base, size_max).await;
         if matches!(result, Err(RecvFileError::Write { .. } | RecvFileError::TooLong)) {
@@ -76,7 +76,7 @@ impl RecvStream {
             let ended = self.gather(&mut batch, base, size_max).await?;
             // One batch is written while the next is gathered.
             let spare = match writing.take() {
-                Some(writing) => written(writing).await?,
+                Some(writing) => await_write(writing).await?,
                 None => Batch::default(),
             };
             total += batch.bytes.len() as u64;
@@ -84,7 +84,7 @@ impl RecvStream {
             let full = std::mem::replace(&mut batch, spare);
             let last = tokio::task::spawn_blocking(move || full.write(&*sink));
             if ended {
-                written(last).await?;
+                await_write(last).await?;
                 return Ok(total);
             }
             writing = Some(last);
@@ -96,7 +96,7 @@ impl RecvStream {
         let mut chunks: Vec<Chunk> = Vec::new();
         while batch.bytes.len() < GATHER_BYTES {
             let room = GATHER_BYTES - batch.bytes.len();
-            self.read_any(room, &mut chunks).await.map_err(unread)?;
+            self.read_any(room, &mut chunks).await.map_err(recv_error)?;
             if chunks.is_empty() {
                 return Ok(true);
             }
@@ -145,14 +145,14 @@ impl Batch {
     }
 }
 
-async fn written(writing: JoinHandle<Result<Batch, RecvFileError>>) -> Result<Batch, RecvFileError> {
+async fn await_write(writing: JoinHandle<Result<Batch, RecvFileError>>) -> Result<Batch, RecvFileError> {
     match writing.await {
         Ok(result) => result,
-        Err(error) => Err(RecvFileError::Write { offset: 0, error: not_run(error) }),
+        Err(error) => Err(RecvFileError::Write { offset: 0, error: join_error(error) }),
     }
 }
 
-fn unread(error: ReadError) -> RecvFileError {
+fn recv_error(error: ReadError) -> RecvFileError {
     match error {
         ReadError::Reset(SOURCE_FAILED) => RecvFileError::SourceFailed,
         ReadError::Reset(code) => RecvFileError::Reset(code),

@@ -5,8 +5,8 @@ use std::{future::poll_fn, io, sync::Arc, task::Poll};
 use bytes::Bytes;
 use rc3_core::{self as core, SourceError, SourceRead, VarInt, units::Span};
 
-use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError, not_run};
-use crate::{send_stream::SendStream, stream_ref::StreamRef, wake::remember};
+use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError, join_error};
+use crate::{send_stream::SendStream, state::Access, stream_ref::StreamRef, wake::remember};
 
 impl SendStream {
     /// Ends the stream with the first `len` bytes of `source`, after earlier writes. The whole length is on offer to
@@ -56,13 +56,13 @@ impl SendStream {
     /// None: dropping the future resets the stream with [`SOURCE_FAILED`].
     pub async fn send_file(&mut self, source: impl ReadAt, len: u64) -> Result<(), SendFileError> {
         let (stream, id) = (self.stream_ref().clone(), self.id());
-        stream.command(|core, state| {
+        stream.access(Access::Command, |core, state| {
             if let Some(error) = &state.error {
                 return Err(SendFileError::from(error.clone()));
             }
             core.attach_source(id, len).map_err(|error| match error {
                 SourceError::TooLong => SendFileError::TooLong,
-                SourceError::Write(error) => refused(error),
+                SourceError::Write(error) => write_error(error),
             })?;
             state.undelivered.insert(id);
             Ok(())
@@ -74,7 +74,9 @@ impl SendStream {
             let reading = tokio::task::spawn_blocking(move || read(&stream, &*source, span));
             match reading.await {
                 Ok(result) => result?,
-                Err(error) => return Err(SendFileError::Read { offset: span.start, error: not_run(error) }),
+                Err(error) => {
+                    return Err(SendFileError::Read { offset: span.start, error: join_error(error) });
+                }
             }
         }
         unread.done = true;
@@ -93,7 +95,7 @@ impl Unread {
     async fn next_read(&self) -> Result<Option<Span>, SendFileError> {
         let id = self.stream.id();
         poll_fn(|cx| {
-            let asked = self.stream.change(|core, state| {
+            let asked = self.stream.access(Access::Change, |core, state| {
                 if let Some(error) = &state.error {
                     return Poll::Ready(Err(error.clone().into()));
                 }
@@ -105,7 +107,7 @@ impl Unread {
                         remember(&mut state.writers, id, cx.waker());
                         Poll::Pending
                     }
-                    Err(error) => Poll::Ready(Err(refused(error))),
+                    Err(error) => Poll::Ready(Err(write_error(error))),
                 }
             });
             asked.unwrap_or_else(|error| Poll::Ready(Err(error.into())))
@@ -129,7 +131,7 @@ fn read(stream: &StreamRef, source: &impl ReadAt, mut span: Span) -> Result<(), 
     loop {
         let piece = read_some(source, span)?;
         let end = span.start + piece.len() as u64;
-        let next = stream.command(|core, _| {
+        let next = stream.access(Access::Command, |core, _| {
             core.supply(id, span.start, piece);
             // After a short read, continue as long as the rest is needed.
             match core.stopped(id) {
@@ -163,7 +165,7 @@ fn read_some(source: &impl ReadAt, span: Span) -> Result<Bytes, SendFileError> {
     }
 }
 
-fn refused(error: core::WriteError) -> SendFileError {
+fn write_error(error: core::WriteError) -> SendFileError {
     match error {
         core::WriteError::Stopped(code) => stopped(code),
         core::WriteError::ClosedStream | core::WriteError::Blocked => SendFileError::ClosedStream,

@@ -9,9 +9,9 @@ use super::kickass;
 use super::{
     connection,
     counter::{self, Counted, add},
-    handed_over::{self, Detours, report_detours},
+    handed_over::{self, report_detours},
 };
-use crate::socket;
+use crate::{handed_over::Detours, socket};
 
 /// Interval of reports on open connections.
 const INTERVAL: Duration = Duration::from_secs(1);

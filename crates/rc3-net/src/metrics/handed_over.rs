@@ -3,7 +3,7 @@
 use metrics::{Unit, counter, describe_counter};
 
 use super::counter::add;
-use crate::workers::HandedOver;
+use crate::handed_over::{Detours, HandedOver};
 
 const HANDED_OVER: &str = "rc3_handed_over_datagrams";
 const DROPPED: &str = "rc3_handed_over_dropped_datagrams";
@@ -23,13 +23,6 @@ pub(crate) fn report_handed_over(since: HandedOver) {
         add(count, |count| counter!(HANDED_OVER, "loop" => name).increment(count));
     }
     add(since.dropped, |count| counter!(DROPPED).increment(count));
-}
-
-/// What one worker has exchanged with the processes before and after this one.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Detours {
-    pub(crate) to_predecessor: HandedOver,
-    pub(crate) from_successor: HandedOver,
 }
 
 /// Reports what has been added since `last`, which becomes `now`.

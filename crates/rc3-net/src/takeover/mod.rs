@@ -2,22 +2,13 @@
 //! until they end ([`Endpoint::hand_over`]).
 //!
 //! The sockets themselves move, so no datagram is lost: both processes send through them, and the new one alone reads.
-//! It passes on what none of its connections owns, over a [`Link`] for each worker; rc3-core decides what that is
+//! It passes on what none of its connections owns, over a [link](crate::relay) for each worker; rc3-core decides what that is
 //! ([`rc3_core::Detour`]).
 
 #[cfg(target_os = "linux")]
 mod greeting;
 #[cfg(target_os = "linux")]
-mod link;
-#[cfg(target_os = "linux")]
-mod message;
-#[cfg(target_os = "linux")]
 mod process;
-mod received;
-
-#[cfg(not(target_os = "linux"))]
-#[path = "no_link.rs"]
-mod link;
 
 #[cfg(unix)]
 use std::io;
@@ -26,24 +17,10 @@ use std::io;
 use rc3_core::ServerConfig;
 #[cfg(unix)]
 use tokio::net::UnixStream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-pub(crate) use self::{
-    link::Link,
-    received::{Message, Received},
-};
 #[cfg(unix)]
-use crate::{Endpoint, EndpointOptions};
-
-/// One worker's end of the link to the process that takes the port over.
-#[derive(Debug)]
-pub(crate) struct SuccessorLink {
-    pub(crate) link: Link,
-    /// Notified when the worker has stopped reading its sockets.
-    pub(crate) stopped: oneshot::Sender<()>,
-    /// Notified if the successor is gone although connections are left here.
-    pub(crate) gone: mpsc::Sender<()>,
-}
+use crate::endpoint::{Endpoint, EndpointOptions};
 
 /// The process that has taken a port over, as the old process sees it. Dropping it changes nothing.
 #[derive(Debug)]

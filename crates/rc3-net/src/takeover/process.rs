@@ -13,17 +13,17 @@ use tokio::{
 };
 
 use super::{
-    Successor, SuccessorLink,
+    Successor,
     greeting::{
         Greeting, READING, READY, REFUSED, STOPPED, expect_byte, receive_greeting, send_byte, send_greeting,
     },
-    link::{self, Link},
 };
 use crate::{
-    Endpoint, EndpointOptions,
     bound::{Bound, Pair},
     driver::Driver,
+    endpoint::{Endpoint, EndpointOptions},
     endpoint_ref::EndpointRef,
+    relay::{Link, SuccessorLink, prepare_descriptor, socket_pair},
     runtime::{TokioRuntime, is_tokio},
     shared::Shared,
     socket::{self, Sockets},
@@ -39,22 +39,22 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
         return Err(busy());
     }
     expect_same_user(&to)?;
-    let ours = offer(endpoint, &to).await?;
+    let ours = offer_sockets(endpoint, &to).await?;
     let sending = first.bound().for_sending(&endpoint.socket)?;
     let links: io::Result<Vec<_>> = ours.into_iter().map(Link::new).collect();
 
     let workers = endpoint.workers().to_vec();
     let (gone, all_gone) = mpsc::channel(workers.len());
-    let successor = watch(workers, endpoint.socket.clone(), all_gone);
+    let successor = watch_successor(workers, endpoint.socket.clone(), all_gone);
     let mut stopped = Vec::new();
     for ((worker, bound), link) in endpoint.workers().iter().zip(sending).zip(links?) {
         let (stop, stopping) = oneshot::channel();
-        let link = SuccessorLink { link, stopped: stop, gone: gone.clone() };
+        let link = SuccessorLink { link, stopped: Some(stop), gone: gone.clone(), handed_on: false };
         worker.with(|state| state.hand_over(bound, link));
         stopped.push(stopping);
     }
     drop(gone);
-    match finish(stopped, &to).await {
+    match finish_hand_over(stopped, &to).await {
         Ok(()) => {
             endpoint.each(|state| state.on_successor_reads());
             endpoint.waiters().incoming.notify_waiters();
@@ -62,7 +62,7 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
             Ok(successor)
         }
         Err(error) => {
-            resume(endpoint.workers(), &endpoint.socket)?;
+            resume_reading(endpoint.workers(), &endpoint.socket)?;
             Err(error)
         }
     }
@@ -83,16 +83,13 @@ fn expect_same_user(other: &UnixStream) -> io::Result<()> {
 }
 
 /// Sends the sockets and a link for each worker; returns this process's ends of the links when the other one is ready.
-async fn offer(endpoint: &EndpointRef, to: &UnixStream) -> io::Result<Vec<OwnedFd>> {
+async fn offer_sockets(endpoint: &EndpointRef, to: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let first = endpoint.first();
     let bound = first.bound();
     let pairs = bound.pairs();
-    let greeting = Greeting {
-        workers: pairs.len(),
-        low: bound.low.is_some(),
-        hash: first.member.as_ref().map(|member| *member.hash()),
-    };
-    let links: io::Result<Vec<_>> = pairs.iter().map(|_| link::pair()).collect();
+    let greeting =
+        Greeting { workers: pairs.len(), low: bound.low.is_some(), hash: first.member.hash().copied() };
+    let links: io::Result<Vec<_>> = pairs.iter().map(|_| socket_pair()).collect();
     let (ours, theirs): (Vec<_>, Vec<_>) = links?.into_iter().unzip();
     let mut descriptors = Vec::new();
     for (pair, link) in pairs.iter().zip(&theirs) {
@@ -116,7 +113,7 @@ fn pair_descriptors(pair: &Pair) -> Option<Vec<BorrowedFd<'_>>> {
 }
 
 /// The workers stop reading, then the new process begins.
-async fn finish(stopped: Vec<oneshot::Receiver<()>>, to: &UnixStream) -> io::Result<()> {
+async fn finish_hand_over(stopped: Vec<oneshot::Receiver<()>>, to: &UnixStream) -> io::Result<()> {
     for stopped in stopped {
         stopped.await.map_err(|_| io::Error::other("the endpoint has ended during the hand-over"))?;
     }
@@ -125,14 +122,18 @@ async fn finish(stopped: Vec<oneshot::Receiver<()>>, to: &UnixStream) -> io::Res
 }
 
 /// Takes the port back if the successor is gone before the last connection has ended.
-fn watch(workers: Vec<Arc<Shared>>, options: socket::Options, mut all_gone: mpsc::Receiver<()>) -> Successor {
+fn watch_successor(
+    workers: Vec<Arc<Shared>>,
+    options: socket::Options,
+    mut all_gone: mpsc::Receiver<()>,
+) -> Successor {
     let (announce, gone) = oneshot::channel();
     tokio::spawn(async move {
         // `None`: all links were closed on this side.
         if all_gone.recv().await.is_none() {
             return;
         }
-        match resume(&workers, &options) {
+        match resume_reading(&workers, &options) {
             Ok(()) => {
                 tracing::warn!("the process that had taken the port over has ended, reading it here again")
             }
@@ -146,7 +147,7 @@ fn watch(workers: Vec<Arc<Shared>>, options: socket::Options, mut all_gone: mpsc
 }
 
 /// Reads the sockets again, unless that is the case already.
-fn resume(workers: &[Arc<Shared>], options: &socket::Options) -> io::Result<()> {
+fn resume_reading(workers: &[Arc<Shared>], options: &socket::Options) -> io::Result<()> {
     let Some(first) = workers.first().filter(|first| first.with(|state| state.is_handed_over())) else {
         return Ok(());
     };
@@ -165,7 +166,7 @@ pub(super) async fn take_over(
 ) -> io::Result<Endpoint> {
     expect_same_user(&from)?;
     let prepared = match receive_greeting(&from).await {
-        Ok((greeting, descriptors)) => prepare(options, server, &greeting, descriptors),
+        Ok((greeting, descriptors)) => prepare_endpoint(options, server, &greeting, descriptors),
         Err(error) => Err(error),
     };
     let (endpoint, drivers) = match prepared {
@@ -186,7 +187,7 @@ pub(super) async fn take_over(
 }
 
 /// An endpoint on received sockets, whose drivers do not run yet.
-fn prepare(
+fn prepare_endpoint(
     options: EndpointOptions,
     server: Option<ServerConfig>,
     greeting: &Greeting,
@@ -203,19 +204,19 @@ fn prepare(
         let text = format!("connection ids of the old process have {} bytes, use as many", hash.id_len());
         return Err(invalid(text));
     }
-    let (sockets, links) = sort(greeting, descriptors, &options.socket)?;
+    let (sockets, links) = sort_descriptors(greeting, descriptors, &options.socket)?;
     let links: io::Result<Vec<_>> = links.into_iter().map(Link::new).collect();
     let hash = greeting.hash;
     let bind = |_: &socket::Options, _: Option<&_>| Bound::shared(sockets);
     let (endpoint, mut drivers) = Endpoint::assemble(options, server, Arc::new(TokioRuntime), hash, bind)?;
     for (driver, link) in drivers.iter_mut().zip(links?) {
-        driver.follow(link);
+        driver.set_predecessor(link);
     }
     Ok((endpoint, drivers))
 }
 
 /// The sockets and the link of each worker, from the descriptors of a greeting.
-fn sort(
+fn sort_descriptors(
     greeting: &Greeting,
     descriptors: Vec<OwnedFd>,
     options: &socket::Options,
@@ -226,7 +227,7 @@ fn sort(
     let mut address = None;
     while let Some(primary) = descriptors.next() {
         let low = if greeting.low { descriptors.next() } else { None };
-        let link = descriptors.next().filter(link::is_usable);
+        let link = descriptors.next().filter(prepare_descriptor);
         let pair = Sockets::receive(primary, low, options)?;
         let local = pair.local_addr()?;
         if *address.get_or_insert(local) != local || pair.low().local_addr()? != local {

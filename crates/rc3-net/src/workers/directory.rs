@@ -42,7 +42,7 @@ pub(super) struct Directory {
 impl Directory {
     /// The workers that may open a datagram that worker `from` cannot. `hashed` is the one that its id leads to, as if
     /// the endpoint had chosen it.
-    pub(super) fn resolve(
+    pub(super) fn workers_for(
         &mut self,
         now: Instant,
         from: usize,
@@ -57,17 +57,17 @@ impl Directory {
         let begun = self.handshakes.get(&parcel.0.remote).copied().unwrap_or_default();
         let workers = (begun | joined) & !(1 << from);
         if workers == 0 && begun == 0 {
-            self.wait(now, parcel);
+            self.hold(now, parcel);
         }
         (0..Workers::BITS as usize).filter(|worker| workers & (1 << worker) != 0).collect()
     }
 
     /// Takes note of a change at a worker; returns the datagrams that waited for it.
-    pub(super) fn apply(&mut self, now: Instant, worker: usize, change: RouteChange) -> Vec<Parcel> {
+    pub(super) fn apply_change(&mut self, now: Instant, worker: usize, change: RouteChange) -> Vec<Parcel> {
         match change {
             RouteChange::Issued(issued) => {
                 self.ids.insert(issued, worker);
-                self.take(now, |parcel| id(parcel) == Some(issued))
+                self.take_held(now, |parcel| id(parcel) == Some(issued))
             }
             RouteChange::Retired(retired) => {
                 if self.ids.get(&retired) == Some(&worker) {
@@ -77,7 +77,7 @@ impl Directory {
             }
             RouteChange::Begun(remote) => {
                 *self.handshakes.entry(remote).or_default() |= 1 << worker;
-                self.take(now, |(meta, _)| meta.remote == remote)
+                self.take_held(now, |(meta, _)| meta.remote == remote)
             }
             RouteChange::Ended(remote) => {
                 if let Some(workers) = self.handshakes.get_mut(&remote) {
@@ -91,7 +91,7 @@ impl Directory {
         }
     }
 
-    fn wait(&mut self, now: Instant, parcel: &Parcel) {
+    fn hold(&mut self, now: Instant, parcel: &Parcel) {
         self.expire(now);
         let bytes = self.waiting_bytes + parcel.1.len();
         if self.waiting.len() < WAITING_MAX && bytes <= WAITING_BYTES_MAX {
@@ -100,7 +100,7 @@ impl Directory {
         }
     }
 
-    fn take(&mut self, now: Instant, wanted: impl Fn(&Parcel) -> bool) -> Vec<Parcel> {
+    fn take_held(&mut self, now: Instant, wanted: impl Fn(&Parcel) -> bool) -> Vec<Parcel> {
         if self.waiting.is_empty() {
             return Vec::new();
         }
@@ -149,16 +149,16 @@ mod tests {
     #[test]
     fn a_derived_id_leads_to_its_worker_until_that_retires_it() {
         let (mut directory, now) = (Directory::default(), Instant::now());
-        directory.apply(now, 3, RouteChange::Issued([5; 8]));
-        assert_eq!(directory.resolve(now, 0, 0, &parcel(host(1), 5)), [3]);
-        directory.apply(now, 2, RouteChange::Retired([5; 8]));
+        directory.apply_change(now, 3, RouteChange::Issued([5; 8]));
+        assert_eq!(directory.workers_for(now, 0, 0, &parcel(host(1), 5)), [3]);
+        directory.apply_change(now, 2, RouteChange::Retired([5; 8]));
         assert_eq!(
-            directory.resolve(now, 0, 0, &parcel(host(1), 5)),
+            directory.workers_for(now, 0, 0, &parcel(host(1), 5)),
             [3],
             "it is not another worker's to retire"
         );
-        directory.apply(now, 3, RouteChange::Retired([5; 8]));
-        assert!(directory.resolve(now, 0, 0, &parcel(host(1), 5)).is_empty());
+        directory.apply_change(now, 3, RouteChange::Retired([5; 8]));
+        assert!(directory.workers_for(now, 0, 0, &parcel(host(1), 5)).is_empty());
         assert!(directory.ids.is_empty());
     }
 
@@ -166,23 +166,23 @@ mod tests {
     fn early_data_goes_to_the_workers_with_a_handshake_from_its_address() {
         let (mut directory, now) = (Directory::default(), Instant::now());
         for worker in [0, 1, 63] {
-            directory.apply(now, worker, RouteChange::Begun(host(1)));
+            directory.apply_change(now, worker, RouteChange::Begun(host(1)));
         }
-        assert_eq!(directory.resolve(now, 1, 1, &parcel(host(1), 5)), [0, 63]);
-        assert!(directory.resolve(now, 1, 1, &parcel(host(2), 5)).is_empty());
+        assert_eq!(directory.workers_for(now, 1, 1, &parcel(host(1), 5)), [0, 63]);
+        assert!(directory.workers_for(now, 1, 1, &parcel(host(2), 5)).is_empty());
         for worker in [0, 63] {
-            directory.apply(now, worker, RouteChange::Ended(host(1)));
+            directory.apply_change(now, worker, RouteChange::Ended(host(1)));
         }
-        assert!(directory.resolve(now, 1, 1, &parcel(host(1), 5)).is_empty(), "it has a copy itself");
+        assert!(directory.workers_for(now, 1, 1, &parcel(host(1), 5)).is_empty(), "it has a copy itself");
         assert_eq!(directory.waiting.len(), 1, "the other host's");
-        directory.apply(now, 1, RouteChange::Ended(host(1)));
+        directory.apply_change(now, 1, RouteChange::Ended(host(1)));
         assert!(directory.handshakes.is_empty());
     }
 
     #[test]
     fn a_joined_datagram_goes_where_its_id_leads() {
         let (mut directory, now) = (Directory::default(), Instant::now());
-        assert_eq!(directory.resolve(now, 0, 2, &parcel(host(1), 5)), [2]);
+        assert_eq!(directory.workers_for(now, 0, 2, &parcel(host(1), 5)), [2]);
         assert!(directory.waiting.is_empty());
     }
 
@@ -190,12 +190,12 @@ mod tests {
     fn early_data_that_overtakes_its_handshake_waits_for_it() {
         let (mut directory, now) = (Directory::default(), Instant::now());
         for remote in [host(1), host(2)] {
-            assert!(directory.resolve(now, 0, 0, &parcel(remote, 5)).is_empty());
+            assert!(directory.workers_for(now, 0, 0, &parcel(remote, 5)).is_empty());
         }
         let later = now + WAITING_FOR / 2;
-        assert_eq!(directory.apply(later, 1, RouteChange::Begun(host(1))).len(), 1);
-        assert!(directory.apply(later, 2, RouteChange::Begun(host(1))).is_empty());
-        assert_eq!(directory.apply(later, 1, RouteChange::Issued([5; 8])).len(), 1);
+        assert_eq!(directory.apply_change(later, 1, RouteChange::Begun(host(1))).len(), 1);
+        assert!(directory.apply_change(later, 2, RouteChange::Begun(host(1))).is_empty());
+        assert_eq!(directory.apply_change(later, 1, RouteChange::Issued([5; 8])).len(), 1);
         assert_eq!((directory.waiting.len(), directory.waiting_bytes), (0, 0));
     }
 
@@ -203,11 +203,11 @@ mod tests {
     fn junk_waits_in_bounded_memory_for_a_bounded_time() {
         let (mut directory, now) = (Directory::default(), Instant::now());
         for nth in 0..10_000_u32 {
-            directory.resolve(now, 0, 0, &parcel(host(nth as u8), 9));
+            directory.workers_for(now, 0, 0, &parcel(host(nth as u8), 9));
         }
         assert!(directory.waiting_bytes <= WAITING_BYTES_MAX && directory.waiting.len() <= WAITING_MAX);
         let later = now + WAITING_FOR;
-        directory.resolve(later, 0, 0, &parcel(host(1), 5));
+        directory.workers_for(later, 0, 0, &parcel(host(1), 5));
         assert_eq!((directory.waiting.len(), directory.waiting_bytes), (1, 1_200));
     }
 }

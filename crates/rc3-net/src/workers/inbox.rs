@@ -78,7 +78,7 @@ impl Inbox {
     }
 
     /// Adds a verdict, likewise.
-    pub(super) fn share(&self, learned: &DestinationVerdict) -> Option<Waker> {
+    pub(super) fn push_verdict(&self, learned: &DestinationVerdict) -> Option<Waker> {
         self.with(|waiting| {
             if waiting.mail.verdicts.len() < VERDICTS_MAX {
                 waiting.mail.verdicts.push(*learned);

@@ -18,7 +18,6 @@ mod inbox;
 mod turns;
 
 use std::{
-    ops::AddAssign,
     sync::{
         Arc,
         atomic::{
@@ -37,7 +36,10 @@ pub(crate) use self::inbox::Mail;
 use self::{directory::Directory, inbox::Inbox, turns::Turns};
 #[cfg(feature = "metrics")]
 use crate::metrics::EndpointGauges;
-use crate::sync::{Mutex, PoisonError};
+use crate::{
+    handed_over::{HandedOver, is_rlp},
+    sync::{Mutex, PoisonError},
+};
 
 /// A datagram on its way between workers.
 pub(crate) type Parcel = (DatagramMeta, BytesMut);
@@ -45,12 +47,10 @@ pub(crate) type Parcel = (DatagramMeta, BytesMut);
 /// What may be a stateless reset: where it came from, and its token.
 pub(crate) type Reset = (DatagramMeta, [u8; 16]);
 
-/// The two top bits of the first byte: both clear in RLP datagrams (docs/WIRE.md).
-pub(crate) const QUIC_BITS: u8 = 0xc0;
-
 /// The workers of one endpoint.
 struct Group {
-    hash: WorkerHash,
+    /// How datagrams are divided, if there are several.
+    hash: Option<WorkerHash>,
     inboxes: Box<[Inbox]>,
     directory: Mutex<Directory>,
     turns: Turns,
@@ -68,39 +68,7 @@ struct Group {
     reported: Mutex<HandedOver>,
 }
 
-/// Counters of datagrams that arrived at another worker, or in another process, than their connection's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct HandedOver {
-    /// QUIC datagrams; between workers those that the kernel has joined with others, or received before it could steer.
-    pub primary: u64,
-    /// RLP datagrams; between workers these, and those with an id that this endpoint has not chosen.
-    pub rlp: u64,
-    /// Datagrams dropped because the worker or process did not take them in time.
-    pub dropped: u64,
-}
-
-#[cfg(feature = "metrics")]
-impl HandedOver {
-    /// How much the counters have grown.
-    pub(crate) fn since(self, before: Self) -> Self {
-        Self {
-            primary: self.primary.saturating_sub(before.primary),
-            rlp: self.rlp.saturating_sub(before.rlp),
-            dropped: self.dropped.saturating_sub(before.dropped),
-        }
-    }
-}
-
-impl AddAssign for HandedOver {
-    fn add_assign(&mut self, other: Self) {
-        self.primary += other.primary;
-        self.rlp += other.rlp;
-        self.dropped += other.dropped;
-    }
-}
-
-/// One worker's access to the others.
+/// One worker's access to the others. With one worker there is nobody to exchange anything with.
 #[derive(Clone)]
 pub(crate) struct Member {
     group: Arc<Group>,
@@ -108,9 +76,9 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A member for each worker.
-    pub(crate) fn all(hash: WorkerHash) -> Vec<Self> {
-        let workers = hash.workers();
+    /// A member for each worker of `hash`, or for the only one.
+    pub(crate) fn all(hash: Option<WorkerHash>) -> Vec<Self> {
+        let workers = hash.map_or(1, |hash| hash.workers());
         let group = Arc::new(Group {
             hash,
             inboxes: (0..workers).map(|_| Inbox::default()).collect(),
@@ -128,9 +96,9 @@ impl Member {
         (0..workers).map(|number| Self { group: group.clone(), number }).collect()
     }
 
-    /// How datagrams are divided.
-    pub(crate) fn hash(&self) -> &WorkerHash {
-        &self.group.hash
+    /// How datagrams are divided, if there are several workers.
+    pub(crate) fn hash(&self) -> Option<&WorkerHash> {
+        self.group.hash.as_ref()
     }
 
     /// The number of workers.
@@ -139,9 +107,9 @@ impl Member {
     }
 
     /// The worker of a QUIC datagram, if it is another one.
-    pub(crate) fn elsewhere(&self, datagram: &[u8]) -> Option<usize> {
-        datagram.first().filter(|&first| first & QUIC_BITS != 0)?;
-        self.group.hash.worker_of(datagram).filter(|&worker| worker != self.number)
+    pub(crate) fn other_worker_of(&self, datagram: &[u8]) -> Option<usize> {
+        let hash = self.hash().filter(|_| !is_rlp(datagram))?;
+        hash.worker_of(datagram).filter(|&worker| worker != self.number)
     }
 
     /// Passes a QUIC datagram to its worker.
@@ -154,8 +122,8 @@ impl Member {
     /// handshake may just have begun at another worker.
     pub(crate) fn pass_stray(&self, now: Instant, parcel: &Parcel) {
         // Without an id nobody can open it.
-        let Some(hashed) = self.group.hash.worker_of(&parcel.1) else { return };
-        let workers = self.directory(|directory| directory.resolve(now, self.number, hashed, parcel));
+        let Some(hashed) = self.hash().and_then(|hash| hash.worker_of(&parcel.1)) else { return };
+        let workers = self.directory(|directory| directory.workers_for(now, self.number, hashed, parcel));
         for worker in workers {
             self.group.rlp.fetch_add(1, Relaxed);
             self.deliver(worker, parcel);
@@ -186,7 +154,7 @@ impl Member {
         }
         let now = now();
         let arrived = self.directory(|directory| {
-            changes.flat_map(|change| directory.apply(now, self.number, change)).collect::<Vec<_>>()
+            changes.flat_map(|change| directory.apply_change(now, self.number, change)).collect::<Vec<_>>()
         });
         for parcel in arrived {
             self.group.rlp.fetch_add(1, Relaxed);
@@ -195,22 +163,22 @@ impl Member {
     }
 
     /// Lets the other workers know what this one has learned about a path.
-    pub(crate) fn share(&self, learned: &DestinationVerdict, wakers: &mut Vec<Waker>) {
+    pub(crate) fn share_verdict(&self, learned: &DestinationVerdict, wakers: &mut Vec<Waker>) {
         for (worker, inbox) in self.group.inboxes.iter().enumerate() {
             if worker != self.number {
-                wakers.extend(inbox.share(learned));
+                wakers.extend(inbox.push_verdict(learned));
             }
         }
     }
 
     /// What has arrived for this worker; `None` if nothing has.
-    pub(crate) fn collect(&self) -> Option<Mail> {
+    pub(crate) fn collect_mail(&self) -> Option<Mail> {
         self.inbox().collect()
     }
 
     /// Waits for mail. `false`: there is some.
     pub(crate) fn sleep(&self, waker: &Waker) -> bool {
-        self.inbox().sleep(waker)
+        self.workers() == 1 || self.inbox().sleep(waker)
     }
 
     /// A connection has begun.
@@ -347,7 +315,7 @@ mod tests {
                 .workers()
                 .iter()
                 .find(|worker| worker.with(|state| state.open_connections() == 0));
-            let idle = idle.unwrap().member.as_ref().unwrap();
+            let idle = &idle.unwrap().member;
             let rlp = || client.stats().low.unwrap().sent_datagrams;
             idle.set_sending_primary(true);
             let before = rlp();
@@ -380,7 +348,7 @@ mod tests {
                 until: at + Duration::from_secs(600),
             };
             let mut wakers = Vec::new();
-            workers[1].member.as_ref().unwrap().share(&learned, &mut wakers);
+            workers[1].member.share_verdict(&learned, &mut wakers);
             wakers.into_iter().for_each(std::task::Waker::wake);
             for worker in [&workers[0], &workers[2]] {
                 let known = || worker.with(|state| state.core.verdicts(at).collect::<Vec<_>>());

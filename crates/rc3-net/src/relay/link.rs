@@ -19,10 +19,10 @@ use rustix::{
 use tokio::{io::Interest, net::UnixDatagram};
 
 use super::{
-    message::{self, Clocks, Count, Draft, MESSAGE_MAX},
-    received::Received,
+    Received,
+    message::{self, HostClocks, MESSAGE_MAX, Outgoing},
 };
-use crate::workers::HandedOver;
+use crate::handed_over::HandedOver;
 
 /// Most bytes that wait here for room in the kernel's queue.
 const QUEUED_BYTES_MAX: usize = 4 << 20;
@@ -42,54 +42,31 @@ pub(crate) struct Link {
     received: Vec<u8>,
 }
 
-/// What waits to be sent.
-#[derive(Debug)]
-enum Outgoing {
-    Datagrams(Draft),
-    Other(Vec<u8>),
-}
-
-impl Outgoing {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Datagrams(draft) => draft.bytes(),
-            Self::Other(bytes) => bytes,
-        }
-    }
-
-    fn count(&self) -> Count {
-        match self {
-            Self::Datagrams(draft) => draft.count,
-            Self::Other(_) => Count::default(),
-        }
-    }
-}
-
 /// Two connected sockets for a link.
 ///
 /// # Errors
 /// When the process or the system has no descriptors left.
-pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
 }
 
-/// Whether a descriptor that another process has sent is a socket for a link.
-pub(super) fn is_usable(io: &OwnedFd) -> bool {
+/// Prepares a descriptor that another process has sent; `false` if it is no socket for a link.
+pub(crate) fn prepare_descriptor(io: &OwnedFd) -> bool {
     sockopt::socket_domain(io) == Ok(AddressFamily::UNIX)
         && sockopt::socket_type(io) == Ok(SocketType::SEQPACKET)
         && rustix::io::ioctl_fionbio(io, true).is_ok()
 }
 
 impl Link {
-    /// `io` is of [`pair`].
+    /// `io` is of [`socket_pair`].
     ///
     /// # Errors
     /// When the runtime cannot watch it.
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub(super) fn new(io: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(io: OwnedFd) -> io::Result<Self> {
         // The kernel's default is enough to work with.
         let _ = sockopt::set_socket_send_buffer_size(&io, SEND_BUFFER);
         Ok(Self {
@@ -125,30 +102,30 @@ impl Link {
             self.counts.dropped += 1;
             return;
         }
-        if !matches!(self.queue.back(), Some(Outgoing::Datagrams(draft)) if !draft.is_full()) {
-            self.push(Outgoing::Datagrams(Draft::new(clocks())));
+        if !self.queue.back().is_some_and(Outgoing::has_room) {
+            self.push(Outgoing::datagrams(clocks()));
         }
-        if let Some(Outgoing::Datagrams(draft)) = self.queue.back_mut() {
-            self.queued_bytes -= draft.len();
-            draft.push(detour);
-            self.queued_bytes += draft.len();
+        if let Some(message) = self.queue.back_mut() {
+            self.queued_bytes -= message.bytes.len();
+            message.push(detour);
+            self.queued_bytes += message.bytes.len();
         }
     }
 
     /// Adds a report for the successor. One without room is lost, and the successor decides after a while.
     pub(crate) fn push_report(&mut self, report: FromPredecessor) {
         if self.queued_bytes < QUEUED_BYTES_MAX {
-            self.push(Outgoing::Other(message::report(report)));
+            self.push(Outgoing::report(report));
         }
     }
 
     /// Lets the predecessor know whether a further successor has the port.
     pub(crate) fn push_handed_on(&mut self, handed_on: bool) {
-        self.push(Outgoing::Other(message::handed_on(handed_on)));
+        self.push(Outgoing::handed_on(handed_on));
     }
 
     fn push(&mut self, outgoing: Outgoing) {
-        self.queued_bytes += outgoing.bytes().len();
+        self.queued_bytes += outgoing.bytes.len();
         self.queue.push_back(outgoing);
     }
 
@@ -157,23 +134,22 @@ impl Link {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         while let Some(outgoing) = self.queue.front() {
             let Poll::Ready(Ok(())) = self.io.poll_send_ready(cx) else { return };
-            match self.io.try_io(Interest::WRITABLE, || Ok(send(&self.io, outgoing.bytes(), flags)?)) {
+            match self.io.try_io(Interest::WRITABLE, || Ok(send(&self.io, &outgoing.bytes, flags)?)) {
                 Err(error) if is_transient(&error) => {}
-                result => self.conclude(result.is_ok()),
+                result => self.remove_first(result.is_ok()),
             }
         }
     }
 
     /// The first message was sent, or cannot be.
-    fn conclude(&mut self, sent: bool) {
+    fn remove_first(&mut self, sent: bool) {
         let Some(outgoing) = self.queue.pop_front() else { return };
-        self.queued_bytes -= outgoing.bytes().len();
-        let Count { primary, rlp } = outgoing.count();
+        self.queued_bytes -= outgoing.bytes.len();
+        let counts = outgoing.counts;
         if sent {
-            self.counts.primary += primary;
-            self.counts.rlp += rlp;
+            self.counts += counts;
         } else {
-            self.counts.dropped += primary + rlp;
+            self.counts.dropped += counts.primary + counts.rlp;
         }
     }
 
@@ -192,11 +168,11 @@ fn read(bytes: &[u8]) -> Received {
     message::parse(bytes, clocks()).map_or(Received::Malformed, Received::Message)
 }
 
-fn clocks() -> Clocks {
+fn clocks() -> HostClocks {
     let shared = clock_gettime(ClockId::Monotonic);
     let seconds = u64::try_from(shared.tv_sec).unwrap_or_default();
     let nanos = u64::try_from(shared.tv_nsec).unwrap_or_default();
-    Clocks { now: Instant::now(), shared: seconds * 1_000_000_000 + nanos }
+    HostClocks { now: Instant::now(), shared: seconds * 1_000_000_000 + nanos }
 }
 
 #[cfg(test)]
@@ -206,7 +182,7 @@ mod tests {
     use bytes::BytesMut;
     use rc3_core::DatagramMeta;
 
-    use super::{super::received::Message, *};
+    use super::{super::Message, *};
 
     fn detour(nth: u64) -> Detour {
         let remote = ([192, 0, 2, 1], 9).into();
@@ -228,7 +204,7 @@ mod tests {
     #[tokio::test]
     async fn datagrams_for_a_process_that_hangs_are_bounded_and_counted() {
         const SENT: u64 = 20_000;
-        let (ours, theirs) = pair().unwrap();
+        let (ours, theirs) = socket_pair().unwrap();
         let (mut ours, mut theirs) = (Link::new(ours).unwrap(), Link::new(theirs).unwrap());
         let mut counts = HandedOver::default();
         for nth in 0..SENT {
@@ -263,7 +239,7 @@ mod tests {
 
     #[tokio::test]
     async fn messages_that_are_too_long_or_senseless_are_malformed() {
-        let (ours, theirs) = pair().unwrap();
+        let (ours, theirs) = socket_pair().unwrap();
         let mut link = Link::new(theirs).unwrap();
         for junk in [vec![0; 1], vec![3; MESSAGE_MAX + 1], vec![1; 8]] {
             send(&ours, &junk, SendFlags::empty()).unwrap();

@@ -1,4 +1,5 @@
-//! The driver's ends of the links to the processes that have the port before and after this one.
+//! The driver's part of a graceful restart: its ends of the links to the processes that have the port before and after
+//! this one. Without a restart nothing here has work.
 
 use std::{
     iter,
@@ -6,14 +7,14 @@ use std::{
 };
 
 use rc3_core::{Detour, FromPredecessor};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
-use super::strays::Strays;
+use super::workers::Misdirected;
 use crate::{
+    handed_over::HandedOver,
+    relay::{Link, Message, Received, SuccessorLink},
     shared::Shared,
     state::State,
-    takeover::{Link, Message, Received, SuccessorLink},
-    workers::{HandedOver, QUIC_BITS},
 };
 
 /// Messages of a link in one round: as many datagrams as in a batch of a socket, about.
@@ -23,22 +24,17 @@ const MESSAGES_MAX: usize = 4;
 #[derive(Default)]
 pub(super) struct Relays {
     predecessor: Option<Link>,
-    successor: Option<Successor>,
+    successor: Option<SuccessorLink>,
+    /// Waits for this process to read the sockets no longer.
+    stopped: Option<oneshot::Sender<()>>,
     detours: Vec<Detour>,
     reports: Vec<FromPredecessor>,
 }
 
-struct Successor {
-    link: Link,
-    gone: mpsc::Sender<()>,
-    /// It has a successor itself, which reads the port.
-    handed_on: bool,
-}
-
 impl Relays {
-    /// Takes over from the process at the other end.
+    /// This process takes over from the one at the other end.
     #[cfg(target_os = "linux")]
-    pub(super) fn follow(&mut self, link: Link) {
+    pub(super) fn set_predecessor(&mut self, link: Link) {
         self.predecessor = Some(link);
     }
 
@@ -61,7 +57,7 @@ impl Relays {
                 Received::Closed => {
                     tracing::info!("the process that had the port before has no connections left");
                     self.predecessor = None;
-                    shared.with_later(wakers, |state| state.end_following(&shared.waiters));
+                    shared.with_later(wakers, |state| state.on_predecessor_gone(&shared.waiters));
                 }
                 Received::Message(_) | Received::Malformed => on_malformed(),
             }
@@ -83,7 +79,7 @@ impl Relays {
     }
 
     fn on_successor_gone(&mut self) {
-        let Some(Successor { gone, handed_on, .. }) = self.successor.take() else { return };
+        let Some(SuccessorLink { gone, handed_on, .. }) = self.successor.take() else { return };
         if handed_on {
             // Two readers would take each other's datagrams.
             tracing::error!(
@@ -95,13 +91,13 @@ impl Relays {
         }
     }
 
-    /// Follows changes of the state; returns who waits for the sockets to be read no longer, if there is anyone.
-    pub(super) fn update(&mut self, state: &mut State) -> Option<oneshot::Sender<()>> {
-        let joined = state.successor.take().map(|SuccessorLink { link, stopped, gone }| {
-            self.successor = Some(Successor { link, gone, handed_on: false });
+    /// Follows changes of the state.
+    pub(super) fn follow_state(&mut self, state: &mut State) {
+        if let Some(mut successor) = state.restart.successor.take() {
+            self.stopped = successor.stopped.take();
+            self.successor = Some(successor);
             self.report_handed_on(true);
-            stopped
-        });
+        }
         if self.successor.is_some() && !state.is_handed_over() {
             self.successor = None;
             self.report_handed_on(false);
@@ -113,7 +109,6 @@ impl Relays {
             self.detours.extend(iter::from_fn(|| state.core.poll_detour()));
             self.reports.extend(iter::from_fn(|| state.core.poll_for_successor()));
         }
-        joined
     }
 
     fn report_handed_on(&mut self, handed_on: bool) {
@@ -122,8 +117,12 @@ impl Relays {
         }
     }
 
-    /// Sends what [`Self::update`] has found.
+    /// Sends what [`Self::follow_state`] has found. By then the driver uses the sockets of the state.
     pub(super) fn send(&mut self, cx: &mut Context<'_>, shared: &Shared, wakers: &mut Vec<Waker>) {
+        if let Some(stopped) = self.stopped.take() {
+            // If nobody waits for it any more, the hand-over was given up.
+            let _ = stopped.send(());
+        }
         if let Some(successor) = &mut self.successor {
             self.reports.drain(..).for_each(|report| successor.link.push_report(report));
             successor.link.flush(cx);
@@ -133,7 +132,7 @@ impl Relays {
             link.flush(cx);
             let counts = link.take_counts();
             if counts != HandedOver::default() {
-                shared.with_later(wakers, |state| state.to_predecessor += counts);
+                shared.with_later(wakers, |state| state.restart.detours.to_predecessor += counts);
             }
         }
         self.reports.clear();
@@ -144,20 +143,17 @@ impl Relays {
 /// Handles datagrams that the successor has received; returns their number.
 fn take_detours(shared: &Shared, wakers: &mut Vec<Waker>, detours: Vec<Detour>) -> usize {
     let count = detours.len();
-    let rlp =
-        detours.iter().filter(|detour| detour.datagram.first().is_some_and(|first| first & QUIC_BITS == 0));
-    let rlp = rlp.count() as u64;
-    let mut strays = Strays::default();
+    let mut counts = HandedOver::default();
+    detours.iter().for_each(|detour| counts.count(&detour.datagram));
+    let mut misdirected = Misdirected::default();
     let now = shared.with_later(wakers, |state| {
         let now = state.now();
-        state.from_successor += HandedOver { primary: count as u64 - rlp, rlp, dropped: 0 };
+        state.restart.detours.from_successor += counts;
         state.core.handle_detours(now, detours);
-        strays.collect(state);
+        misdirected.collect_strays(state);
         now
     });
-    if let Some(member) = &shared.member {
-        strays.pass(now, member);
-    }
+    misdirected.pass_on(now, &shared.member);
     count
 }
 

@@ -4,9 +4,9 @@
 //! this format. Numbers are big endian. A message is one of these:
 //!
 //! ```text
-//! 1  datagrams: the time of sending (8), then for each: offer (8, 0 for none), flags (1), remote port (2),
-//!    address (4, or 16 + flow 4 + scope 4), local address (0, 4 or 16), leading length (2, if known),
-//!    age (4 bytes, microseconds, if known), length (2), the datagram
+//! 1  datagrams: the time of sending (8), then for each: offer (8, 0 for none), ECN (1), remote address (16), port (2),
+//!    flow (4) and scope (4), local address (16, :: if unknown), leading length (2, 0 if unknown), age in microseconds
+//!    (4, all ones if unknown), length (2), the datagram; an IPv4 address is an IPv4-mapped one
 //! 2  whether a further successor reads the port (1)
 //! 3  a claim: offer (8), claimed (1)
 //! 4  settled
@@ -15,37 +15,31 @@
 //! Invariant: bytes that are no such message are an error, and never cost more than their own length.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6},
+    net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6},
     time::{Duration, Instant},
 };
 
 use bytes::{Buf, BufMut, BytesMut, TryGetError};
 use rc3_core::{DatagramMeta, Detour, FromPredecessor};
 
-use super::received::Message;
-use crate::workers::QUIC_BITS;
+use super::Message;
+use crate::handed_over::HandedOver;
 
 const DATAGRAMS: u8 = 1;
 const READS: u8 = 2;
 const CLAIM: u8 = 3;
 const SETTLED: u8 = 4;
 
-/// The flags of a datagram; the two lowest bits are ECN.
-const ECN: u8 = 0x03;
-const REMOTE_IPV6: u8 = 0x04;
-const LOCAL_IPV4: u8 = 0x08;
-const LOCAL_IPV6: u8 = 0x10;
-const LEADING: u8 = 0x20;
-const ARRIVED: u8 = 0x40;
+const ECN_MAX: u8 = 3;
 
-/// Most bytes beside the datagram in an entry.
-const ENTRY_HEADER_MAX: usize = 8 + 1 + 2 + 24 + 16 + 2 + 4 + 2;
+/// Bytes beside the datagram in an entry.
+const ENTRY_HEADER: usize = 8 + 1 + 16 + 2 + 4 + 4 + 16 + 2 + 4 + 2;
 
 /// From this length on a message takes no further entry: it then has about as many datagrams as one batch of a socket.
 const FULL: usize = 48 << 10;
 
 /// The longest message: one that was almost full, and the longest datagram.
-pub(super) const MESSAGE_MAX: usize = FULL + ENTRY_HEADER_MAX + u16::MAX as usize;
+pub(super) const MESSAGE_MAX: usize = FULL + ENTRY_HEADER + u16::MAX as usize;
 
 /// No process leaves a message unread for longer without being useless as a predecessor.
 const AGE_MAX: Duration = Duration::from_secs(1);
@@ -62,116 +56,88 @@ impl From<TryGetError> for Malformed {
 
 /// The clock of this process beside the one that all processes of the host share.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clocks {
+pub(super) struct HostClocks {
     pub(super) now: Instant,
     /// Nanoseconds.
     pub(super) shared: u64,
 }
 
-/// A message of datagrams that is being written.
+/// A message that waits to be sent.
 #[derive(Debug)]
-pub(super) struct Draft {
-    bytes: Vec<u8>,
-    begun: Instant,
-    /// QUIC and RLP datagrams in it.
-    pub(super) count: Count,
+pub(super) struct Outgoing {
+    pub(super) bytes: Vec<u8>,
+    /// Datagrams in it.
+    pub(super) counts: HandedOver,
+    /// When it was begun, if it takes datagrams.
+    begun: Option<Instant>,
 }
 
-/// A number of datagrams of each loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Count {
-    pub(super) primary: u64,
-    pub(super) rlp: u64,
-}
-
-impl Count {
-    pub(super) fn add(&mut self, datagram: &[u8]) {
-        let is_rlp = datagram.first().is_some_and(|first| first & QUIC_BITS == 0);
-        *if is_rlp { &mut self.rlp } else { &mut self.primary } += 1;
-    }
-}
-
-impl Draft {
-    pub(super) fn new(clocks: Clocks) -> Self {
+impl Outgoing {
+    /// A message of datagrams.
+    pub(super) fn datagrams(clocks: HostClocks) -> Self {
         let mut bytes = Vec::with_capacity(FULL);
         bytes.put_u8(DATAGRAMS);
         bytes.put_u64(clocks.shared);
-        Self { bytes, begun: clocks.now, count: Count::default() }
+        Self { bytes, counts: HandedOver::default(), begun: Some(clocks.now) }
     }
 
-    /// Whether the next entry belongs into another message.
-    pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() >= FULL
+    /// That the successor has handed the port on, or has it again.
+    pub(super) fn handed_on(handed_on: bool) -> Self {
+        Self::whole(vec![READS, handed_on.into()])
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.bytes.len()
+    /// A report of the predecessor.
+    pub(super) fn report(report: FromPredecessor) -> Self {
+        Self::whole(match report {
+            FromPredecessor::Settled => vec![SETTLED],
+            FromPredecessor::Claim { offer, claimed } => {
+                let mut bytes = vec![CLAIM];
+                bytes.put_u64(offer);
+                bytes.put_u8(claimed.into());
+                bytes
+            }
+        })
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    fn whole(bytes: Vec<u8>) -> Self {
+        Self { bytes, counts: HandedOver::default(), begun: None }
+    }
+
+    /// Whether the next datagram belongs into it.
+    pub(super) fn has_room(&self) -> bool {
+        self.begun.is_some() && self.bytes.len() < FULL
     }
 
     /// Adds a datagram.
     pub(super) fn push(&mut self, detour: &Detour) {
         let Detour { meta, datagram, offer } = detour;
         let Ok(len) = u16::try_from(datagram.len()) else { return };
-        self.count.add(datagram);
+        self.counts.count(datagram);
+        let (flow, scope) = match meta.remote {
+            SocketAddr::V4(_) => (0, 0),
+            SocketAddr::V6(remote) => (remote.flowinfo(), remote.scope_id()),
+        };
+        let arrived = self.begun.zip(meta.arrived);
+        let age = arrived.map(|(begun, arrived)| begun.saturating_duration_since(arrived).as_micros());
         let out = &mut self.bytes;
         out.put_u64(offer.unwrap_or_default());
-        let local = match meta.local_ip {
-            None => 0,
-            Some(IpAddr::V4(_)) => LOCAL_IPV4,
-            Some(IpAddr::V6(_)) => LOCAL_IPV6,
-        };
-        out.put_u8(
-            meta.ecn & ECN
-                | if meta.remote.is_ipv6() { REMOTE_IPV6 } else { 0 }
-                | local
-                | if meta.leading_len.is_some() { LEADING } else { 0 }
-                | if meta.arrived.is_some() { ARRIVED } else { 0 },
-        );
+        out.put_u8(meta.ecn & ECN_MAX);
+        out.put_u128(ipv6_bits(meta.remote.ip()));
         out.put_u16(meta.remote.port());
-        match meta.remote {
-            SocketAddr::V4(remote) => out.put_slice(&remote.ip().octets()),
-            SocketAddr::V6(remote) => {
-                out.put_slice(&remote.ip().octets());
-                out.put_u32(remote.flowinfo());
-                out.put_u32(remote.scope_id());
-            }
-        }
-        match meta.local_ip {
-            None => {}
-            Some(IpAddr::V4(local)) => out.put_slice(&local.octets()),
-            Some(IpAddr::V6(local)) => out.put_slice(&local.octets()),
-        }
-        if let Some(leading) = meta.leading_len {
-            out.put_u16(leading);
-        }
-        if let Some(arrived) = meta.arrived {
-            let age = self.begun.saturating_duration_since(arrived);
-            out.put_u32(age.as_micros().try_into().unwrap_or(u32::MAX));
-        }
+        out.put_u32(flow);
+        out.put_u32(scope);
+        out.put_u128(meta.local_ip.map_or(0, ipv6_bits));
+        out.put_u16(meta.leading_len.unwrap_or_default());
+        out.put_u32(age.and_then(|age| age.try_into().ok()).unwrap_or(u32::MAX));
         out.put_u16(len);
         out.put_slice(datagram);
     }
 }
 
-/// That the successor has handed the port on, or has it again.
-pub(super) fn handed_on(handed_on: bool) -> Vec<u8> {
-    vec![READS, handed_on.into()]
-}
-
-/// A report of the predecessor.
-pub(super) fn report(report: FromPredecessor) -> Vec<u8> {
-    match report {
-        FromPredecessor::Settled => vec![SETTLED],
-        FromPredecessor::Claim { offer, claimed } => {
-            let mut bytes = vec![CLAIM];
-            bytes.put_u64(offer);
-            bytes.put_u8(claimed.into());
-            bytes
-        }
+fn ipv6_bits(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(ip) => ip.to_bits(),
     }
 }
 
@@ -179,7 +145,7 @@ pub(super) fn report(report: FromPredecessor) -> Vec<u8> {
 ///
 /// # Errors
 /// [`Malformed`] if it is none.
-pub(super) fn parse(mut bytes: &[u8], clocks: Clocks) -> Result<Message, Malformed> {
+pub(super) fn parse(mut bytes: &[u8], clocks: HostClocks) -> Result<Message, Malformed> {
     match bytes.try_get_u8()? {
         DATAGRAMS => {
             let shared = bytes.try_get_u64()?;
@@ -217,46 +183,31 @@ fn parse_bool(bytes: &mut &[u8]) -> Result<bool, Malformed> {
 
 fn parse_datagram(bytes: &mut &[u8], sent: Instant) -> Result<Detour, Malformed> {
     let offer = bytes.try_get_u64()?;
-    let flags = bytes.try_get_u8()?;
-    let has = |flag: u8| flags & flag != 0;
-    if flags & 0x80 != 0 || has(LOCAL_IPV4) && has(LOCAL_IPV6) {
+    let ecn = bytes.try_get_u8()?;
+    if ecn > ECN_MAX {
         return Err(Malformed);
     }
-    let port = bytes.try_get_u16()?;
-    let remote = if has(REMOTE_IPV6) {
-        let ip = parse_ipv6(bytes)?;
-        let (flow, scope) = (bytes.try_get_u32()?, bytes.try_get_u32()?);
-        SocketAddrV6::new(ip, port, flow, scope).into()
-    } else {
-        SocketAddr::new(parse_ipv4(bytes)?.into(), port)
+    let (ip, port) = (Ipv6Addr::from_bits(bytes.try_get_u128()?), bytes.try_get_u16()?);
+    let (flow, scope) = (bytes.try_get_u32()?, bytes.try_get_u32()?);
+    let remote = match ip.to_ipv4_mapped() {
+        Some(ip) => SocketAddr::from((ip, port)),
+        None => SocketAddrV6::new(ip, port, flow, scope).into(),
     };
-    let local_ip = if has(LOCAL_IPV4) {
-        Some(parse_ipv4(bytes)?.into())
-    } else if has(LOCAL_IPV6) {
-        Some(parse_ipv6(bytes)?.into())
-    } else {
-        None
-    };
-    let leading_len = if has(LEADING) { Some(bytes.try_get_u16()?) } else { None };
-    let arrived = if has(ARRIVED) {
-        let age = Duration::from_micros(bytes.try_get_u32()?.into());
-        sent.checked_sub(age.min(AGE_MAX))
-    } else {
-        None
-    };
+    let local_ip = Some(Ipv6Addr::from_bits(bytes.try_get_u128()?)).filter(|ip| !ip.is_unspecified());
+    let leading_len = Some(bytes.try_get_u16()?).filter(|&len| len != 0);
+    let age = Some(bytes.try_get_u32()?).filter(|&age| age != u32::MAX);
+    let age = age.map(|age| Duration::from_micros(age.into()).min(AGE_MAX));
     let len = usize::from(bytes.try_get_u16()?);
     let datagram = BytesMut::from(bytes.get(..len).ok_or(Malformed)?);
     bytes.advance(len);
-    let meta = DatagramMeta { remote, local_ip, ecn: flags & ECN, leading_len, arrived };
+    let meta = DatagramMeta {
+        remote,
+        local_ip: local_ip.map(|ip| ip.to_canonical()),
+        ecn,
+        leading_len,
+        arrived: age.and_then(|age| sent.checked_sub(age)),
+    };
     Ok(Detour { meta, datagram, offer: (offer != 0).then_some(offer) })
-}
-
-fn parse_ipv4(bytes: &mut &[u8]) -> Result<Ipv4Addr, Malformed> {
-    Ok(bytes.try_get_u32()?.into())
-}
-
-fn parse_ipv6(bytes: &mut &[u8]) -> Result<Ipv6Addr, Malformed> {
-    Ok(bytes.try_get_u128()?.into())
 }
 
 #[cfg(test)]
@@ -265,12 +216,12 @@ mod tests {
 
     use super::*;
 
-    fn clocks() -> Clocks {
-        Clocks { now: Instant::now() + Duration::from_secs(100), shared: 5_000_000_000 }
+    fn clocks() -> HostClocks {
+        HostClocks { now: Instant::now() + Duration::from_secs(100), shared: 5_000_000_000 }
     }
 
-    fn later(clocks: Clocks, by: Duration) -> Clocks {
-        Clocks { now: clocks.now + by, shared: clocks.shared + by.as_nanos() as u64 }
+    fn later(clocks: HostClocks, by: Duration) -> HostClocks {
+        HostClocks { now: clocks.now + by, shared: clocks.shared + by.as_nanos() as u64 }
     }
 
     type Marks = (u8, Option<u16>, Option<u32>, Option<u64>);
@@ -284,6 +235,10 @@ mod tests {
     ) -> Detour {
         let (ecn, leading_len, age, offer) = marks;
         let arrived = age.map(|age| now - Duration::from_micros(age.into()));
+        let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        let local_ip =
+            local_ip.map(|ip| ip.to_canonical()).filter(|ip| *ip != IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+        let leading_len = leading_len.filter(|&len| len != 0);
         let meta = DatagramMeta { remote, local_ip, ecn: ecn & 3, leading_len, arrived };
         Detour { meta, datagram: datagram.into(), offer: offer.filter(|&offer| offer != 0) }
     }
@@ -311,9 +266,9 @@ mod tests {
                     detour(*remote, *local, (*ecn, *leading, *age, *offer), datagram, clocks.now)
                 })
                 .collect();
-            let mut draft = Draft::new(clocks);
-            detours.iter().for_each(|detour| draft.push(detour));
-            let read = parse(draft.bytes(), later(clocks, Duration::from_millis(delay)));
+            let mut message = Outgoing::datagrams(clocks);
+            detours.iter().for_each(|detour| message.push(detour));
+            let read = parse(&message.bytes, later(clocks, Duration::from_millis(delay)));
             prop_assert_eq!(read, Ok(Message::Datagrams(detours)));
         }
 
@@ -327,7 +282,7 @@ mod tests {
             }
             match parse(&junk, clocks()) {
                 Ok(Message::Datagrams(detours)) => {
-                    prop_assert!(detours.iter().map(|detour| detour.datagram.len() + 17).sum::<usize>() <= junk.len());
+                    prop_assert!(detours.iter().map(|detour| detour.datagram.len() + ENTRY_HEADER).sum::<usize>() <= junk.len());
                 }
                 Ok(Message::Report(_) | Message::HandedOn(_)) => prop_assert!(junk.len() <= 10),
                 Err(Malformed) => {}
@@ -337,10 +292,10 @@ mod tests {
         #[test]
         fn a_message_that_is_cut_is_an_error(cut in 10..300_usize) {
             let clocks = clocks();
-            let mut draft = Draft::new(clocks);
+            let mut message = Outgoing::datagrams(clocks);
             let remote = ([192, 0, 2, 1], 9).into();
-            draft.push(&detour(remote, None, (1, Some(3), Some(9), Some(4)), &[7; 300], clocks.now));
-            prop_assert_eq!(parse(&draft.bytes()[..cut], clocks), Err(Malformed));
+            message.push(&detour(remote, None, (1, Some(3), Some(9), Some(4)), &[7; 300], clocks.now));
+            prop_assert_eq!(parse(&message.bytes[..cut], clocks), Err(Malformed));
         }
     }
 
@@ -351,10 +306,10 @@ mod tests {
             FromPredecessor::Claim { offer: 7, claimed: true },
             FromPredecessor::Claim { offer: u64::MAX, claimed: false },
         ] {
-            assert_eq!(parse(&report(sent), clocks()), Ok(Message::Report(sent)));
+            assert_eq!(parse(&Outgoing::report(sent).bytes, clocks()), Ok(Message::Report(sent)));
         }
         for on in [false, true] {
-            assert_eq!(parse(&handed_on(on), clocks()), Ok(Message::HandedOn(on)));
+            assert_eq!(parse(&Outgoing::handed_on(on).bytes, clocks()), Ok(Message::HandedOn(on)));
         }
         assert_eq!(parse(&[READS, 2], clocks()), Err(Malformed));
         assert_eq!(parse(&[SETTLED, 0], clocks()), Err(Malformed));
@@ -363,17 +318,17 @@ mod tests {
     #[test]
     fn no_message_is_longer_than_a_receiver_has_room_for() {
         let clocks = clocks();
-        let mut draft = Draft::new(clocks);
+        let mut message = Outgoing::datagrams(clocks);
         let remote = "[2001:db8::1]:9".parse().unwrap();
         let local = "2001:db8::2".parse().ok();
         let longest =
             detour(remote, local, (3, Some(1), Some(1), Some(1)), &[7; u16::MAX as usize], clocks.now);
         let short = detour(remote, local, (3, Some(1), Some(1), Some(1)), &[], clocks.now);
-        while !draft.is_full() {
-            draft.push(&short);
+        while message.has_room() {
+            message.push(&short);
         }
-        draft.bytes.truncate(FULL - 1);
-        draft.push(&longest);
-        assert!(draft.len() <= MESSAGE_MAX);
+        message.bytes.truncate(FULL - 1);
+        message.push(&longest);
+        assert!(message.bytes.len() <= MESSAGE_MAX);
     }
 }

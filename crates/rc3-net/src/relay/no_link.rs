@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use rc3_core::{Detour, FromPredecessor};
 
 use super::Received;
-use crate::workers::HandedOver;
+use crate::handed_over::HandedOver;
 
 #[derive(Debug)]
 pub(crate) enum Link {}

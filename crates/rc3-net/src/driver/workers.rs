@@ -1,0 +1,80 @@
+//! What the driver exchanges with the other workers of its endpoint. With one worker nothing here has work.
+
+use std::{iter, task::Waker, time::Instant};
+
+use super::channel::Sent;
+use crate::{
+    shared::Shared,
+    state::State,
+    workers::{Mail, Member, Parcel, Reset},
+};
+
+/// How often RLP asks at once whether the primaries of other workers still send; then it waits.
+const ASKED_AT_ONCE_MAX: usize = 8;
+
+/// Datagrams that arrived here, on their way to other workers.
+#[derive(Default)]
+pub(super) struct Misdirected {
+    /// QUIC datagrams, by their worker.
+    steered: Vec<(usize, Parcel)>,
+    /// What no connection of this worker owns, perhaps those of another.
+    strays: Vec<Parcel>,
+    resets: Vec<Reset>,
+}
+
+impl Misdirected {
+    /// Takes a QUIC datagram of another worker; returns any other one.
+    pub(super) fn sort_out(&mut self, member: &Member, parcel: Parcel) -> Option<Parcel> {
+        let Some(worker) = member.other_worker_of(&parcel.1) else { return Some(parcel) };
+        self.steered.push((worker, parcel));
+        None
+    }
+
+    /// Takes from the machines what they do not own.
+    pub(super) fn collect_strays(&mut self, state: &mut State) {
+        self.strays.extend(iter::from_fn(|| state.core.poll_stray()));
+        self.resets.extend(iter::from_fn(|| state.core.poll_reset()));
+    }
+
+    /// Passes all to the other workers, without the lock.
+    pub(super) fn pass_on(&mut self, now: Instant, member: &Member) {
+        self.steered.drain(..).for_each(|(worker, parcel)| member.hand_over(worker, &parcel));
+        self.strays.drain(..).for_each(|parcel| member.pass_stray(now, &parcel));
+        self.resets.drain(..).for_each(|reset| member.pass_reset(&reset));
+    }
+}
+
+/// Handles what other workers have for this one; returns the number of datagrams.
+pub(super) fn take_mail(shared: &Shared, wakers: &mut Vec<Waker>) -> usize {
+    let Some(Mail { datagrams, resets, verdicts }) = shared.member.collect_mail() else { return 0 };
+    let count = datagrams.len();
+    shared.with_later(wakers, |state| {
+        let now = state.now();
+        verdicts.iter().for_each(|learned| state.core.share_verdict(now, learned));
+        state.core.handle_handed_over(now, datagrams);
+        resets.into_iter().for_each(|(meta, token)| state.core.handle_reset(now, meta, token));
+    });
+    count.max(1)
+}
+
+/// How often RLP had to wait for the primaries of other workers, in a row.
+#[derive(Default)]
+pub(super) struct RlpTurn {
+    asked: usize,
+}
+
+impl RlpTurn {
+    /// Lets RLP wait while the primaries of another worker have more to send: asks again at once, or after a pause.
+    pub(super) fn wait_for_primaries(&mut self, member: &Member) -> Option<Sent> {
+        if !member.must_wait() {
+            self.asked = 0;
+            return None;
+        }
+        self.asked += 1;
+        if self.asked < ASKED_AT_ONCE_MAX {
+            return Some(Sent::More);
+        }
+        self.asked = 0;
+        Some(Sent::Blocked)
+    }
+}
