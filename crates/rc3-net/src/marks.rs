@@ -38,8 +38,7 @@ pub const PRIORITY_UNPRIVILEGED_MAX: u32 = 6;
 /// an operator has configured it; see [`Marks::per_level`].
 ///
 /// ```
-/// use rc3_core::units::Level;
-/// use rc3_net::marks::{DSCP_LOWER_EFFORT, DscpTooLarge, MarkChoice, Marks, PRIORITY_FILLER};
+/// use rc3_net::{Level, marks::{DSCP_LOWER_EFFORT, DscpTooLarge, MarkChoice, Marks, PRIORITY_FILLER}};
 ///
 /// let marks = Marks::default();
 /// assert_eq!((marks.dscp(Level::PRIMARY), marks.priority(Level::PRIMARY)), (0, None));
