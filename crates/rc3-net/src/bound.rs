@@ -1,5 +1,8 @@
 //! The sockets of an endpoint.
 
+#[cfg(target_os = "linux")]
+mod restart;
+
 use std::{
     io,
     net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
@@ -9,8 +12,6 @@ use std::{
 
 use rc3_core::WorkerHash;
 
-#[cfg(target_os = "linux")]
-use crate::socket::PacketSocket;
 use crate::{
     runtime::AsyncUdpSocket,
     socket::{ApplicationSocket, AsyncSocket, EndpointSocket, Options, Sockets},
@@ -27,17 +28,6 @@ impl Pair {
     fn system(sockets: Sockets) -> io::Result<Self> {
         let watched = |socket| AsyncSocket::new(socket).map(EndpointSocket::System);
         Ok(Self { primary: watched(sockets.primary)?, low: sockets.low.map(watched).transpose()? })
-    }
-
-    /// Other descriptors of the same sockets.
-    #[cfg(target_os = "linux")]
-    fn duplicate(&self, options: &Options) -> io::Result<Sockets> {
-        let duplicate = |socket: &EndpointSocket| {
-            let fd = socket.system_fd().ok_or(io::ErrorKind::Unsupported)?;
-            fd.try_clone_to_owned()
-        };
-        let low = self.low.as_ref().map(duplicate).transpose()?;
-        Sockets::receive(duplicate(&self.primary)?, low, options)
     }
 
     /// Whether another process sends by the same sockets.
@@ -119,51 +109,6 @@ impl Bound {
         }
         let primary = EndpointSocket::Application(ApplicationSocket::new(socket));
         Ok(Self::of([Pair { primary, low: None }].into()))
-    }
-
-    /// Sockets that another process has sent, and still sends by.
-    ///
-    /// # Errors
-    /// When the runtime cannot watch them.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn shared(sockets: Vec<Sockets>) -> io::Result<Vec<Self>> {
-        let bounds = Self::system(sockets)?;
-        bounds.iter().for_each(|bound| bound.set_shared(true));
-        Ok(bounds)
-    }
-
-    /// The same sockets, only to send: another process reads them.
-    ///
-    /// # Errors
-    /// When there are no descriptors left, or the sockets are not the system's.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn for_sending(&self, options: &Options) -> io::Result<Vec<Self>> {
-        let options = Options { packet_socket: PacketSocket::Never, ..options.clone() };
-        let sending = |Sockets { primary, low }| Pair {
-            primary: EndpointSocket::Sending(primary),
-            low: low.map(EndpointSocket::Sending),
-        };
-        let pairs: io::Result<Arc<[Pair]>> =
-            self.pairs.iter().map(|pair| pair.duplicate(&options).map(sending)).collect();
-        let bounds = Self::of(pairs?);
-        bounds.iter().for_each(|bound| bound.set_shared(true));
-        Ok(bounds)
-    }
-
-    /// The same sockets, to send and to read.
-    ///
-    /// # Errors
-    /// As [`Self::for_sending`], and when the runtime cannot watch them.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn for_both(&self, options: &Options) -> io::Result<Vec<Self>> {
-        let sockets: io::Result<_> = self.pairs.iter().map(|pair| pair.duplicate(options)).collect();
-        Self::system(sockets?)
-    }
-
-    /// The sockets of all workers.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn pairs(&self) -> &[Pair] {
-        &self.pairs
     }
 
     fn system(sockets: Vec<Sockets>) -> io::Result<Vec<Self>> {

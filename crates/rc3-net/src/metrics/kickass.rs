@@ -5,7 +5,7 @@ use std::time::Instant;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use rc3_core::{KickAssMode, KickAssStats};
 
-use super::counter::{Counted, Value, add};
+use super::counter::{self, Counted, Value, add};
 
 const COUNTED: [Counted<KickAssStats>; 2] = [
     ("rc3_kickass_signals_received", Unit::Count, "rates signalled by routers", |s| s.signals),
@@ -29,9 +29,7 @@ const STEERED: &str = "rc3_kickass_connections";
 const FOLLOWED_RATE: &str = "rc3_kickass_rate_bits_per_second";
 
 pub(super) fn describe() {
-    for (name, unit, meaning, _) in COUNTED {
-        describe_counter!(name, unit, meaning);
-    }
+    counter::describe(&COUNTED);
     describe_counter!(STEERED_TIME, Unit::Milliseconds, "in Kick-Ass mode");
     describe_counter!(SWITCHES, Unit::Count, "changes of mode, by cause");
     describe_gauge!(STEERED, Unit::Count, "connections in Kick-Ass mode");

@@ -52,38 +52,44 @@ pub(crate) struct Mail {
 impl Inbox {
     /// Adds a copy of a datagram; returns the worker's waker if it sleeps.
     pub(super) fn push(&self, parcel: &Parcel) -> Option<Waker> {
-        self.with(|waiting| {
+        self.add(|waiting| {
             let len = parcel.1.len();
-            if waiting.mail.datagrams.len() >= DATAGRAMS_MAX || waiting.bytes + len > BYTES_MAX {
+            let room = waiting.mail.datagrams.len() < DATAGRAMS_MAX && waiting.bytes + len <= BYTES_MAX;
+            if room {
+                waiting.bytes += len;
+                waiting.mail.datagrams.push(copy(parcel));
+            } else {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
-                return None;
             }
-            waiting.bytes += len;
-            waiting.mail.datagrams.push(copy(parcel));
-            self.any.store(true, Ordering::Release);
-            waiting.asleep.take()
+            room
         })
     }
 
     /// Adds what may be a stateless reset, likewise.
     pub(super) fn push_reset(&self, reset: &Reset) -> Option<Waker> {
-        self.with(|waiting| {
-            if waiting.mail.resets.len() >= RESETS_MAX {
-                return None;
-            }
-            waiting.mail.resets.push(*reset);
-            self.any.store(true, Ordering::Release);
-            waiting.asleep.take()
+        self.add(|waiting| {
+            let room = waiting.mail.resets.len() < RESETS_MAX;
+            waiting.mail.resets.extend(room.then_some(*reset));
+            room
         })
     }
 
     /// Adds a verdict, likewise.
     pub(super) fn push_verdict(&self, learned: &DestinationVerdict) -> Option<Waker> {
+        self.add(|waiting| {
+            let room = waiting.mail.verdicts.len() < VERDICTS_MAX;
+            waiting.mail.verdicts.extend(room.then_some(*learned));
+            room
+        })
+    }
+
+    /// `push` returns whether it has added something.
+    fn add(&self, push: impl FnOnce(&mut Waiting) -> bool) -> Option<Waker> {
         self.with(|waiting| {
-            if waiting.mail.verdicts.len() < VERDICTS_MAX {
-                waiting.mail.verdicts.push(*learned);
-                self.any.store(true, Ordering::Release);
+            if !push(waiting) {
+                return None;
             }
+            self.any.store(true, Ordering::Release);
             waiting.asleep.take()
         })
     }
