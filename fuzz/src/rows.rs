@@ -1,4 +1,4 @@
-//! Rows of messages in the frames of the commands, for the targets `messages` and `bench`.
+//! Rows of messages in the frames of the commands, for the targets `messages` and `check`.
 
 use std::{
     pin::pin,

@@ -114,7 +114,7 @@ impl Marks {
 }
 
 /// A table with two classes. No single one is right on every path: some devices know only [`Self::LowerEffort`], some
-/// only [`Self::Cs1`], some clear marks, and some networks have nothing below best effort. `rc3 doctor` measures which
+/// only [`Self::Cs1`], some clear marks, and some networks have nothing below best effort. `rc3 check` measures which
 /// one a path honours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MarkChoice {

@@ -137,9 +137,9 @@ fn parse_target(text: &str) -> Result<SocketAddr, String> {
 #[cfg(target_os = "linux")]
 fn parse_picture(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("svg" | "png") => Ok(path),
-        _ => Err("the name of a picture must end in .svg or .png".to_owned()),
+    match rc3_picture::Format::of(&path) {
+        Some(_) => Ok(path),
+        None => Err("the name of a picture must end in .svg or .png".to_owned()),
     }
 }
 

@@ -146,6 +146,7 @@ mod probe {
         },
     };
     use rc3_cli::{exit::Exit, output};
+    use rc3_picture::Format;
 
     use super::{NAME, finish};
 
@@ -180,10 +181,8 @@ mod probe {
     }
 
     fn draw(report: &Report, target: &str, path: &Path) -> io::Result<()> {
-        let chart = report.chart(target);
-        match path.extension().is_some_and(|extension| extension == "png") {
-            true => fs::write(path, rc3_picture::png(&chart)?),
-            false => fs::write(path, rc3_picture::svg(&chart)?),
-        }
+        // The command line has checked the name.
+        let format = Format::of(path).unwrap_or(Format::Svg);
+        fs::write(path, format.draw(&report.chart(target))?)
     }
 }

@@ -4,7 +4,38 @@ use std::{fs, io, path::Path};
 
 use plotters::prelude::{BitMapBackend, IntoDrawingArea};
 
-use crate::{Typeset, chart::Chart, other, paint, pixels, svg};
+use crate::{Typeset, chart::Chart, other, paint, svg};
+
+/// The format of a picture file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Lines and text.
+    Svg,
+    /// A bitmap.
+    Png,
+}
+
+impl Format {
+    /// By the end of the file's name; `None` if it is another.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "svg" => Some(Self::Svg),
+            "png" => Some(Self::Png),
+            _ => None,
+        }
+    }
+
+    /// The content of the file.
+    ///
+    /// # Errors
+    /// When drawing fails, which is a bug of the library.
+    pub fn draw(self, chart: &Chart) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Svg => svg(chart).map(String::into_bytes),
+            Self::Png => png(chart),
+        }
+    }
+}
 
 /// Writes the chart as `STEM.svg` and `STEM.png`.
 ///
@@ -20,7 +51,7 @@ pub fn write(chart: &Chart, directory: &Path, stem: &str) -> io::Result<()> {
 /// # Errors
 /// When drawing fails, which is a bug of the library.
 pub fn png(chart: &Chart) -> io::Result<Vec<u8>> {
-    let (width, height) = pixels();
+    let (width, height) = (paint::WIDTH * paint::SCALE, paint::HEIGHT * paint::SCALE);
     let mut rgb = vec![0; 3 * width as usize * height as usize];
     let root = Typeset::pixels(BitMapBackend::with_buffer(&mut rgb, (width, height))).into_drawing_area();
     paint::paint(&root, chart).map_err(other)?;
@@ -37,6 +68,14 @@ pub fn png(chart: &Chart) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::tests::every_shape;
+
+    #[test]
+    fn the_name_of_the_file_decides_its_format() {
+        let formats = ["a.svg", "a.PNG", "a", "svg"].map(|name| Format::of(Path::new(name)));
+        assert_eq!(formats, [Some(Format::Svg), Some(Format::Png), None, None]);
+        assert!(Format::Svg.draw(&every_shape()).unwrap().starts_with(b"<svg"));
+        assert!(Format::Png.draw(&every_shape()).unwrap().starts_with(b"\x89PNG"));
+    }
 
     #[test]
     fn png_has_text_without_fonts_of_the_system() {

@@ -93,6 +93,8 @@ pub struct Series {
 pub enum Shape {
     /// A line with a mark at each point.
     Marked,
+    /// A small mark at each point.
+    Dots,
     /// A line.
     Line,
     /// A dashed line, for computed values.

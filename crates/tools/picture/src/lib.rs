@@ -17,7 +17,7 @@ use chart::Chart;
 use plotters::prelude::{IntoDrawingArea, SVGBackend};
 
 #[cfg(feature = "png")]
-pub use crate::bitmap::{png, write};
+pub use crate::bitmap::{Format, png, write};
 pub use crate::typeset::Typeset;
 
 /// The chart as SVG.
@@ -25,21 +25,29 @@ pub use crate::typeset::Typeset;
 /// # Errors
 /// When drawing fails, which is a bug of the library.
 pub fn svg(chart: &Chart) -> io::Result<String> {
-    let mut text = String::new();
-    let root = Typeset::text(SVGBackend::with_string(&mut text, pixels())).into_drawing_area();
-    paint::paint(&root, chart).map_err(other)?;
-    drop(root);
-    // The view box keeps the fine pixel grid; the size is that of display.
-    let (width, height) = pixels();
-    Ok(text.replacen(
-        &format!("width=\"{width}\" height=\"{height}\""),
-        &format!("width=\"{}\" height=\"{}\"", paint::WIDTH, paint::HEIGHT),
-        1,
-    ))
+    svg_row(std::slice::from_ref(chart))
 }
 
-fn pixels() -> (u32, u32) {
-    (paint::WIDTH * paint::SCALE, paint::HEIGHT * paint::SCALE)
+/// Charts beside each other as one SVG.
+///
+/// # Errors
+/// When drawing fails, which is a bug of the library.
+pub fn svg_row(charts: &[Chart]) -> io::Result<String> {
+    let each = if charts.len() > 1 { paint::WIDTH_BESIDE } else { paint::WIDTH };
+    let (display_width, display_height) = (each * charts.len() as u32, paint::HEIGHT);
+    let (width, height) = (display_width * paint::SCALE, display_height * paint::SCALE);
+    let mut text = String::new();
+    let root = Typeset::text(SVGBackend::with_string(&mut text, (width, height))).into_drawing_area();
+    for (chart, area) in charts.iter().zip(root.split_evenly((1, charts.len()))) {
+        paint::paint(&area, chart).map_err(other)?;
+    }
+    drop(root);
+    // The view box keeps the fine pixel grid; the size is that of display.
+    Ok(text.replacen(
+        &format!("width=\"{width}\" height=\"{height}\""),
+        &format!("width=\"{display_width}\" height=\"{display_height}\""),
+        1,
+    ))
 }
 
 fn other(error: Box<dyn Error>) -> io::Error {
@@ -69,6 +77,7 @@ pub(crate) mod tests {
             Shape::Bars,
             Shape::Frames,
             Shape::Stack,
+            Shape::Dots,
         ];
         let series = |(index, shape): (usize, &Shape)| Series {
             name: format!("series {index} <&>"),
@@ -94,7 +103,7 @@ pub(crate) mod tests {
         let text = svg(&every_shape()).unwrap();
         let document = roxmltree::Document::parse(&text).unwrap();
         let words: String = document.descendants().filter_map(|node| node.text()).collect();
-        for word in ["every shape", "and a subtitle", "flow size", "reduction", "4.38 kB", "series 6 <&>"] {
+        for word in ["every shape", "and a subtitle", "flow size", "reduction", "4.38 kB", "series 7 <&>"] {
             assert!(words.contains(word), "{word} is missing in {words}");
         }
         assert_eq!(document.root_element().attribute("width"), Some("760"));
@@ -124,6 +133,15 @@ pub(crate) mod tests {
             shaded: Vec::new(),
         };
         assert!(svg(&chart).unwrap().len() < 20_000);
+    }
+
+    #[test]
+    fn a_row_has_each_chart_at_its_place() {
+        let chart = every_shape();
+        let row = svg_row(&[chart.clone(), chart.clone()]).unwrap();
+        assert_eq!(row.matches("every shape").count(), 2);
+        assert!(row.contains("width=\"1120\" height=\"440\""));
+        assert_eq!(svg_row(std::slice::from_ref(&chart)).unwrap(), svg(&chart).unwrap());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Draws a chart on a plotters back end: SVG or a bitmap.
 //!
-//! All lengths are in points of a picture of [`WIDTH`] by [`HEIGHT`]; the back end has [`SCALE`] times as many pixels,
+//! All lengths are in points of a picture of [`HEIGHT`] and any width; the back end has [`SCALE`] times as many pixels,
 //! since plotters rounds to whole pixels.
 
 use std::error::Error;
@@ -20,6 +20,8 @@ use crate::{
 
 /// Width of a picture in points.
 pub(super) const WIDTH: u32 = 760;
+/// Width of each of several beside each other.
+pub(super) const WIDTH_BESIDE: u32 = 560;
 /// Height of a picture in points.
 pub(super) const HEIGHT: u32 = 440;
 /// Pixels of the back end per point.
@@ -110,17 +112,17 @@ impl Frame {
 
         let mut widest = 0.0f64;
         for (_, text) in y.ticks() {
-            widest = widest.max(canvas.width(&text, TEXT)?);
+            widest = widest.max(canvas.width_of(&text, TEXT)?);
         }
         let mut room = 24.0f64;
         if !legend && chart.series.len() > 1 {
             for series in &chart.series {
-                room = room.max(canvas.width(&series.name, TEXT)? + 28.0);
+                room = room.max(canvas.width_of(&series.name, TEXT)? + 28.0);
             }
         }
         Ok(Self {
             left: 42.0 + widest,
-            right: f64::from(WIDTH) - room,
+            right: canvas.width() - room,
             top: 62.0 + if legend { legend_height(canvas, &chart.series)? } else { 0.0 },
             bottom: f64::from(HEIGHT) - 56.0,
             x,
@@ -150,7 +152,7 @@ where
     let mut free_from = f64::NEG_INFINITY;
     for (value, text) in frame.x.ticks() {
         let x = frame.x(value);
-        let half = canvas.width(&text, TEXT)? / 2.0;
+        let half = canvas.width_of(&text, TEXT)? / 2.0;
         canvas.line(&[(x, frame.bottom), (x, frame.bottom + 4.0)], SOFT, 1.0)?;
         if x - half > free_from {
             canvas.text(&text, (x, frame.bottom + 8.0), TEXT, SOFT, (HPos::Center, VPos::Top))?;
@@ -187,8 +189,8 @@ where
     let (mut x, mut y) = (16.0, 64.0);
     let mut places = Vec::with_capacity(all.len());
     for series in all {
-        let width = canvas.width(&series.name, TEXT)? + 34.0;
-        if x > 16.0 && x + width > f64::from(WIDTH) {
+        let width = canvas.width_of(&series.name, TEXT)? + 34.0;
+        if x > 16.0 && x + width > canvas.width() {
             (x, y) = (16.0, y + LEGEND_LINE);
         }
         places.push((x, y));
@@ -214,7 +216,7 @@ where
     match series.shape {
         Shape::Bars | Shape::Stack => canvas.bar(corners, colour(series), true)?,
         Shape::Frames => canvas.bar(corners, colour(series), false)?,
-        Shape::Marked | Shape::Line | Shape::Dashed | Shape::Steps => {
+        Shape::Marked | Shape::Dots | Shape::Line | Shape::Dashed | Shape::Steps => {
             canvas.line(&[(x, y), (x + 12.0, y)], colour(series), 2.0)?;
         }
     }
@@ -276,6 +278,13 @@ where
     DB::ErrorType: 'static,
 {
     if is_bar(series.shape) {
+        return Ok(());
+    }
+    if series.shape == Shape::Dots {
+        let style = colour(series).mix(0.5).filled();
+        for point in &series.points {
+            canvas.root.draw(&Circle::new(pixel((frame.x(point.x), frame.y(point.y))), 2 * SCALE, style))?;
+        }
         return Ok(());
     }
     let mut places: Vec<(f64, f64)> =
@@ -402,7 +411,12 @@ impl<DB: DrawingBackend> Canvas<'_, DB>
 where
     DB::ErrorType: 'static,
 {
-    fn width(&self, text: &str, size: f64) -> Result<f64, Box<dyn Error>> {
+    /// Of the whole picture.
+    fn width(&self) -> f64 {
+        f64::from(self.root.dim_in_pixel().0) / f64::from(SCALE)
+    }
+
+    fn width_of(&self, text: &str, size: f64) -> Result<f64, Box<dyn Error>> {
         let (width, _) = self.root.estimate_text_size(text, &style(size))?;
         Ok(f64::from(width) / f64::from(SCALE))
     }

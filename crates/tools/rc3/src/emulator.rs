@@ -40,8 +40,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use world::World;
 
-/// Most clients at a time. A new one replaces the client that has been silent longest, if for at least 10 s; else its
-/// packets are dropped.
+/// Most clients; packets of others are dropped.
 pub const CLIENTS_MAX: usize = 64;
 
 /// Sleep between two polls of the sockets while packets move. A longer sleep would turn a smooth flow into bursts, a
@@ -62,12 +61,9 @@ pub struct EmulatorConfig {
     pub buffer: u64,
     /// Probability that a packet is lost after the queue, independently, in each direction.
     pub loss: f64,
-    /// Background traffic in the direction of [`Self::data`], as a fraction of the rate, below 1. Packets of
-    /// 1500 bytes at normal priority come as a Poisson process, occupy queue and link, and end at the far
-    /// side.
+    /// Background traffic towards the server, as a fraction of the rate, below 1. Packets of 1500 bytes at normal
+    /// priority come as a Poisson process, occupy queue and link, and end at the far side.
     pub load: f64,
-    /// Direction of the background traffic.
-    pub data: Direction,
     /// The queue of each direction. Background traffic is one flow. Packets that pass a policer do not wait elsewhere.
     pub queue: Discipline,
     /// The endpoints' table of marks. A packet has the best level with its code point; DSCP 0 and unknown code points
@@ -87,7 +83,6 @@ impl EmulatorConfig {
             buffer: rate.bytes_in(rtt).max(20 * 1500),
             loss: 0.0,
             load: 0.0,
-            data: Direction::ToServer,
             queue: Discipline::Priority,
             marks: Marks::default(),
             seed: 1,
@@ -106,15 +101,6 @@ impl EmulatorConfig {
     }
 }
 
-/// One of the two directions of a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From clients to the server.
-    ToServer,
-    /// From the server to clients.
-    ToClient,
-}
-
 /// Statistics of the emulated link since its start or last reset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -125,15 +111,9 @@ pub struct EmulatorStats {
     pub to_client: LinkStats,
     /// Clients in use.
     pub clients: usize,
-    /// Packets dropped for lack of a client slot or port.
-    pub refused: u64,
-    /// Packets that passed the link but that the host refused to send. Not part of the emulation: should be 0.
-    pub send_failed: u64,
-    /// Messages the kernel dropped before the emulator could read them, a coalesced batch counting once; 0 if the
-    /// system does not report it. Not part of the emulation: should be 0.
-    pub recv_overflows: u64,
-    /// Receive calls that failed.
-    pub recv_failed: u64,
+    /// Packets that this host lost: for lack of a client slot or port, at sockets that could not send, and (where the
+    /// system reports it) before the emulator could read them. Not part of the emulation: should be 0.
+    pub failed: u64,
 }
 
 /// A running link. Dropping it stops it and loses packets in flight.

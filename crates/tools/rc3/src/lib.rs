@@ -1,24 +1,25 @@
-//! The `rc3` command: verified file transfer, a doctor for paths, and a WAN demonstration.
+//! The `rc3` command: verified file transfer, checks of hosts and paths, and a WAN demonstration.
 //!
 //! This library serves the command and the Python package (`python/`); other programs use the crate `rc3-net`.
 #![forbid(unsafe_code)]
 
-pub mod bench;
+pub mod check;
 pub mod cli;
 pub mod copy;
 #[cfg(unix)]
 pub mod demo;
 pub mod descriptors;
-pub mod doctor;
 #[cfg(unix)]
 pub mod emulator;
 pub mod figures;
 pub mod identity;
 mod mtu;
+mod picture;
 pub mod scheme;
 #[cfg(all(test, unix))]
 #[path = "../tests/cli/skip.rs"]
 mod skip;
+mod steps;
 pub mod table;
 pub mod transfer;
 pub mod tunnel;

@@ -14,6 +14,13 @@ pub fn time(milliseconds: f64) -> String {
     about_time(Duration::try_from_secs_f64(milliseconds / 1e3).unwrap_or_default())
 }
 
+/// The median, of an even number the mean of the two in the middle; `None` of nothing.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut all = values.to_vec();
+    all.sort_by(f64::total_cmp);
+    Some(f64::midpoint(*all.get(all.len().checked_sub(1)? / 2)?, *all.get(all.len() / 2)?))
+}
+
 /// Right-aligned columns, separated by two blanks.
 pub fn align(lines: &[Vec<String>]) -> String {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);

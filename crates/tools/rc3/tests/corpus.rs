@@ -2,8 +2,8 @@
 
 use std::{fs, path::Path};
 
-#[path = "../../../../fuzz/src/bench.rs"]
-mod bench;
+#[path = "../../../../fuzz/src/check.rs"]
+mod check;
 #[path = "../../../../fuzz/src/messages.rs"]
 mod messages;
 #[path = "../../../../fuzz/src/rows.rs"]
@@ -27,6 +27,6 @@ fn messages_of_the_corpus_mean_the_same_when_written_again() {
 }
 
 #[test]
-fn bench_messages_of_the_corpus_mean_the_same_and_make_a_report() {
-    replay("bench", bench::bench);
+fn check_messages_of_the_corpus_mean_the_same_and_make_a_report() {
+    replay("check", check::check);
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::{
-    bench::error::BenchError,
+    check::error::CheckError,
     transfer::error::TransferError,
     tunnel::{error::TunnelError, open::Answer},
 };
@@ -24,7 +24,7 @@ pub enum Exit {
     Refused = 4,
     /// Some files exist with other content and were not replaced; all others arrived.
     Exists = 5,
-    /// The doctor found a problem that the user can fix.
+    /// The check found a problem that the user can fix.
     Findings = 6,
     /// Some files were skipped; all others were sent.
     LeftOut = 7,
@@ -52,7 +52,7 @@ Exit codes:
     3  what arrived is not what was sent
     4  refused by the other side, or not the right receiver
     5  some files exist with other content; they were not replaced, all others arrived
-    6  rc3 doctor found a problem that you can fix
+    6  rc3 check found a problem that you can fix
     7  some files were skipped; all others arrived
     8  rc3 copy cannot run ssh
     9  the other host has no rc3
@@ -94,12 +94,12 @@ impl From<&TransferError> for Exit {
     }
 }
 
-impl From<&BenchError> for Exit {
-    fn from(error: &BenchError) -> Self {
+impl From<&CheckError> for Exit {
+    fn from(error: &CheckError) -> Self {
         match error {
-            BenchError::Damaged => Self::NotVerified,
-            BenchError::WrongListener(_) | BenchError::Unauthorised | BenchError::Refused(_) => Self::Refused,
-            BenchError::Interrupted => Self::Interrupted,
+            CheckError::Damaged => Self::NotVerified,
+            CheckError::WrongListener(_) | CheckError::Unauthorised | CheckError::Refused(_) => Self::Refused,
+            CheckError::Interrupted => Self::Interrupted,
             _ => Self::Failure,
         }
     }

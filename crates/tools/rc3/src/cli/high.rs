@@ -7,6 +7,7 @@ use std::{
 
 use clap_complete::Shell;
 use rc3_net::{Congestion, RlpMode};
+use rc3_picture::Format;
 #[cfg(unix)]
 use rc3_text::units::size_text;
 use thiserror::Error;
@@ -14,22 +15,20 @@ use thiserror::Error;
 #[cfg(unix)]
 use super::low::DemoArgs;
 use super::low::{
-    BenchArgs, CongestionChoice, DoctorArgs, LowArgs, LowCommand, NetworkArgs, PeerArgs, RecvArgs, RlpChoice,
-    SendArgs,
+    CheckArgs, CheckPart, CongestionChoice, LowArgs, LowCommand, NetworkArgs, RecvArgs, RlpChoice, SendArgs,
 };
 use super::{
     ticket,
     tunnel::{self, TunnelCommand},
 };
 use crate::{
-    bench::{
+    check::{
+        CheckJob,
         listen::{self, ListenJob},
-        picture::Format,
         plan::{self, Plan},
         visit::VisitJob,
     },
     copy::CopyJob,
-    doctor::fingerprint,
     transfer::{
         destination::Fsync,
         meet::Settings,
@@ -44,6 +43,7 @@ use crate::{
 #[cfg(unix)]
 use crate::{
     demo::{
+        DemoJob,
         links::Links,
         scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
     },
@@ -55,14 +55,7 @@ use crate::{
 pub enum Command {
     /// Show both schemes.
     #[cfg(unix)]
-    Demo {
-        /// The scenarios to run.
-        scenarios: Box<Links<Scenario>>,
-        /// JSON instead of text.
-        json: bool,
-        /// A picture file.
-        svg: Option<PathBuf>,
-    },
+    Demo(Box<DemoJob>),
     /// Receive files, or a pipe.
     Recv(Box<ReceiveJob>, Style),
     /// Send files, or a pipe.
@@ -72,41 +65,15 @@ pub enum Command {
     /// Serve a copy.
     CopyPeer,
     /// Check this host, and a path.
-    Doctor(DoctorJob),
-    /// Answer checks from another host.
-    DoctorListen(ListenJob),
-    /// Measure a path.
-    Bench(Box<BenchJob>),
-    /// Answer measurements of another host.
-    BenchListen(ListenJob),
+    Check(Box<CheckJob>),
+    /// Answer checks of another host.
+    CheckListen(ListenJob),
     /// Carry TCP connections.
     Tunnel(Box<TunnelCommand>),
     /// Completions.
     Completions(Shell),
     /// Manual pages: all into a directory, or the first to standard output.
     Man(Option<PathBuf>),
-}
-
-/// What to check.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DoctorJob {
-    /// The path to the peer with this ticket; `None`: only this host.
-    pub ticket: Option<Ticket>,
-    /// JSON instead of text.
-    pub json: bool,
-    /// Network settings.
-    pub network: Network,
-}
-
-/// What to measure, and how to show it.
-#[derive(Debug, Clone)]
-pub struct BenchJob {
-    /// The listener and the plan.
-    pub visit: VisitJob,
-    /// Progress and results.
-    pub style: Style,
-    /// A picture file and its format.
-    pub picture: Option<(PathBuf, Format)>,
 }
 
 /// Why a well-formed command line is invalid.
@@ -133,15 +100,12 @@ pub enum UsageError {
     /// No ticket anywhere.
     #[error("no ticket")]
     NoTicket,
-    /// A doctor's ticket.
-    #[error("this ticket is of rc3 doctor")]
-    DoctorTicket,
     /// Not a picture that can be drawn.
     #[error("cannot tell the format of the picture {}", printable_path(.0))]
     Picture(PathBuf),
     /// Too many sizes, or one too large.
     #[error("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX)]
-    BenchSizes,
+    CheckSizes,
     /// Nothing to forward.
     #[error("nothing to forward")]
     NoForward,
@@ -218,9 +182,8 @@ impl UsageError {
             Self::Pipe => "write: rc3 send - TICKET, with --name FILE if the receiver writes files",
             Self::Pattern(_) => "see rc3 send --help; quote patterns so that the shell leaves them alone",
             Self::TwoTickets => "omit one of them",
-            Self::DoctorTicket => "run rc3 bench --listen on the other host",
             Self::Picture(_) => "choose a name that ends in .svg or .png",
-            Self::BenchSizes => "see rc3 bench --help",
+            Self::CheckSizes => "see rc3 check --help",
             #[cfg(unix)]
             Self::Sizes | Self::Link => "see rc3 demo --help",
         }
@@ -236,8 +199,8 @@ impl Command {
         Ok(match low.command {
             #[cfg(unix)]
             LowCommand::Demo(args) => {
-                let (json, svg) = (args.json, args.svg.clone());
-                Self::Demo { scenarios: Box::new(scenarios(args)?), json, svg }
+                let (style, svg) = (Style::choose(args.json, false), args.svg.clone());
+                Self::Demo(Box::new(DemoJob { scenarios: scenarios(args)?, style, svg }))
             }
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
@@ -246,8 +209,7 @@ impl Command {
                 Self::Copy(Box::new(args.resolve()?), style)
             }
             LowCommand::CopyPeer => Self::CopyPeer,
-            LowCommand::Doctor(args) => doctor(args)?,
-            LowCommand::Bench(args) => bench(args)?,
+            LowCommand::Check(args) => check(args)?,
             LowCommand::Tunnel(args) => Self::Tunnel(Box::new(tunnel::resolve(args)?)),
             LowCommand::Completions { shell } => Self::Completions(shell),
             LowCommand::Man { out } => Self::Man(out),
@@ -294,52 +256,45 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
     })
 }
 
-fn doctor(args: DoctorArgs) -> Result<Command, UsageError> {
-    let DoctorArgs { peer, json, network } = args;
-    let network = self::network(network);
-    let PeerArgs { ticket, ticket_file, listen, bind, advertise } = peer;
-    if listen {
-        return Ok(Command::DoctorListen(ListenJob { address: bind, advertise, ticket_file, network }));
-    }
-    let named = ticket::named(ticket.as_deref(), ticket_file.as_deref())?;
-    // The variable may hold a ticket for `rc3 send`, which the doctor must ignore.
-    let found = match named {
-        Some(ticket) => Some(ticket),
-        None => ticket::in_environment()?.filter(|ticket| ticket.fingerprint() == fingerprint()),
-    };
-    Ok(Command::Doctor(DoctorJob { ticket: found, json, network }))
-}
-
-fn bench(args: BenchArgs) -> Result<Command, UsageError> {
-    let BenchArgs { peer, sizes, runs, seconds, both, forget, .. } = args;
+fn check(args: CheckArgs) -> Result<Command, UsageError> {
+    let CheckArgs { ticket, ticket_file, only, sizes, runs, seconds, both, forget, .. } = args;
     let network = self::network(args.network);
-    let PeerArgs { ticket, ticket_file, listen, bind, advertise } = peer;
-    if listen {
-        return Ok(Command::BenchListen(ListenJob { address: bind, advertise, ticket_file, network }));
+    if args.listen {
+        let (address, advertise) = (args.bind, args.advertise);
+        return Ok(Command::CheckListen(ListenJob { address, advertise, ticket_file, network }));
     }
     let plan = Plan { sizes, runs, seconds, both, forget };
     if !plan.is_bounded() {
-        return Err(UsageError::BenchSizes);
+        return Err(UsageError::CheckSizes);
     }
     let format = |path: PathBuf| match Format::of(&path) {
         Some(format) => Ok((path, format)),
         None => Err(UsageError::Picture(path)),
     };
     let picture = args.picture.map(format).transpose()?;
-    let ticket = required(ticket.as_deref(), ticket_file.as_deref())?;
-    if ticket.fingerprint() == fingerprint() {
-        return Err(UsageError::DoctorTicket);
-    }
-    let visit = VisitJob { ticket, plan, network, patience: listen::PATIENCE };
-    Ok(Command::Bench(Box::new(BenchJob { visit, style: Style::choose(args.json, false), picture })))
+    let has = |part| only.is_empty() || only.contains(&part);
+    let (host, probes) = (has(CheckPart::Host), has(CheckPart::Probes));
+    let plan = has(CheckPart::Flows).then_some(plan);
+    let ticket = match (only.is_empty(), probes || plan.is_some()) {
+        (true, _) => found(ticket.as_deref(), ticket_file.as_deref())?,
+        (false, true) => Some(required(ticket.as_deref(), ticket_file.as_deref())?),
+        (false, false) => None,
+    };
+    let visit = ticket.map(|ticket| VisitJob { ticket, probes, plan, network, patience: listen::PATIENCE });
+    Ok(Command::Check(Box::new(CheckJob { host, visit, style: Style::choose(args.json, false), picture })))
 }
 
 /// The ticket from the command line, a file, standard input or the environment.
-fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket, UsageError> {
+fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>, UsageError> {
     match ticket::named(argument, file)? {
-        Some(ticket) => Ok(ticket),
-        None => ticket::in_environment()?.ok_or(UsageError::NoTicket),
+        Some(ticket) => Ok(Some(ticket)),
+        None => ticket::in_environment(),
     }
+}
+
+/// The same, where there must be one.
+fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket, UsageError> {
+    found(argument, file)?.ok_or(UsageError::NoTicket)
 }
 
 /// The mode that a user chose.
@@ -422,7 +377,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        demo::queue::Queue,
         emulator::Discipline,
         transfer::ticket::{Fingerprint, Secret},
     };
@@ -431,12 +385,16 @@ mod tests {
         Command::resolve(LowArgs::try_parse_from(words).unwrap())
     }
 
+    fn demo(words: &[&str]) -> Links<Scenario> {
+        let Ok(Command::Demo(job)) = resolve(words) else { panic!("not a demonstration") };
+        job.scenarios
+    }
+
     #[test]
     fn demo_without_flags_is_the_default_link() {
-        let Ok(Command::Demo { scenarios, json: false, svg: None }) = resolve(&["rc3", "demo"]) else {
-            panic!("not a demonstration")
-        };
-        let Links { link: scenario, fast_card: Some(fast_card) } = *scenarios else {
+        let Ok(Command::Demo(job)) = resolve(&["rc3", "demo"]) else { panic!("not a demonstration") };
+        assert!(job.style != Style::Json && job.svg.is_none());
+        let Links { link: scenario, fast_card: Some(fast_card) } = job.scenarios else {
             panic!("a single link")
         };
         assert_eq!(scenario.rate.bits_per_second(), 200_000_000);
@@ -444,8 +402,8 @@ mod tests {
         assert_eq!(scenario.buffer, 2_000_000);
         assert_eq!(scenario.sizes, [10_000, 100_000, 1_000_000, 5_000_000, 20_000_000]);
         assert_eq!(scenario.ladder, rc3_core::Ladder::default());
-        assert_eq!((scenario.queue, scenario.runs), (Queue::Prio, Runs::USUAL));
-        assert_eq!((fast_card.queue, fast_card.runs), (Queue::Fifo, Runs::BESIDE));
+        assert_eq!((scenario.queue, scenario.runs), (Discipline::Priority, Runs::USUAL));
+        assert_eq!((fast_card.queue, fast_card.runs), (Discipline::Fifo, Runs::BESIDE));
         assert!(!scenario.forget && fast_card.forget);
         assert_eq!((fast_card.nic.bits_per_second(), fast_card.buffer), (2_000_000_000, 1_000_000));
     }
@@ -453,13 +411,13 @@ mod tests {
     #[test]
     fn card_and_buffer_follow_the_link_by_default() {
         let words = ["rc3", "demo", "--rate", "50mbit", "--rtt", "20ms", "--runs", "1", "--sizes", "10k,1M"];
-        let Ok(Command::Demo { scenarios, .. }) = resolve(&words) else { panic!("not a demonstration") };
+        let scenarios = demo(&words);
         let scenario = &scenarios.link;
         assert_eq!((scenario.nic, scenario.buffer), (scenario.rate, 125_000));
         assert_eq!((scenario.sizes.as_slice(), scenario.runs), (&[10_000, 1_000_000][..], Runs::Exactly(1)));
         assert_eq!(scenarios.fast_card.map(|fast| fast.runs), Some(Runs::Exactly(1)));
         let words = ["rc3", "demo", "--nic", "2gbit", "--buffer", "1MiB"];
-        let Ok(Command::Demo { scenarios, .. }) = resolve(&words) else { panic!("not a demonstration") };
+        let scenarios = demo(&words);
         assert_eq!((scenarios.link.nic.bits_per_second(), scenarios.link.buffer), (2_000_000_000, 1 << 20));
         assert_eq!(scenarios.fast_card, None);
     }
@@ -474,26 +432,34 @@ mod tests {
         ];
         for (name, discipline) in disciplines {
             let words = ["rc3", "demo", "--queue", name, "--buffer", "0.1bdp"];
-            let Ok(Command::Demo { scenarios, .. }) = resolve(&words) else { panic!("not a demonstration") };
-            assert_eq!((scenarios.link.queue.discipline(), scenarios.link.buffer), (discipline, 200_000));
+            let scenarios = demo(&words);
+            assert_eq!((scenarios.link.queue, scenarios.link.buffer), (discipline, 200_000));
             assert_eq!(scenarios.fast_card, None, "the user chose a queue");
         }
     }
 
     #[test]
-    fn a_bench_needs_a_ticket_of_its_own_and_a_picture_that_can_be_drawn() {
-        let of = |fingerprint| Ticket::new("h", 1, fingerprint, Secret([1; 16])).unwrap().to_string();
-        let ticket = of(Fingerprint([1; 32]));
-        let words = ["rc3", "bench", &ticket, "--sizes", "10k,1M", "--both", "--picture", "a.PNG"];
-        let Ok(Command::Bench(job)) = resolve(&words) else { panic!("not a bench") };
+    fn a_check_is_of_this_host_or_of_a_path_and_draws_what_can_be_drawn() {
+        let ticket = Ticket::new("h", 1, Fingerprint([1; 32]), Secret([1; 16])).unwrap().to_string();
+        let with = |flags: &[&str]| resolve(&[&["rc3", "check", &ticket], flags].concat());
+        let visit = |flags: &[&str]| match with(flags) {
+            Ok(Command::Check(job)) => (job.host, job.visit.map(|visit| (visit.probes, visit.plan))),
+            other => panic!("not a check: {other:?}"),
+        };
         let plan = Plan { sizes: vec![10_000, 1_000_000], runs: 5, seconds: 5, both: true, forget: false };
-        assert_eq!((job.visit.plan, job.picture), (plan, Some((PathBuf::from("a.PNG"), Format::Png))));
-        let with = |flags: &[&str]| resolve(&[&["rc3", "bench", &ticket], flags].concat());
-        assert!(matches!(with(&["--sizes", "2G"]), Err(UsageError::BenchSizes)));
+        let flags = ["--sizes", "10k,1M", "--both"];
+        assert_eq!(visit(&flags), (true, Some((true, Some(plan.clone())))));
+        let only = |parts| visit(&[&flags[..], &["--only", parts]].concat());
+        assert_eq!(only("flows"), (false, Some((false, Some(plan)))));
+        assert_eq!(only("host,probes"), (true, Some((true, None))));
+        assert_eq!(only("host"), (true, None));
+        assert!(matches!(resolve(&["rc3", "check", "--only", "probes"]), Err(UsageError::NoTicket)));
+        let Ok(Command::Check(job)) = with(&["--picture", "a.PNG"]) else { panic!("not a check") };
+        assert_eq!(job.picture, Some((PathBuf::from("a.PNG"), Format::Png)));
+        assert!(matches!(with(&["--sizes", "2G"]), Err(UsageError::CheckSizes)));
         assert!(matches!(with(&["--picture", "a.gif"]), Err(UsageError::Picture(_))));
-        assert!(matches!(resolve(&["rc3", "bench", &of(fingerprint())]), Err(UsageError::DoctorTicket)));
-        let words = ["rc3", "bench", "--listen", "--address", "127.0.0.1:7"];
-        let Ok(Command::BenchListen(job)) = resolve(&words) else { panic!("not a listener") };
+        let words = ["rc3", "check", "--listen", "--address", "127.0.0.1:7"];
+        let Ok(Command::CheckListen(job)) = resolve(&words) else { panic!("not a listener") };
         assert_eq!(job.address, Some("127.0.0.1:7".parse().unwrap()));
     }
 

@@ -9,8 +9,6 @@ use rc3_text::units::{UnitError, parse_rate, parse_size, parse_time};
 use serde::{Deserialize, Serialize};
 
 use super::{exit::Exit, tunnel::TunnelArgs};
-#[cfg(unix)]
-use crate::demo::{buffer::Buffer, queue::Queue};
 use crate::{
     copy::cli::CopyArgs,
     transfer::{
@@ -20,6 +18,8 @@ use crate::{
         patterns::Patterns,
     },
 };
+#[cfg(unix)]
+use crate::{demo::buffer::Buffer, emulator::Discipline};
 
 /// Fast first round trips over wide-area links: a demonstration, and verified file transfer.
 #[derive(Debug, Clone, Parser)]
@@ -39,8 +39,7 @@ impl LowArgs {
             LowCommand::Recv(args) => args.output.json,
             LowCommand::Send(args) => args.output.json,
             LowCommand::Copy(args) => args.output.json,
-            LowCommand::Doctor(args) => args.json,
-            LowCommand::Bench(args) => args.json,
+            LowCommand::Check(args) => args.json,
             LowCommand::CopyPeer
             | LowCommand::Tunnel(_)
             | LowCommand::Completions { .. }
@@ -64,10 +63,8 @@ pub enum LowCommand {
     /// The far end of `rc3 copy`, on standard input and output
     #[command(hide = true)]
     CopyPeer,
-    /// Check this host's sockets, and with a second host the path between them
-    Doctor(DoctorArgs),
-    /// Measure rc3 and plain QUIC on the path between two hosts
-    Bench(BenchArgs),
+    /// Check this host's sockets, and with a second host the path between them: marks, lengths, rc3 beside plain QUIC
+    Check(CheckArgs),
     /// Carry TCP connections to and from another host, such as ssh
     Tunnel(TunnelArgs),
     /// Print completions for a shell
@@ -123,7 +120,7 @@ pub struct DemoArgs {
     pub levels: u8,
     /// Queue in front of the link [default: prio]
     #[arg(long, value_enum)]
-    pub queue: Option<Queue>,
+    pub queue: Option<Discipline>,
     /// How rc3 uses low priority: off compares plain QUIC with itself
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
@@ -266,49 +263,48 @@ pub struct SendArgs {
     pub output: OutputArgs,
 }
 
-/// `rc3 doctor`
+/// `rc3 check`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
-With a ticket of `rc3 doctor --listen` on another host, the doctor exchanges about 2 MB of probes in a few seconds. \
-They show which DSCPs survive, with which marks normal-priority packets overtake low-priority ones, and how long \
-packets may be. Overtaking shows only if a queue forms on the path. Then 4 MB, or as much as ten seconds allow, go \
-each way by rc3, and the doctor prints the rate, the queue, whether priorities were honoured, and what was sent \
-again. Marks with which packets overtook are remembered for `rc3 send --marks auto` to that host.
+Without a ticket, only this host is checked. For the path between two hosts, run `rc3 check --listen` on one, and \
+`rc3 check` with its ticket on the other.
 
-You can also pass the ticket by --ticket-file or the variable RC3_TICKET. As an argument it is visible to every user \
-of this machine in the list of processes; `-` reads it from standard input.")]
-pub struct DoctorArgs {
-    /// The other host
-    #[command(flatten)]
-    pub peer: PeerArgs,
-    /// Print one JSON object and no other output
-    #[arg(long, conflicts_with = "listen")]
-    pub json: bool,
-    /// Network settings
-    #[command(flatten)]
-    pub network: NetworkArgs,
-}
+First, about 2 MB of probes in a few seconds show which DSCPs survive, with which marks normal-priority packets \
+overtake low-priority ones, and how long packets may be. Overtaking shows only if a queue forms on the path. Marks with \
+which packets overtook are remembered for `rc3 send --marks auto` to that host.
 
-/// `rc3 bench`
-#[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Run `rc3 bench --listen` on one host, and `rc3 bench` with its ticket on the other. Plain QUIC is the same transport \
-without low priority. Run by run and size by size, both send one flow in turn, each on a new connection; the bulk \
-flows follow. Everything is sent from memory, and compared on arrival.
+Then both plain QUIC, which is the same transport without low priority, and rc3 send flows: run by run and size by \
+size, one flow in turn, each on a new connection; the bulk flows follow. Everything is sent from memory, and compared \
+on arrival. For a quick look: --sizes 5M --runs 1 --seconds 0 --both.
 
 FCT is from connect to the last byte at the receiver, handshake included, by this host's clock. For a flow to the \
 listener, it is the time until the listener's reply to the last byte, less half of the smallest round trip. A flow \
 from the listener begins with this host's request, half a round trip after the handshake.
 
-Anyone with the ticket can make the listener send and receive, one bench at a time: up to 32 sizes of at most 1 GB, \
-100 runs, and 600 s of bulk flow. The listener remembers paths only while it runs.
+Anyone with the ticket can make the listener send and receive, one check at a time: up to 32 sizes of at most 1 GB, \
+100 runs, and 600 s of bulk flow. The listener remembers paths only until it is probed again, or ends.
 
 You can also pass the ticket by --ticket-file or the variable RC3_TICKET. As an argument it is visible to every user \
 of this machine in the list of processes; `-` reads it from standard input.")]
-pub struct BenchArgs {
-    /// The other host
-    #[command(flatten)]
-    pub peer: PeerArgs,
+pub struct CheckArgs {
+    /// The line that `rc3 check --listen` printed on another host, or `-` to read it from standard input
+    #[arg(value_name = "TICKET", conflicts_with = "listen")]
+    pub ticket: Option<String>,
+    /// Read the ticket from this file; with --listen, write it there, readable only by you
+    #[arg(long, value_name = "FILE")]
+    pub ticket_file: Option<PathBuf>,
+    /// Answer another host until interrupted; prints a ticket
+    #[arg(long)]
+    pub listen: bool,
+    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
+    #[arg(long, visible_alias = "address", value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
+    pub bind: Option<SocketAddr>,
+    /// Address in the ticket, instead of that of the default route
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
+    pub advertise: Option<(String, Option<u16>)>,
+    /// Check only these parts, separated by commas [default: all]
+    #[arg(long, value_enum, value_name = "PARTS", value_delimiter = ',', conflicts_with = "listen")]
+    pub only: Vec<CheckPart>,
     /// Sizes of the flows, separated by commas
     #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
     #[arg(conflicts_with = "listen")]
@@ -327,7 +323,7 @@ pub struct BenchArgs {
     /// Let each flow meet an unknown path; remembered paths are neither used nor stored
     #[arg(long, conflicts_with = "listen")]
     pub forget: bool,
-    /// Print one JSON event per line: start, flow, bulk, result, bulk_result, done, error
+    /// Print one JSON event per line: host, path, start, flow, bulk, result, bulk_result, done, error
     #[arg(long, conflicts_with = "listen")]
     pub json: bool,
     /// Draw FCT over size into FILE.svg or FILE.png
@@ -338,24 +334,15 @@ pub struct BenchArgs {
     pub network: NetworkArgs,
 }
 
-/// The two sides of a measurement: one listens, the other has its ticket.
-#[derive(Debug, Clone, Args)]
-pub struct PeerArgs {
-    /// The line that the same command with --listen printed on another host, or `-` to read it from standard input
-    #[arg(value_name = "TICKET", conflicts_with = "listen")]
-    pub ticket: Option<String>,
-    /// Read the ticket from this file; with --listen, write it there, readable only by you
-    #[arg(long, value_name = "FILE")]
-    pub ticket_file: Option<PathBuf>,
-    /// Answer another host until interrupted; prints a ticket
-    #[arg(long)]
-    pub listen: bool,
-    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
-    #[arg(long, visible_alias = "address", value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
-    pub bind: Option<SocketAddr>,
-    /// Address in the ticket, instead of that of the default route
-    #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
-    pub advertise: Option<(String, Option<u16>)>,
+/// A part of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CheckPart {
+    /// The sockets of this host
+    Host,
+    /// Marks, overtaking and lengths of packets on the path
+    Probes,
+    /// rc3 beside plain QUIC on the path
+    Flows,
 }
 
 /// What happens to files that exist, and to incomplete ones.

@@ -1,10 +1,78 @@
 //! `rc3 demo`: the same bytes over the same wide-area link by plain QUIC and by rc3, side by side.
 
+use std::path::PathBuf;
+
+use rc3_cli::output;
+use rc3_text::units::about_bytes;
+
+use self::{
+    links::Links,
+    report::Report,
+    run::{DemoError, Step},
+    scenario::Scenario,
+};
+use crate::{
+    cli::terminal,
+    steps::Steps,
+    table::{milliseconds, time},
+    transfer::progress::Style,
+};
+
 pub mod bars;
 pub mod buffer;
 pub mod links;
-pub mod queue;
 pub mod report;
 pub mod run;
 pub mod scenario;
-pub mod svg;
+
+/// What to show, and how.
+#[derive(Debug)]
+pub struct DemoJob {
+    /// The links.
+    pub scenarios: Links<Scenario>,
+    /// JSON, or text with progress.
+    pub style: Style,
+    /// A picture file.
+    pub svg: Option<PathBuf>,
+}
+
+/// Runs the scenarios and prints the results. Returns whether every transfer was verified.
+///
+/// # Errors
+/// When a transfer fails, or the results cannot be written.
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn demo(DemoJob { scenarios, style, svg }: &DemoJob) -> Result<bool, DemoError> {
+    let steps = |scenario: &Scenario| 2 * u64::from(scenario.runs.most()) * scenario.sizes.len() as u64;
+    let steps = Steps::new(*style, scenarios.iter().map(steps).sum());
+    let reports = run_all(scenarios, &steps).await;
+    steps.clear();
+    let reports = reports?;
+    if let Some(path) = svg {
+        std::fs::write(path, reports.svg().map_err(DemoError::Output)?).map_err(DemoError::Output)?;
+    }
+    let text = match style {
+        Style::Json => reports.json() + "\n",
+        _ => reports.iter().map(|report| report.text(terminal::look())).collect(),
+    };
+    output::print(&text).map_err(DemoError::Output)?;
+    Ok(reports.iter().all(Report::verified))
+}
+
+async fn run_all(scenarios: &Links<Scenario>, steps: &Steps) -> Result<Links<Report>, DemoError> {
+    let run = async |scenario: &Scenario| {
+        steps.head(scenario.headline());
+        run::run(scenario, |Step { bytes, scheme, run, fct }| {
+            let (size, fct) = (about_bytes(bytes), time(milliseconds(fct)));
+            steps.done(format!("run {run}: {size} {} {fct}", scheme.name()));
+        })
+        .await
+    };
+    let link = run(&scenarios.link).await?;
+    let fast_card = match &scenarios.fast_card {
+        Some(scenario) => Some(run(scenario).await?),
+        None => None,
+    };
+    Ok(Links { link, fast_card })
+}

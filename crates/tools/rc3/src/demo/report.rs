@@ -4,15 +4,23 @@
 //! duplicates. They are those of the run with the median FCT, so that they belong together. With an even number of
 //! runs, the median is the mean of the two middle runs, and the counts are those of the slower one.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
+use rc3_picture::chart::{Chart, Colour};
 use rc3_text::units::{about_bytes, about_time, rate_text, three_digits};
 use serde::Serialize;
 
-use super::{links::Links, queue::Queue, scenario::Scenario};
+use super::{
+    bars::{self, Look},
+    links::Links,
+    scenario::Scenario,
+};
 use crate::{
+    emulator::Discipline,
+    picture::{Line, chart},
     scheme::Scheme,
-    table::{align, milliseconds, time},
+    table::{align, median, milliseconds, time},
+    transfer::progress::count,
 };
 
 /// Results of one transfer.
@@ -59,12 +67,12 @@ impl Measured {
         let mut order: Vec<&Sample> = samples.iter().collect();
         order.sort_by_key(|sample| sample.fct);
         let middle = *order.get(order.len() / 2)?;
-        let below = order.get((order.len() - 1) / 2)?;
+        let fct_ms_all: Vec<f64> = samples.iter().map(|sample| milliseconds(sample.fct)).collect();
         Some(Self {
             bytes,
             scheme,
-            fct_ms_median: (milliseconds(below.fct) + milliseconds(middle.fct)) / 2.0,
-            fct_ms_all: samples.iter().map(|sample| milliseconds(sample.fct)).collect(),
+            fct_ms_median: median(&fct_ms_all)?,
+            fct_ms_all,
             ideal_ms: milliseconds(scenario.ideal(bytes)),
             primary_bytes: middle.primary_bytes,
             rlp_bytes: middle.rlp_bytes.clone(),
@@ -114,7 +122,7 @@ struct Json<'a> {
     nic_bits_per_second: u64,
     loss: f64,
     load: f64,
-    queue: Queue,
+    queue: Discipline,
     forget: bool,
     levels: u8,
     runs: u32,
@@ -146,6 +154,39 @@ impl Report {
         }
     }
 
+    /// Everything as text, with bars for such a terminal.
+    pub fn text(&self, look: Look) -> String {
+        let runs = match self.runs {
+            1 => "one run".to_owned(),
+            runs => format!("median of {runs} runs"),
+        };
+        let verified = if self.verified() { "every transfer verified" } else { "NOT VERIFIED" };
+        format!(
+            "\n{}\nplain QUIC and rc3, FCT from connect to the last byte, {runs}, {verified}\n{}\n{}\n\n{}\n{}\n{}\n",
+            self.scenario.headline(),
+            self.scenario.memory_text(),
+            self.scenario.ideal_text(),
+            self.table(),
+            bars::picture(self, look),
+            self.meaning(),
+        )
+    }
+
+    fn chart(&self) -> Chart {
+        let line = |name: &str, colour, of: fn(&Row) -> &Measured| {
+            let sizes = self.rows.iter().map(|row| (of(row).bytes, of(row).fct_ms_all.clone())).collect();
+            Line { name: name.to_owned(), colour, sizes }
+        };
+        let lines = vec![
+            line("plain QUIC", Colour::Vermillion, |row| &row.plain),
+            line("rc3", Colour::Blue, |row| &row.rc3),
+        ];
+        let ideal: Vec<_> = self.rows.iter().map(|row| (row.rc3.bytes, row.rc3.ideal_ms)).collect();
+        let runs = count(self.runs as usize, "run");
+        let subtitle = format!("{}, median of {runs}", self.scenario.conditions_text());
+        chart(self.scenario.link_text(), subtitle, lines, &ideal)
+    }
+
     /// The table, ready to print. Times are medians.
     pub fn table(&self) -> String {
         let levels = self.levels_used();
@@ -154,13 +195,14 @@ impl Report {
         header.extend((1..=levels).map(|level| format!("RLP {level}")));
         header.push("twice".to_owned());
         let mut lines = vec![header];
-        for Row { plain, rc3 } in &self.rows {
+        for row in &self.rows {
+            let Row { plain, rc3 } = row;
             let mut line = vec![
                 about_bytes(rc3.bytes),
                 time(plain.fct_ms_median),
                 time(rc3.fct_ms_median),
                 time(rc3.ideal_ms),
-                format!("{:.1} %", 100.0 * (1.0 - rc3.fct_ms_median / plain.fct_ms_median)),
+                format!("{:.1} %", row.reduction()),
                 format!("{:.2}", rc3.over_ideal()),
                 about_bytes(rc3.primary_bytes),
             ];
@@ -232,13 +274,19 @@ impl Report {
 
 impl Links<Report> {
     /// One JSON object: the settings and an array `results`; the same for the faster card in `fast_card`.
-    ///
-    /// # Errors
-    /// Not in practice: the object has only numbers and names.
-    pub fn json(&self) -> serde_json::Result<String> {
+    pub fn json(&self) -> String {
         let Self { link, fast_card } = self;
         let fast_card = fast_card.as_ref().map(Report::as_json);
-        serde_json::to_string(&Links { link: link.as_json(), fast_card })
+        // It has only numbers and names.
+        serde_json::to_string(&Links { link: link.as_json(), fast_card }).unwrap_or_default()
+    }
+
+    /// FCT over size as a picture, a panel for each link.
+    ///
+    /// # Errors
+    /// When drawing fails, which is a bug.
+    pub fn svg(&self) -> io::Result<String> {
+        rc3_picture::svg_row(&self.iter().map(Report::chart).collect::<Vec<_>>())
     }
 }
 
@@ -258,7 +306,7 @@ pub(super) mod tests {
             nic: rate,
             loss: 0.0,
             load: 0.0,
-            queue: Queue::Prio,
+            queue: Discipline::Priority,
             rlp: rc3_net::RlpMode::default(),
             forget: false,
             ladder: Ladder::geometric(40, 10, 3),
@@ -303,9 +351,9 @@ pub(super) mod tests {
     #[test]
     fn json_has_the_promised_fields_and_no_other() {
         let both = Links { link: report(), fast_card: Some(report()) };
-        let json: serde_json::Value = serde_json::from_str(&both.json().unwrap()).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&both.json()).unwrap();
         let alone: serde_json::Value =
-            serde_json::from_str(&Links { link: report(), fast_card: None }.json().unwrap()).unwrap();
+            serde_json::from_str(&Links { link: report(), fast_card: None }.json()).unwrap();
         assert_eq!((alone.get("fast_card"), &alone), (None, &json["fast_card"]));
         assert_eq!((&json["queue"], &json["runs"]), (&"prio".into(), &3.into()));
         let results = json["results"].as_array().unwrap();
@@ -336,6 +384,18 @@ pub(super) mod tests {
         assert!(lines[0].contains("RLP 1") && !lines[0].contains("RLP 2"), "{table}");
         assert_eq!(lines[0].len(), lines[1].len(), "{table}");
         assert!(lines[1].contains("59.0 %") && lines[1].contains("1.05"), "{table}");
+    }
+
+    #[test]
+    fn the_picture_names_its_lines_and_its_link() {
+        let svg = Links { link: report(), fast_card: None }.svg().unwrap();
+        for word in ["plain QUIC", "rc3", "ideal", "200mbit x 80ms", "1 MB"] {
+            assert!(svg.contains(word), "{word} is missing");
+        }
+        // A dot for each of six runs and each of two medians.
+        assert_eq!(svg.matches("<circle").count(), 8);
+        let both = Links { link: report(), fast_card: Some(report()) }.svg().unwrap();
+        assert_eq!(both.matches("<circle").count(), 16);
     }
 
     #[test]

@@ -78,6 +78,9 @@ pub enum DemoError {
     /// The receiver's stream failed.
     #[error("receiving failed: {0}")]
     Read(#[from] ReadError),
+    /// The results cannot be written.
+    #[error("cannot write the results: {0}")]
+    Output(io::Error),
     /// The transfer took too long.
     #[error("{} {} did not arrive within {}", about_bytes(*bytes), name(*scheme), about_time(*patience))]
     TooSlow {
@@ -96,6 +99,7 @@ impl DemoError {
         match self {
             Self::Socket(_) => "check that this host allows UDP sockets on 127.0.0.1",
             Self::Identity(_) => "check that the system provides random numbers (/dev/urandom)",
+            Self::Output(_) => "check free space and permissions",
             Self::TooSlow { .. } => {
                 "try a lower --rate, smaller --sizes or less --loss, or a less busy machine"
             }
@@ -185,7 +189,7 @@ impl Ends {
         config.buffer = scenario.buffer;
         config.loss = scenario.loss;
         config.load = scenario.load;
-        config.queue = scenario.queue.discipline();
+        config.queue = scenario.queue;
         config.marks = Marks::per_level();
         config.seed = seed;
         LinkEmulator::start(config, self.receiver.local_addr()?)

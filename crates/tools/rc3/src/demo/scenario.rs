@@ -7,7 +7,7 @@ use std::time::Duration;
 use rc3_core::{Ladder, units::Rate};
 use rc3_text::units::{about_time, rate_text, size_text, three_digits, time_text};
 
-use super::queue::Queue;
+use crate::emulator::Discipline;
 
 /// Most sizes of one demonstration.
 pub const SIZES_MAX: usize = 32;
@@ -60,7 +60,7 @@ pub struct Scenario {
     /// Background traffic at normal priority, as a fraction of the rate.
     pub load: f64,
     /// The queue in front of the link.
-    pub queue: Queue,
+    pub queue: Discipline,
     /// How rc3 uses low priority.
     pub rlp: rc3_net::RlpMode,
     /// Whether each transfer goes to an unknown host. Otherwise rc3 remembers the link's rate.
@@ -83,7 +83,7 @@ impl Scenario {
         Self {
             nic: Rate::from_bits_per_second(rate.saturating_mul(10)).unwrap_or(self.rate),
             buffer: self.buffer / 2,
-            queue: Queue::Fifo,
+            queue: Discipline::Fifo,
             forget: true,
             runs: if let Runs::AsFit { .. } = self.runs { Runs::BESIDE } else { self.runs },
             ..self.clone()
@@ -110,14 +110,19 @@ impl Scenario {
 
     /// One line with all conditions of the link and the card.
     pub fn headline(&self) -> String {
-        let mut text = format!(
-            "link {} x {}, {}, buffer {}, card {}",
-            rate_text(self.rate.bits_per_second()),
-            time_text(self.rtt),
-            self.queue.words(),
-            size_text(self.buffer),
-            rate_text(self.nic.bits_per_second()),
-        );
+        format!("{}, {}", self.link_text(), self.conditions_text())
+    }
+
+    /// The link and its queue.
+    pub fn link_text(&self) -> String {
+        let rate = rate_text(self.rate.bits_per_second());
+        format!("link {rate} x {}, {}", time_text(self.rtt), self.queue.words())
+    }
+
+    /// Its other conditions, and the card.
+    pub fn conditions_text(&self) -> String {
+        let card = rate_text(self.nic.bits_per_second());
+        let mut text = format!("buffer {}, card {card}", size_text(self.buffer));
         if self.loss > 0.0 {
             text += &format!(", loss {} %", three_digits(self.loss * 100.0));
         }
@@ -161,7 +166,7 @@ mod tests {
             nic: rate(2_000_000_000),
             loss: 0.0,
             load: 0.0,
-            queue: Queue::Prio,
+            queue: Discipline::Priority,
             rlp: rc3_net::RlpMode::default(),
             forget: false,
             ladder: Ladder::default(),

@@ -1,23 +1,41 @@
 //! The queue in front of an emulated link.
 
+use clap::ValueEnum;
 use rc3_core::units::Rate;
 use rc3_link::{Packet, Policer, Stamped};
 use rc3_queue::{DropTail, FqCodel, FqCodelConfig, Queue, Routed, StrictPriority};
+use serde::Serialize;
 
-/// A queue discipline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A queue discipline, by the name it has on the command line and in JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Discipline {
-    /// Strict priority by level, with push-out (RC3 §2.1).
+    /// Strict priority with push-out, as RC3 asks of routers
+    #[default]
+    #[value(name = "prio")]
+    #[serde(rename = "prio")]
     Priority,
-    /// First in, first out; arrivals that do not fit are dropped. Marks are ignored.
+    /// One drop-tail queue, which ignores marks
     Fifo,
-    /// Flow queues under CoDel, as in fq_codel (RFC 8290): both loops of a connection share one.
+    /// A queue per 5-tuple under CoDel (fq_codel), which ignores marks
+    #[value(name = "fq")]
+    #[serde(rename = "fq")]
     FlowFair,
-    /// A token bucket of the buffer's size, filled at the rate of the link; the link behind it is faster.
+    /// No queue: a token bucket of the buffer's size drops what exceeds the rate
     Policer,
 }
 
 impl Discipline {
+    /// Text for a headline.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Priority => "strict priority with push-out",
+            Self::Fifo => "a FIFO that ignores marks",
+            Self::FlowFair => "flow-fair queues that ignore marks",
+            Self::Policer => "a policer",
+        }
+    }
+
     /// The queue, holding at most `limit` bytes in front of a link of this rate. `seed` decides which flows share a
     /// queue.
     pub(super) fn queue<T: Routed + Send + 'static>(

@@ -4,7 +4,7 @@
 //! push packets of the primary loop out of the kernel's receive buffer, which knows no levels. On a link that ignores
 //! marks it is one socket, because there the order of arrival among all packets matters.
 
-use std::{io, net::SocketAddr, ops::Add, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use rc3_net::socket::{Options, Socket, Sockets};
 
@@ -16,15 +16,6 @@ const RECV_BUFFER: usize = 8 << 20;
 pub(super) struct Port {
     primary: Arc<Socket>,
     low: Option<Arc<Socket>>,
-}
-
-/// Datagrams that sockets lost.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Trouble {
-    /// Accepted for sending, then discarded.
-    pub(super) send_drops: u64,
-    /// Dropped by the kernel before they could be read.
-    pub(super) recv_overflows: u64,
 }
 
 impl Port {
@@ -49,21 +40,9 @@ impl Port {
         std::iter::once(&self.primary).chain(&self.low)
     }
 
-    pub(super) fn trouble(&self) -> Trouble {
-        self.sockets().fold(Trouble::default(), |sum, socket| {
-            let stats = socket.stats();
-            sum + Trouble { send_drops: stats.send_drops, recv_overflows: stats.recv_overflows }
-        })
-    }
-}
-
-impl Add for Trouble {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            send_drops: self.send_drops + other.send_drops,
-            recv_overflows: self.recv_overflows + other.recv_overflows,
-        }
+    /// Datagrams that the sockets lost: accepted for sending and then discarded, or dropped before they could be read.
+    pub(super) fn lost(&self) -> u64 {
+        let stats = self.sockets().map(|socket| socket.stats());
+        stats.map(|stats| stats.send_drops + stats.recv_overflows).sum()
     }
 }

@@ -14,10 +14,10 @@ use rc3_net::{
 use rc3_queue::Routed;
 
 use super::{
-    Direction, Discipline, EmulatorConfig, EmulatorStats,
+    Discipline, EmulatorConfig, EmulatorStats,
     path::{Background, Passing, Path},
     peers::Peers,
-    port::{Port, Trouble},
+    port::Port,
     train::{TrafficClass, Train},
 };
 
@@ -48,10 +48,10 @@ pub(super) struct World {
     to_client: Path<Carried>,
     batch: RecvBatch,
     train: Train,
-    refused: u64,
-    recv_failed: u64,
-    /// Values of the growing counters at the last reset.
-    before: Totals,
+    /// Packets refused and receive calls that failed since the last reset.
+    failed: u64,
+    /// Losses of the sockets until the last reset.
+    lost_before: u64,
 }
 
 /// A datagram on the link.
@@ -85,12 +85,6 @@ fn is_steered(queue: Discipline) -> bool {
     queue == Discipline::Priority
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Totals {
-    send_failed: u64,
-    recv_overflows: u64,
-}
-
 /// Result of reading a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Received {
@@ -106,19 +100,19 @@ impl World {
         local: SocketAddr,
         now: Instant,
     ) -> io::Result<Self> {
+        let (to_server, to_client) = paths(&config, now);
         Ok(Self {
             server: canonical(server),
             local,
             levels: LevelOfDscp::new(&config.marks),
             client_side: Port::bind(local, is_steered(config.queue))?,
             peers: Peers::default(),
-            to_server: path(&config, Direction::ToServer, now),
-            to_client: path(&config, Direction::ToClient, now),
+            to_server,
+            to_client,
             batch: RecvBatch::new(),
             train: Train::default(),
-            refused: 0,
-            recv_failed: 0,
-            before: Totals::default(),
+            failed: 0,
+            lost_before: 0,
             config,
         })
     }
@@ -159,23 +153,17 @@ impl World {
                 }
             }
         }
-        self.to_server = path(&self.config, Direction::ToServer, now);
-        self.to_client = path(&self.config, Direction::ToClient, now);
-        self.refused = 0;
-        self.recv_failed = 0;
-        self.before = self.totals();
+        (self.to_server, self.to_client) = paths(&self.config, now);
+        self.failed = 0;
+        self.lost_before = self.lost();
     }
 
     pub(super) fn stats(&self) -> EmulatorStats {
-        let Totals { send_failed, recv_overflows } = self.totals();
         EmulatorStats {
             to_server: self.to_server.stats().clone(),
             to_client: self.to_client.stats().clone(),
             clients: self.peers.len(),
-            refused: self.refused,
-            send_failed: send_failed - self.before.send_failed,
-            recv_overflows: recv_overflows.saturating_sub(self.before.recv_overflows),
-            recv_failed: self.recv_failed,
+            failed: self.failed + self.lost().saturating_sub(self.lost_before),
         }
     }
 
@@ -202,14 +190,14 @@ impl World {
         for (socket, _) in client_side.sockets().zip(from_clients).filter(|(_, readable)| *readable) {
             note(drain(socket, batch, |datagram| {
                 let client = datagram.meta.remote;
-                match peers.hear(client, now, || Port::bind(*local, is_steered(config.queue))) {
-                    Ok(()) => to_server.send(now, levels.packet(client, &datagram)),
-                    Err(_) => refused += 1,
+                if peers.admit(client, || Port::bind(*local, is_steered(config.queue))) {
+                    to_server.send(now, levels.packet(client, &datagram));
+                } else {
+                    refused += 1;
                 }
             }));
         }
-        self.recv_failed += failed;
-        self.refused += refused;
+        self.failed += failed + refused;
         found
     }
 
@@ -217,7 +205,6 @@ impl World {
         let mut found = false;
         while let Some(Carried { client, class, contents }) = self.to_server.poll_output(now) {
             found = true;
-            // The client may have been replaced meanwhile.
             if let Some(peer) = self.peers.find(client) {
                 self.train.push(peer.port.primary(), self.server, class, &contents);
             }
@@ -230,9 +217,10 @@ impl World {
         found
     }
 
-    fn totals(&self) -> Totals {
-        let Trouble { send_drops, recv_overflows } = self.client_side.trouble() + self.peers.trouble();
-        Totals { send_failed: self.train.failed() + send_drops, recv_overflows }
+    /// Packets that the sockets lost since the start.
+    fn lost(&self) -> u64 {
+        let ports = self.peers.iter().map(|peer| &peer.port).chain([&self.client_side]);
+        self.train.failed() + ports.map(Port::lost).sum::<u64>()
     }
 }
 
@@ -299,13 +287,9 @@ fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram))
     received
 }
 
-/// One direction of the link, idle.
-fn path(config: &EmulatorConfig, direction: Direction, now: Instant) -> Path<Carried> {
-    let EmulatorConfig { rate, rtt, buffer, loss, load, data, queue, marks: _, seed } = *config;
-    let lane = match direction {
-        Direction::ToServer => 0,
-        Direction::ToClient => 1,
-    };
+/// One direction of the link, idle, with this background traffic. `lane` separates the random choices of the two.
+fn path(config: &EmulatorConfig, lane: u64, load: f64, now: Instant) -> Path<Carried> {
+    let EmulatorConfig { rate, rtt, buffer, loss, queue, seed, .. } = *config;
     let seed = seed.wrapping_mul(4);
     let law = LinkConfig {
         // Packets that pass a policer leave at line rate.
@@ -316,8 +300,12 @@ fn path(config: &EmulatorConfig, direction: Direction, now: Instant) -> Path<Car
         ..LinkConfig::default()
     };
     let link = Link::new(law, queue.queue::<Passing<Carried>>(buffer, rate, seed));
-    let load = if direction == data { load } else { 0.0 };
     Path::new(link, Background::new(now, rate, load, seed.wrapping_add(2)))
+}
+
+/// The directions to the server, with the background traffic, and to the clients.
+fn paths(config: &EmulatorConfig, now: Instant) -> (Path<Carried>, Path<Carried>) {
+    (path(config, 0, config.load, now), path(config, 1, 0.0, now))
 }
 
 /// The IPv4 address itself if a dual-stack socket reports it as an IPv6 address.

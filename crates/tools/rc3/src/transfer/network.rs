@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// The DSCPs to send with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
 pub enum Marking {
-    /// Those that overtook on this path when `rc3 doctor` checked it in the last day, else le
+    /// Those that overtook on this path when `rc3 check` probed it in the last day, else le
     #[default]
     Auto,
     /// Low priority is LE, lower effort (1)

@@ -1,4 +1,4 @@
-//! A listening command as a process.
+//! A listening `rc3 check` as a process.
 
 use std::{
     io::{BufRead, BufReader},
@@ -12,10 +12,10 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// `rc3 COMMAND --listen --bind FLAGS...`
-    pub(crate) fn start(command: &str, flags: &[&str]) -> Self {
+    /// `rc3 check --listen --bind FLAGS...`
+    pub(crate) fn start(flags: &[&str]) -> Self {
         let mut child = rc3()
-            .args([command, "--listen", "--bind"])
+            .args(["check", "--listen", "--bind"])
             .args(flags)
             .stdout(Stdio::piped())
             .spawn()

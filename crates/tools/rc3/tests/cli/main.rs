@@ -1,9 +1,8 @@
 //! The command `rc3` as users run it. One binary: it links once, and its tests wait side by side.
 
-mod bench;
+mod check;
 mod copy;
 mod demo;
-mod doctor;
 mod identity;
 mod listener;
 #[cfg(unix)]

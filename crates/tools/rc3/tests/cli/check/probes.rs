@@ -1,5 +1,4 @@
-//! `rc3 doctor` as users run it, over loopback: a path that keeps marks, and one that clears them.
-#![cfg(target_os = "linux")]
+//! `rc3 check` as users run it, over loopback: a path that keeps marks, and one that clears them.
 
 use std::{
     fs,
@@ -13,22 +12,32 @@ use std::{
 use rc3::emulator::{EmulatorConfig, LinkEmulator};
 use rc3_core::units::Rate;
 use rc3_net::marks::MarkChoice;
+use serde_json::Value;
 
 use crate::listener::{Listener, rc3};
 
-fn check(ticket: &str) -> (serde_json::Value, Output) {
-    let output = rc3().args(["doctor", "--json", ticket]).output().expect("the doctor starts");
-    let report = serde_json::from_slice(&output.stdout);
-    (report.unwrap_or_else(|error| panic!("{error}: {output:?}")), output)
+/// The last event of each name.
+fn events(output: &Output) -> Value {
+    let lines = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let events = lines.map(serde_json::from_slice::<Value>);
+    let events = events.map(|event| event.unwrap_or_else(|error| panic!("{error}: {output:?}")));
+    events.map(|event| (event["event"].as_str().expect("a name").to_owned(), event)).collect()
 }
 
-fn seen(report: &serde_json::Value, direction: &str, dscp: u8) -> Option<u64> {
-    report["path"][direction]["marks"][dscp.to_string()].as_u64()
+/// This host and the probes.
+fn check(ticket: &str) -> (Value, Output) {
+    let output =
+        rc3().args(["check", "--json", "--only", "host,probes", ticket]).output().expect("it starts");
+    (events(&output), output)
+}
+
+fn seen(report: &Value, direction: &str, dscp: u8) -> Option<u64> {
+    report["path"][format!("marks_{direction}")][dscp.to_string()].as_u64()
 }
 
 #[test]
 fn a_path_that_keeps_marks_is_reported_as_such() {
-    let listener = Listener::start("doctor", &["127.0.0.1"]);
+    let listener = Listener::start(&["127.0.0.1"]);
     let (report, _) = check(&listener.ticket);
     assert_eq!(report["host"]["dscp_ipv4"], true);
     assert_eq!(report["path"]["mtu"], 16_384, "the longest that is tried");
@@ -43,7 +52,7 @@ fn tickets_need_not_be_arguments() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ticket");
     let mut listener = rc3();
-    listener.args(["doctor", "--listen", "--bind", "127.0.0.1", "--ticket-file"]).arg(&path);
+    listener.args(["check", "--listen", "--bind", "127.0.0.1", "--ticket-file"]).arg(&path);
     let mut child = listener.stdout(Stdio::piped()).spawn().expect("the listener starts");
     let until = Instant::now() + Duration::from_secs(30);
     while !path.exists() {
@@ -53,21 +62,19 @@ fn tickets_need_not_be_arguments() {
     let ticket = fs::read_to_string(&path).unwrap();
     for (way, given) in [("--ticket-file", Some(&path)), ("RC3_TICKET", None)] {
         let mut command = rc3();
-        command.args(["doctor", "--json"]);
+        command.args(["check", "--json", "--only", "probes"]);
         match given {
             Some(path) => command.arg(way).arg(path),
             None => command.env(way, ticket.trim()),
         };
-        let output = command.output().expect("the doctor starts");
-        let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
-        assert_eq!(report["path"]["mtu"], 16_384, "by {way}");
+        let output = command.output().expect("it starts");
+        assert_eq!(events(&output)["path"]["mtu"], 16_384, "by {way}");
     }
-    // A receiver's ticket is not valid for the doctor.
-    let other = format!("rc3://127.0.0.1:9/#ae{}", "a".repeat(77));
-    let output =
-        rc3().args(["doctor", "--json"]).env("RC3_TICKET", other).output().expect("the doctor starts");
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a report");
-    assert!(report["path"].is_null(), "{report}");
+    // This host can be checked whatever ticket there is.
+    let mut command = rc3();
+    command.args(["check", "--json", "--only", "host"]).env("RC3_TICKET", ticket.trim());
+    let report = events(&command.output().expect("it starts"));
+    assert!(report["path"].is_null() && report["done"]["healthy"].is_boolean(), "{report}");
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -78,7 +85,7 @@ fn a_path_that_takes_marks_off_is_found_out() {
     let hop = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let here = hop.local_addr().expect("bound");
     let peer = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
-    let listener = Listener::start("doctor", &[&peer.to_string(), "--advertise", &here.to_string()]);
+    let listener = Listener::start(&[&peer.to_string(), "--advertise", &here.to_string()]);
     thread::spawn(move || relay(&hop, peer));
     let (report, output) = check(&listener.ticket);
     for dscp in 0..64 {
@@ -107,31 +114,24 @@ fn relay(hop: &UdpSocket, peer: SocketAddr) {
 }
 
 #[test]
-fn a_flow_each_way_reports_the_path() {
-    let listener = Listener::start("doctor", &["127.0.0.1"]);
+fn everything_is_checked_unless_parts_are_named() {
+    let listener = Listener::start(&["127.0.0.1"]);
     // A listener serves several visits.
     for _ in 0..2 {
-        let (report, _) = check(&listener.ticket);
-        for direction in ["there", "back"] {
-            let flow = &report["flow"][direction];
-            assert_eq!(
-                (flow["bytes"].as_u64(), flow["complete"].as_bool()),
-                (Some(4_000_000), Some(true)),
-                "{flow}"
-            );
-            let path = &flow["path"];
-            assert!(path["rtt_ms"].as_f64().is_some_and(|rtt| rtt > 0.0), "{path}");
-            assert!(
-                ["honoured", "ignored", "unproven"].contains(&path["verdict"].as_str().unwrap()),
-                "{path}"
-            );
-            let carried = path["primary_bytes"].as_u64().unwrap() + path["rlp_bytes"].as_u64().unwrap();
-            assert!(carried >= 4_000_000, "{path}");
-            assert_eq!(
-                (path["levels"][0]["level"].as_u64(), path["levels"][0]["dscp"].as_u64()),
-                (Some(0), Some(0))
-            );
-        }
+        let flags = ["check", "--json", "--both", "--sizes", "4M", "--runs", "1", "--seconds", "0"];
+        let output = rc3().args(flags).arg(&listener.ticket).output().expect("it starts");
+        let report = events(&output);
+        assert_eq!(report["host"]["dscp_ipv4"], true);
+        assert_eq!(report["path"]["mtu"], 16_384);
+        let flow = &report["flow"];
+        assert_eq!((&flow["scheme"], &flow["direction"]), (&"rc3".into(), &"back".into()));
+        assert_eq!(flow["bytes"], 4_000_000);
+        let path = &flow["path"];
+        assert!(path["rtt_ms"].as_f64().is_some_and(|rtt| rtt > 0.0), "{path}");
+        assert!(["honoured", "ignored", "unproven"].contains(&path["verdict"].as_str().unwrap()), "{path}");
+        let carried = path["primary_bytes"].as_u64().unwrap() + path["rlp_bytes"].as_u64().unwrap();
+        assert!(carried >= 4_000_000, "{path}");
+        assert_eq!((&path["levels"][0]["level"], &path["levels"][0]["dscp"]), (&0.into(), &0.into()));
     }
 }
 
@@ -146,37 +146,33 @@ fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
     config.buffer = 200_000;
     config.marks = MarkChoice::Cs1.into();
     let link = LinkEmulator::start(config, server).expect("a link");
-    let listener =
-        Listener::start("doctor", &[&server.to_string(), "--advertise", &link.client_addr().to_string()]);
-    let doctor = || {
-        let output = rc3()
-            .args(["doctor", "--json", "--path-memory"])
-            .args([memory.as_os_str(), listener.ticket.as_ref()])
-            .output()
-            .expect("the doctor starts");
-        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("a report")
+    let listener = Listener::start(&[&server.to_string(), "--advertise", &link.client_addr().to_string()]);
+    let check = || {
+        let flags = ["check", "--json", "--sizes", "4M", "--runs", "1", "--seconds", "0", "--path-memory"];
+        let output = rc3().args(flags).arg(&memory).arg(&listener.ticket).output().expect("it starts");
+        events(&output)
     };
-    let report = doctor();
+    let report = check();
     let treated =
         |at: usize| report["path"]["choices"][at]["there"]["treatment"].as_str().unwrap().to_owned();
     assert_eq!([treated(0), treated(1)], ["same", "different"], "{report}");
     assert_eq!(report["path"]["advice"]["marks"], "cs1");
     assert_eq!(report["path"]["advice"]["reason"], "overtaken");
     // The flow of the same visit already uses these marks.
-    let low = &report["flow"]["there"]["path"]["levels"][1];
+    let low = &report["flow"]["path"]["levels"][1];
     assert_eq!((low["level"].as_u64(), low["dscp"].as_u64()), (Some(1), Some(8)), "{report}");
     let text = fs::read_to_string(&memory).expect("it is stored");
     assert!(text.contains(" marks=cs1 "), "{text}");
     // The rate, too.
-    assert_eq!(doctor()["flow"]["there"]["path"]["remembered"], true);
+    assert_eq!(check()["flow"]["path"]["remembered"], true);
 }
 
 #[test]
 fn silence_and_foreign_tickets_have_distinct_errors() {
-    let listener = Listener::start("doctor", &["127.0.0.1"]);
+    let listener = Listener::start(&["127.0.0.1"]);
     let ticket = listener.ticket.clone();
     drop(listener);
-    let output = rc3().args(["doctor", &ticket]).output().expect("it starts");
+    let output = rc3().args(["check", &ticket]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let mut receiver = rc3()
         .args(["recv", "--quiet", "--listen", "127.0.0.1"])
@@ -185,8 +181,8 @@ fn silence_and_foreign_tickets_have_distinct_errors() {
         .expect("it starts");
     let mut ticket = String::new();
     BufReader::new(receiver.stdout.take().expect("piped")).read_line(&mut ticket).expect("a ticket");
-    let output = rc3().args(["doctor", ticket.trim()]).output().expect("it starts");
+    let output = rc3().args(["check", ticket.trim()]).output().expect("it starts");
     let _ = receiver.kill();
     let _ = receiver.wait();
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
 }

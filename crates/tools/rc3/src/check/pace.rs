@@ -15,9 +15,9 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// At the start of a plan.
-    pub(super) fn new(plan: &Plan) -> Self {
-        let mut left: Vec<Flow> = plan.flows().collect();
+    /// At the start of a plan, if there is one.
+    pub(super) fn new(plan: Option<&Plan>) -> Self {
+        let mut left: Vec<Flow> = plan.into_iter().flat_map(Plan::flows).collect();
         left.reverse();
         Self { left, took: HashMap::new() }
     }
@@ -46,14 +46,14 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{plan::tests::plan, report::tests::outcome},
+        super::{comparison::tests::outcome, plan::tests::plan},
         *,
     };
 
     #[test]
     fn the_rest_takes_as_long_as_the_same_flows_took() {
         let plan = plan();
-        let mut pace = Pace::new(&plan);
+        let mut pace = Pace::new(Some(&plan));
         let flows: Vec<Flow> = plan.flows().collect();
         for &flow in &flows[..7] {
             pace.done(&outcome(flow, 100));

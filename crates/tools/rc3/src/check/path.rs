@@ -1,7 +1,7 @@
-//! Asks a listening peer which DSCPs survive in each direction, and with which marks low priority is treated
-//! differently.
+//! Asks a listener which DSCPs survive in each direction, with which marks low priority is treated differently, and how
+//! long packets may be.
 //!
-//! The check sends two small datagrams per DSCP. Then, for each choice of marks, it sends rounds of forty low-priority
+//! The visitor sends two small datagrams per DSCP. Then, for each choice of marks, it sends rounds of forty low-priority
 //! datagrams directly followed by eight normal ones, then packets of several lengths: at most 1.9 MB in all, and as
 //! much comes back. If a queue forms and honours the marks, the normal datagrams overtake. If no queue forms, the
 //! report says that the result is unknown.
@@ -11,7 +11,7 @@ use std::{
     fmt::Write as _,
     future::poll_fn,
     io,
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::RangeInclusive,
     time::{Duration, Instant},
 };
@@ -20,31 +20,44 @@ use rc3_net::{
     marks::{DSCP_LOWER_EFFORT, MarkChoice},
     socket::{AsyncSocket, RecvBatch},
 };
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tokio::time::{sleep, timeout_at};
 
 use super::{
-    Step,
-    advice::{self, Advice},
-    lengths,
-    listen::send_marked,
-    probe::{Key, Kind, LEN_MIN, Probe},
+    advice::{self, MarkAdvice, mark_name},
+    answer::{bind, send_marked},
+    probe::{DSCPS, Key, Kind, LEN_MIN, Probe},
 };
-use crate::transfer::ticket::Fingerprint;
+use crate::mtu;
 
-const DSCPS: u8 = 64;
 const MARK_TRIES: u32 = 2;
 const MARK_PAUSE: Duration = Duration::from_millis(2);
 /// Rounds for each choice of marks.
 const ROUNDS: u32 = 10;
-/// The tested choices. The first is the default, and represents a direction as a whole.
+/// The tested choices. The first is the default.
 const CHOICES: [MarkChoice; 3] = [MarkChoice::LowerEffort, MarkChoice::Cs1, MarkChoice::Raised];
 const LOW_PER_ROUND: u32 = 40;
 const NORMAL_PER_ROUND: u32 = 8;
 const ROUND_PAUSE: Duration = Duration::from_millis(60);
 const BURST_LEN: usize = 1200;
+/// Common MTUs: the minimum of IPv6, tunnels, PPPoE, Ethernet, jumbo frames of data centres and of research networks,
+/// loopback on some systems.
+const MTUS: [u16; 8] = [1280, 1400, 1420, 1492, 1500, 8000, 9000, 16_384];
+const LENGTH_TRIES: u32 = 3;
+const LENGTH_PAUSE: Duration = Duration::from_millis(5);
 /// Longest wait for the last answers.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Longest wait until the listener answers at all, and the time between two tries.
+const FIRST_PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// Announcements of the end, as some may be lost.
+const ENDS: u32 = 3;
+const END_PAUSE: Duration = Duration::from_millis(20);
+
+/// Numbers of the rounds that test no choice of marks: each DSCP, lengths, and the first contact.
+const ROUND_OF_MARKS: u32 = 0;
+const ROUND_OF_LENGTHS: u32 = u32::MAX;
+const ROUND_OF_CONTACT: u32 = u32::MAX - 1;
 
 /// Smallest queue that stands out from the jitter of hosts, in milliseconds.
 const QUEUE_MS_MIN: f64 = 2.0;
@@ -81,30 +94,16 @@ pub struct Trial {
     pub treatment: Treatment,
 }
 
-/// One direction of the path.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Direction {
-    /// DSCPs that arrived: sent and received values.
-    pub marks: BTreeMap<u8, u8>,
-    /// Results with the default marks.
-    #[serde(flatten)]
-    pub trial: Trial,
-}
-
 /// Bursts with one choice of marks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ChoiceReport {
     /// Its name for `--marks`.
-    #[serde(serialize_with = "choice_name")]
+    #[serde(serialize_with = "mark_name")]
     pub marks: MarkChoice,
     /// To the peer.
     pub there: Trial,
-    /// From the peer.
+    /// From the peer; counts only packets that had arrived there.
     pub back: Trial,
-}
-
-fn choice_name<S: Serializer>(choice: &MarkChoice, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(choice.name())
 }
 
 /// Both directions.
@@ -116,33 +115,34 @@ pub struct PathReport {
     pub rtt_ms: f64,
     /// Longest packets of common lengths, IP header included, that pass both ways.
     pub mtu: Option<u16>,
-    /// To the peer.
-    pub there: Direction,
-    /// From the peer; counts only packets that had arrived there.
-    pub back: Direction,
-    /// The same bursts with each choice of marks.
+    /// DSCPs that arrived at the peer: sent and received values.
+    pub marks_there: BTreeMap<u8, u8>,
+    /// The same of the replies.
+    pub marks_back: BTreeMap<u8, u8>,
+    /// Bursts with each choice of marks, the default first.
     pub choices: Vec<ChoiceReport>,
     /// Which marks to send with.
-    pub advice: Advice,
-    /// Fingerprint of the listener's certificate, if it takes part in flows.
-    #[serde(skip)]
-    pub fingerprint: Option<Fingerprint>,
+    pub advice: MarkAdvice,
 }
 
 impl PathReport {
     /// Whether the results allow RLP on this path.
     pub fn is_healthy(&self) -> bool {
+        let le = DSCP_LOWER_EFFORT;
+        let kept = |marks: &BTreeMap<u8, u8>| marks.get(&le) == Some(&le);
+        let default = self.choices.first();
         self.mtu.is_some()
-            && [&self.there, &self.back].into_iter().all(|direction| {
-                direction.trial.treatment != Treatment::Same
-                    && direction.marks.get(&DSCP_LOWER_EFFORT) == Some(&DSCP_LOWER_EFFORT)
+            && kept(&self.marks_there)
+            && kept(&self.marks_back)
+            && default.is_none_or(|ChoiceReport { there, back, .. }| {
+                [there, back].iter().all(|trial| trial.treatment != Treatment::Same)
             })
     }
 
     pub(super) fn text(&self) -> String {
         let mut text = format!("Path to {}, shortest round trip {:.1} ms\n", self.remote, self.rtt_ms);
-        for (name, direction) in [("there", &self.there), ("back", &self.back)] {
-            let _ = writeln!(text, "  {name}: {}", direction.marks_text());
+        for (name, marks) in [("there", &self.marks_there), ("back", &self.marks_back)] {
+            let _ = writeln!(text, "  {name}: {}", marks_text(marks));
         }
         for ChoiceReport { marks, there, back } in &self.choices {
             let (primary, low) = marks.dscps();
@@ -182,72 +182,76 @@ impl Trial {
     }
 }
 
-impl Direction {
-    fn marks_text(&self) -> String {
-        let kept = self.marks.iter().filter(|(sent, seen)| sent == seen).count();
-        let missing = usize::from(DSCPS) - self.marks.len();
-        let mut text = format!("{kept} of {DSCPS} DSCPs kept");
-        let changed: Vec<_> = self.marks.iter().filter(|(sent, seen)| sent != seen).collect();
-        if let Some(&(_, &first)) = changed.first() {
-            if changed.iter().all(|&(_, &seen)| seen == first) {
-                let _ = write!(text, ", {} changed to {first}", changed.len());
-            } else {
-                let list: Vec<_> = changed.iter().map(|(sent, seen)| format!("{sent}->{seen}")).collect();
-                let _ = write!(text, ", changed: {}", list.join(" "));
-            }
+fn marks_text(marks: &BTreeMap<u8, u8>) -> String {
+    let (kept, changed): (Vec<_>, Vec<_>) = marks.iter().partition(|(sent, seen)| sent == seen);
+    let mut text = format!("{} of {DSCPS} DSCPs kept", kept.len());
+    if let Some(&(_, &first)) = changed.first() {
+        if changed.iter().all(|&(_, &seen)| seen == first) {
+            let _ = write!(text, ", {} changed to {first}", changed.len());
+        } else {
+            let list: Vec<_> = changed.iter().map(|(sent, seen)| format!("{sent}->{seen}")).collect();
+            let _ = write!(text, ", changed: {}", list.join(" "));
         }
-        if missing > 0 {
-            let _ = write!(text, ", {missing} did not arrive");
-        }
-        text
     }
+    match usize::from(DSCPS) - marks.len() {
+        0 => {}
+        missing => drop(write!(text, ", {missing} did not arrive")),
+    }
+    text
 }
 
 /// A received reply.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Heard {
-    pub(super) reply: Probe,
+struct Heard {
+    reply: Probe,
     /// Bytes of the datagram.
-    pub(super) len: usize,
+    len: usize,
     /// DSCP on arrival.
     dscp: u8,
     /// Arrival time in nanoseconds of the local clock.
     at: u64,
 }
 
-/// Runs the check; `None` without answers.
+/// Probes the path to a listener in a session with this key; `None` without answers. `progress` gets the parts.
 ///
 /// # Errors
 /// When the socket becomes unusable.
-pub async fn check(
-    socket: &AsyncSocket,
+pub(super) async fn probe(
     remote: SocketAddr,
     key: &Key,
-    run: u64,
-    progress: &mut impl FnMut(Step),
+    mut progress: impl FnMut(&str),
 ) -> io::Result<Option<PathReport>> {
-    let mut check = Check { socket, key, run, begun: Instant::now(), heard: Vec::new(), fingerprint: None };
-    progress(Step::Marks);
-    for _ in 0..MARK_TRIES {
-        for dscp in 0..DSCPS {
-            let datagram = check.probe(Kind::Mark, dscp, false, 0).emit(key, LEN_MIN);
-            send_marked(socket, remote, dscp, false, &datagram).await?;
-            sleep(MARK_PAUSE).await;
-            check.collect(Duration::ZERO).await?;
-        }
-    }
-    check.collect(PATIENCE).await?;
-    if check.heard.is_empty() {
+    let socket = bind(SocketAddr::new(unspecified(remote), 0))?;
+    let mut prober = Prober { socket, remote, key, begun: Instant::now(), heard: Vec::new() };
+    progress("which marks arrive");
+    if !prober.reach().await? {
         return Ok(None);
     }
-    for (nth, choice) in (0..).zip(CHOICES) {
-        progress(Step::Bursts(choice));
-        check.bursts(remote, choice, rounds(nth)).await?;
+    for _ in 0..MARK_TRIES {
+        for dscp in 0..DSCPS {
+            prober.send(Kind::Mark, dscp, false, ROUND_OF_MARKS, LEN_MIN).await?;
+            sleep(MARK_PAUSE).await;
+            prober.collect(Duration::ZERO).await?;
+        }
     }
-    check.collect(PATIENCE).await?;
-    progress(Step::Lengths);
-    let mtu = lengths::longest(&mut check, remote).await?;
-    Ok(Some(report(remote, mtu, &check.heard, check.fingerprint)))
+    prober.collect(PATIENCE).await?;
+    for (nth, choice) in (0..).zip(CHOICES) {
+        progress(&format!("overtaking with marks {}", choice.name()));
+        prober.send_bursts(choice, rounds(nth)).await?;
+    }
+    prober.collect(PATIENCE).await?;
+    progress("how long packets may be");
+    prober.send_lengths().await?;
+    for _ in 0..ENDS {
+        prober.send(Kind::End, 0, false, 0, LEN_MIN).await?;
+        sleep(END_PAUSE).await;
+    }
+    Ok(Some(report(remote, &prober.heard)))
+}
+
+/// Any address of this host in the remote's family.
+pub(super) fn unspecified(remote: SocketAddr) -> IpAddr {
+    if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
 /// Numbers of the rounds with the nth choice of marks.
@@ -255,49 +259,65 @@ fn rounds(nth: u32) -> RangeInclusive<u32> {
     nth * ROUNDS + 1..=(nth + 1) * ROUNDS
 }
 
-/// A running check.
-pub(super) struct Check<'a> {
-    pub(super) socket: &'a AsyncSocket,
-    pub(super) key: &'a Key,
-    run: u64,
+/// The visitor's part in a session of probes.
+struct Prober<'a> {
+    socket: AsyncSocket,
+    remote: SocketAddr,
+    key: &'a Key,
     begun: Instant,
     /// All replies so far.
-    pub(super) heard: Vec<Heard>,
-    fingerprint: Option<Fingerprint>,
+    heard: Vec<Heard>,
 }
 
-impl Check<'_> {
+impl Prober<'_> {
     fn now(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// A probe that leaves now.
-    pub(super) fn probe(&self, kind: Kind, dscp: u8, low: bool, round: u32) -> Probe {
-        Probe { dscp, low, run: self.run, round, sent: self.now(), ..Probe::request(kind) }
+    /// A probe that leaves now, in a datagram of `len` bytes.
+    async fn send(&self, kind: Kind, dscp: u8, low: bool, round: u32, len: usize) -> io::Result<()> {
+        let probe = Probe { dscp, low, round, sent: self.now(), ..Probe::request(kind) };
+        send_marked(&self.socket, self.remote, dscp, low, &probe.emit(self.key, len)).await
+    }
+
+    /// Whether the listener, which first has to change its socket, answers.
+    async fn reach(&mut self) -> io::Result<bool> {
+        while self.heard.is_empty() && self.begun.elapsed() < FIRST_PATIENCE {
+            self.send(Kind::Mark, 0, false, ROUND_OF_CONTACT, LEN_MIN).await?;
+            self.collect(FIRST_PAUSE).await?;
+        }
+        Ok(!self.heard.is_empty())
     }
 
     /// Bursts with one choice of marks.
-    async fn bursts(
-        &mut self,
-        remote: SocketAddr,
-        choice: MarkChoice,
-        rounds: RangeInclusive<u32>,
-    ) -> io::Result<()> {
+    async fn send_bursts(&mut self, choice: MarkChoice, rounds: RangeInclusive<u32>) -> io::Result<()> {
         let (primary, below) = choice.dscps();
         for round in rounds {
             for nth in 0..LOW_PER_ROUND + NORMAL_PER_ROUND {
                 let low = nth < LOW_PER_ROUND;
                 let dscp = if low { below } else { primary };
-                let datagram = self.probe(Kind::Burst, dscp, low, round).emit(self.key, BURST_LEN);
-                send_marked(self.socket, remote, dscp, low, &datagram).await?;
+                self.send(Kind::Burst, dscp, low, round, BURST_LEN).await?;
             }
             self.collect(ROUND_PAUSE).await?;
         }
         Ok(())
     }
 
+    /// Packets of each of [`MTUS`].
+    async fn send_lengths(&mut self) -> io::Result<()> {
+        for _ in 0..LENGTH_TRIES {
+            for mtu in MTUS {
+                let len = mtu::payload(mtu, self.remote).into();
+                self.send(Kind::Mark, 0, false, ROUND_OF_LENGTHS, len).await?;
+                sleep(LENGTH_PAUSE).await;
+                self.collect(Duration::ZERO).await?;
+            }
+        }
+        self.collect(PATIENCE).await
+    }
+
     /// Receives replies for this long.
-    pub(super) async fn collect(&mut self, patience: Duration) -> io::Result<()> {
+    async fn collect(&mut self, patience: Duration) -> io::Result<()> {
         let deadline = tokio::time::Instant::now() + patience;
         let mut batch = RecvBatch::new();
         while let Ok(received) =
@@ -306,28 +326,25 @@ impl Check<'_> {
             received?;
             let at = self.now();
             for datagram in batch.datagrams() {
+                let (len, dscp) = (datagram.data.len(), datagram.meta.dscp);
                 let reply = Probe::parse(self.key, &datagram.data);
-                if let Some(reply) = reply.filter(|reply| reply.kind == Kind::Reply && reply.run == self.run)
-                {
-                    self.fingerprint =
-                        self.fingerprint.or_else(|| Probe::fingerprint(self.key, &datagram.data));
-                    let len = datagram.data.len();
-                    self.heard.push(Heard { reply, len, dscp: datagram.meta.dscp, at });
-                }
+                let reply = reply.filter(|reply| reply.kind == Kind::Reply);
+                self.heard.extend(reply.map(|reply| Heard { reply, len, dscp, at }));
             }
         }
         Ok(())
     }
 }
 
-fn report(
-    remote: SocketAddr,
-    mtu: Option<u16>,
-    heard: &[Heard],
-    fingerprint: Option<Fingerprint>,
-) -> PathReport {
+fn report(remote: SocketAddr, heard: &[Heard]) -> PathReport {
+    // The longest packets that the listener received and answered in the same length.
+    let passes = |mtu| {
+        let len = usize::from(mtu::payload(mtu, remote));
+        heard.iter().any(|heard| heard.reply.round == ROUND_OF_LENGTHS && heard.len == len)
+    };
+    let mtu = MTUS.into_iter().rev().find(|&mtu| passes(mtu));
     // The listener delays answers to bursts: only marks show the round trip.
-    let marks = heard.iter().filter(|heard| heard.reply.round == 0);
+    let marks = heard.iter().filter(|heard| heard.reply.round == ROUND_OF_MARKS);
     let rtt = marks.clone().map(|heard| heard.at.saturating_sub(heard.reply.sent)).min().unwrap_or(0);
     let choices: Vec<ChoiceReport> = (0..)
         .zip(CHOICES)
@@ -336,15 +353,11 @@ fn report(
             ChoiceReport { marks, there, back }
         })
         .collect();
-    let (there, back) = trials(heard, &rounds(0));
-    let there = Direction {
-        marks: marks.clone().map(|heard| (heard.reply.dscp, heard.reply.seen)).collect(),
-        trial: there,
-    };
-    let back = Direction { marks: marks.map(|heard| (heard.reply.dscp, heard.dscp)).collect(), trial: back };
+    let marks_there = marks.clone().map(|heard| (heard.reply.dscp, heard.reply.seen)).collect();
+    let marks_back = marks.map(|heard| (heard.reply.dscp, heard.dscp)).collect();
     let overtaken = choices.iter().filter(|choice| choice.there.treatment == Treatment::Different);
-    let advice = advice::advise(&there.marks, overtaken.map(|choice| choice.marks));
-    PathReport { remote, rtt_ms: rtt as f64 / 1e6, mtu, there, back, choices, advice, fingerprint }
+    let advice = advice::advise(&marks_there, overtaken.map(|choice| choice.marks));
+    PathReport { remote, rtt_ms: rtt as f64 / 1e6, mtu, marks_there, marks_back, choices, advice }
 }
 
 /// Results of the bursts of these rounds, there and back.
@@ -453,7 +466,6 @@ mod tests {
                     low,
                     low_arrived,
                     normal_arrived,
-                    run: 1,
                     round: 1,
                     order: order(nth),
                     sent: u64::from(nth),
@@ -462,27 +474,24 @@ mod tests {
                 Heard { reply, len: BURST_LEN, dscp: 0, at: 100_000_000 }
             })
             .collect();
-        report(([127, 0, 0, 1], 9).into(), Some(1500), &heard, None)
+        report(([127, 0, 0, 1], 9).into(), &heard)
     }
 
     #[test]
     fn a_queue_in_order_is_the_same_treatment_and_overtaking_is_not() {
-        assert_eq!(round(|nth| nth).there.trial.treatment, Treatment::Same);
+        assert_eq!(round(|nth| nth).choices[0].there.treatment, Treatment::Same);
         let first = |nth| if nth < LOW_PER_ROUND { nth + NORMAL_PER_ROUND } else { nth - LOW_PER_ROUND };
         let report = round(first);
-        assert_eq!(
-            (report.there.trial.treatment, report.there.trial.overtaking),
-            (Treatment::Different, 1.0)
-        );
-        assert_eq!(report.back.trial.treatment, Treatment::Unknown, "all came back at once");
+        let ChoiceReport { there, back, .. } = &report.choices[0];
+        assert_eq!((there.treatment, there.overtaking), (Treatment::Different, 1.0));
+        assert_eq!(back.treatment, Treatment::Unknown, "all came back at once");
     }
 
     #[test]
     fn a_line_summarizes_the_marks_of_a_path() {
-        let mut direction = round(|nth| nth).there;
-        direction.marks = (0..DSCPS).map(|dscp| (dscp, 0)).collect();
-        assert_eq!(direction.marks_text(), "1 of 64 DSCPs kept, 63 changed to 0");
-        direction.marks = (0..60).map(|dscp| (dscp, dscp)).collect();
-        assert_eq!(direction.marks_text(), "60 of 64 DSCPs kept, 4 did not arrive");
+        let cleared = (0..DSCPS).map(|dscp| (dscp, 0)).collect();
+        assert_eq!(marks_text(&cleared), "1 of 64 DSCPs kept, 63 changed to 0");
+        let dropped = (0..60).map(|dscp| (dscp, dscp)).collect();
+        assert_eq!(marks_text(&dropped), "60 of 64 DSCPs kept, 4 did not arrive");
     }
 }

@@ -19,19 +19,20 @@ pub enum Reason {
 
 /// Marks to send with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Advice {
+pub struct MarkAdvice {
     /// As `--marks` names them.
-    #[serde(serialize_with = "name")]
+    #[serde(serialize_with = "mark_name")]
     pub marks: MarkChoice,
     /// Why.
     pub reason: Reason,
 }
 
-fn name<S: Serializer>(choice: &MarkChoice, serializer: S) -> Result<S::Ok, S::Error> {
+/// The name for `--marks`.
+pub(super) fn mark_name<S: Serializer>(choice: &MarkChoice, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(choice.name())
 }
 
-impl Advice {
+impl MarkAdvice {
     /// What to remember of it: only marks with evidence.
     pub fn evidence(self) -> Option<MarkChoice> {
         (self.reason != Reason::NothingBetter).then_some(self.marks)
@@ -57,14 +58,14 @@ impl Advice {
 /// priority overtook, the most preferred first.
 ///
 /// A mark that merely arrives is no evidence: some networks serve CS1 above best effort.
-pub(super) fn advise(seen: &BTreeMap<u8, u8>, mut overtaken: impl Iterator<Item = MarkChoice>) -> Advice {
+pub(super) fn advise(seen: &BTreeMap<u8, u8>, mut overtaken: impl Iterator<Item = MarkChoice>) -> MarkAdvice {
     if let Some(marks) = overtaken.next() {
-        return Advice { marks, reason: Reason::Overtaken };
+        return MarkAdvice { marks, reason: Reason::Overtaken };
     }
     if seen.contains_key(&0) && !seen.contains_key(&DSCP_LOWER_EFFORT) {
-        return Advice { marks: MarkChoice::None, reason: Reason::DefaultIsDropped };
+        return MarkAdvice { marks: MarkChoice::None, reason: Reason::DefaultIsDropped };
     }
-    Advice { marks: MarkChoice::default(), reason: Reason::NothingBetter }
+    MarkAdvice { marks: MarkChoice::default(), reason: Reason::NothingBetter }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why a bench ends early, as messages that users can act on.
+//! Why a check ends early, as messages that users can act on.
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -15,10 +15,10 @@ use crate::transfer::{
     paths::{printable, printable_path},
 };
 
-/// Why a bench, or the whole command, ended.
+/// Why a check, or the whole command, ended.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum BenchError {
+pub enum CheckError {
     /// Cannot connect.
     #[error("cannot connect to {address}: {reason}")]
     Connect {
@@ -27,8 +27,8 @@ pub enum BenchError {
         /// The reason.
         reason: String,
     },
-    /// Another bench runs there.
-    #[error("the listener is busy with another bench")]
+    /// Another check runs there.
+    #[error("the listener is busy with another check")]
     Busy,
     /// The peer's certificate is not that of the ticket.
     #[error("{0} is not the listener that made this ticket")]
@@ -54,6 +54,17 @@ pub enum BenchError {
     /// The user pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
+    /// No answer to any probe, after the listener had agreed to answer.
+    #[error("the listener did not answer any probe")]
+    NoAnswer,
+    /// This host does not let it work.
+    #[error("cannot {what}: {error}")]
+    Local {
+        /// The failed operation.
+        what: &'static str,
+        /// The system error.
+        error: io::Error,
+    },
     /// The picture cannot be written.
     #[error("cannot write {}: {error}", printable_path(path))]
     Picture {
@@ -67,18 +78,18 @@ pub enum BenchError {
     Other(TransferError),
 }
 
-impl BenchError {
+impl CheckError {
     /// What the user can do.
     pub fn hint(&self) -> &str {
         match self {
             Self::Connect { .. } => {
-                "check that `rc3 bench --listen` still runs and that firewalls pass UDP to that port"
+                "check that `rc3 check --listen` still runs and that firewalls pass UDP to that port"
             }
-            Self::Busy => "try again when it has ended, or start another `rc3 bench --listen`",
+            Self::Busy => "try again when it has ended, or start another `rc3 check --listen`",
             Self::WrongListener(_) => {
-                "use the ticket of the running `rc3 bench --listen`; each run makes a new one"
+                "use the ticket of the running `rc3 check --listen`; each run makes a new one"
             }
-            Self::Unauthorised => "copy the whole ticket of the running `rc3 bench --listen`",
+            Self::Unauthorised => "copy the whole ticket of the running `rc3 check --listen`",
             Self::Refused(_) => "use the same version of rc3 on both sides",
             Self::Stalled(_) | Self::Lost(_) => {
                 "check the other side's terminal and the path, then run it again"
@@ -86,6 +97,8 @@ impl BenchError {
             Self::TooSlow(_) => "choose smaller --sizes for this path",
             Self::Damaged => "this is a bug: please report it",
             Self::Interrupted => "run it again with fewer --runs or smaller --sizes if it takes too long",
+            Self::NoAnswer => "check that firewalls pass UDP to that port from every port of this host",
+            Self::Local { .. } => "check the address and the system's limits",
             Self::Picture { .. } => "check free space and permissions",
             Self::Other(error) => error.hint(),
         }
@@ -96,13 +109,18 @@ impl BenchError {
         connection.close_reason().map_or_else(|| error.into(), Self::from)
     }
 
+    /// A failure of this host to do `what`.
+    pub(super) fn local(what: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |error| Self::Local { what, error }
+    }
+
     /// A peer that violates the protocol.
     pub(super) fn protocol(what: &str) -> Self {
         Self::Other(TransferError::Protocol(what.to_owned()))
     }
 }
 
-impl From<TransferError> for BenchError {
+impl From<TransferError> for CheckError {
     fn from(error: TransferError) -> Self {
         match error {
             TransferError::Connect { address, reason } => Self::Connect { address, reason },
@@ -116,7 +134,7 @@ impl From<TransferError> for BenchError {
     }
 }
 
-impl From<ConnectionError> for BenchError {
+impl From<ConnectionError> for CheckError {
     fn from(error: ConnectionError) -> Self {
         match &error {
             ConnectionError::ApplicationClosed(close) if close.error_code == UNAUTHORISED => {
@@ -130,13 +148,13 @@ impl From<ConnectionError> for BenchError {
     }
 }
 
-impl From<MessageError> for BenchError {
+impl From<MessageError> for CheckError {
     fn from(error: MessageError) -> Self {
         TransferError::from(error).into()
     }
 }
 
-impl From<IdentityError> for BenchError {
+impl From<IdentityError> for CheckError {
     fn from(error: IdentityError) -> Self {
         Self::Other(error.into())
     }

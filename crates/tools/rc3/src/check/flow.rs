@@ -14,15 +14,12 @@ use tokio::time::{interval, sleep, timeout};
 
 use super::{
     DONE,
-    error::BenchError,
+    error::CheckError,
     message::Arrived,
     pattern::{Counter, Pattern},
     plan::Amount,
 };
-use crate::{
-    doctor::flow::delivered,
-    transfer::{error::TransferError, moved::Moved},
-};
+use crate::transfer::{error::TransferError, moved::Moved};
 
 /// Interval of looking for progress.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -32,10 +29,10 @@ pub(super) async fn send(
     connection: &Connection,
     amount: Amount,
     patience: Duration,
-) -> Result<(), BenchError> {
+) -> Result<(), CheckError> {
     let mut stream = soon(patience, connection.open_uni()).await??;
     let sending = async {
-        let lost = |error: &dyn ToString| BenchError::of(connection, TransferError::Lost(error.to_string()));
+        let lost = |error: &dyn ToString| CheckError::of(connection, TransferError::Lost(error.to_string()));
         let stopped = match stream.send_file(Pattern, amount.bytes_max()).await {
             Ok(()) => stream.stopped().await.map_err(|error| lost(&error))?,
             Err(SendFileError::Stopped(code)) => Some(code),
@@ -43,7 +40,7 @@ pub(super) async fn send(
         };
         match (amount, stopped) {
             (Amount::Bytes(_), None) | (Amount::Seconds(_), Some(DONE)) => Ok(()),
-            _ => Err(BenchError::protocol("a flow that ended at the wrong time")),
+            _ => Err(CheckError::protocol("a flow that ended at the wrong time")),
         }
     };
     watched(sending, amount, patience, || delivered(connection)).await
@@ -54,7 +51,7 @@ pub(super) async fn receive(
     connection: &Connection,
     amount: Amount,
     patience: Duration,
-) -> Result<Arrived, BenchError> {
+) -> Result<Arrived, CheckError> {
     let mut stream = soon(patience, connection.accept_uni()).await??;
     let (began, counter) = (Instant::now(), Arc::new(Counter::default()));
     let whole = async {
@@ -73,39 +70,46 @@ pub(super) async fn receive(
         (Amount::Bytes(bytes), Some(received)) if bytes == received => {}
         // The connection may end at the same moment.
         (Amount::Seconds(_), None) => drop(stream.stop(DONE)),
-        _ => return Err(BenchError::protocol("fewer bytes than agreed")),
+        _ => return Err(CheckError::protocol("fewer bytes than agreed")),
     }
     Ok(arrived)
 }
 
+/// Approximate bytes that arrived: for the primary, the bytes passed to it.
+fn delivered(connection: &Connection) -> u64 {
+    let stats = connection.stats();
+    let rlp: u64 = stats.sent.levels.iter().map(|level| level.delivered_bytes).sum();
+    rlp + stats.sent.primary_bytes.saturating_sub(stats.path.in_flight)
+}
+
 /// The result, if it comes soon.
-pub(super) async fn soon<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T, BenchError> {
-    timeout(patience, work).await.map_err(|_| BenchError::Stalled(patience))
+pub(super) async fn soon<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T, CheckError> {
+    timeout(patience, work).await.map_err(|_| CheckError::Stalled(patience))
 }
 
 /// Work that may neither stand still for `patience` nor exceed the time of the flow.
 async fn watched<T>(
-    work: impl Future<Output = Result<T, BenchError>>,
+    work: impl Future<Output = Result<T, CheckError>>,
     amount: Amount,
     patience: Duration,
     bytes: impl Fn() -> u64,
-) -> Result<T, BenchError> {
+) -> Result<T, CheckError> {
     let limit = amount.time_max(patience);
     let (mut work, mut over) = (pin!(work), pin!(sleep(limit)));
     let (mut moved, mut look) = (Moved::new(patience), interval(LOOK_EVERY));
     loop {
         tokio::select! {
             done = &mut work => return done,
-            () = &mut over => return Err(BenchError::TooSlow(limit)),
+            () = &mut over => return Err(CheckError::TooSlow(limit)),
             _ = look.tick() => moved.check(bytes())?,
         }
     }
 }
 
-fn unread(connection: &Connection, error: &RecvFileError) -> BenchError {
+fn unread(connection: &Connection, error: &RecvFileError) -> CheckError {
     match error {
-        RecvFileError::Write { .. } => BenchError::Damaged,
-        RecvFileError::TooLong => BenchError::protocol("more bytes than agreed"),
-        error => BenchError::of(connection, TransferError::Lost(error.to_string())),
+        RecvFileError::Write { .. } => CheckError::Damaged,
+        RecvFileError::TooLong => CheckError::protocol("more bytes than agreed"),
+        error => CheckError::of(connection, TransferError::Lost(error.to_string())),
     }
 }

@@ -1,7 +1,8 @@
 //! Messages, in the frames of [`crate::transfer::message`].
 //!
-//! On every connection the visitor opens one bidirectional stream and writes one [`Hello`]. On the control connection
-//! the listener answers [`Reply::Accepted`] and both keep the stream open until the last flow. On the connection of a
+//! On every connection the visitor opens one bidirectional stream and writes one [`Hello`]. The listener answers a plan
+//! or a wish for probes with [`Reply::Accepted`]. With a plan both keep the stream open until the last flow; for probes
+//! the visitor closes the connection, and the listener answers [`super::probe`]s at the same port. On the connection of a
 //! flow the sender of the flow opens one unidirectional stream for its bytes, and the listener answers
 //! [`Reply::Arrived`] or [`Reply::Sent`]. Refusals are close codes with a reason.
 
@@ -27,23 +28,25 @@ pub struct Hello {
 /// What a connection is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// A bench by this plan.
-    Bench(Plan),
-    /// The next flow of the running bench.
+    /// Flows by this plan.
+    Flows(Plan),
+    /// The next flow of the running plan.
     Flow {
         /// From [`Reply::Accepted`].
         session: u64,
         /// Its index in [`Plan::flows`].
         nth: u32,
     },
+    /// Answers to probes.
+    Probes,
 }
 
 /// Listener to visitor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Reply {
-    /// The plan is accepted.
+    /// The plan or the wish is accepted.
     Accepted {
-        /// Identifies the bench.
+        /// Identifies the session.
         session: u64,
     },
     /// The last byte of a flow to the listener is there.
@@ -79,7 +82,7 @@ mod tests {
         let sizes = vec![SIZE_BYTES_MAX; SIZES_MAX];
         let plan = Plan { sizes, runs: RUNS_MAX, seconds: SECONDS_MAX, both: true, forget: true };
         assert!(plan.is_bounded());
-        let hello = Hello { version: VERSION, secret: [7; SECRET_BYTES], request: Request::Bench(plan) };
+        let hello = Hello { version: VERSION, secret: [7; SECRET_BYTES], request: Request::Flows(plan) };
         let frame = encode(&hello);
         assert!(frame.len() <= 4 + MESSAGE_BYTES_MAX, "{}", frame.len());
         assert_eq!(decode(&frame[4..]), Some(hello));

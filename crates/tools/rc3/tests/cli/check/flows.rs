@@ -1,17 +1,19 @@
-//! `rc3 bench` over loopback: as users run it, and against peers that violate the protocol. No assertion depends on the
+//! The flows of `rc3 check` over loopback: as users run it, and against peers that violate the protocol. No assertion depends on the
 //! machine's speed.
 
 use std::{
+    future::pending,
     net::{Ipv4Addr, SocketAddr},
     process::Output,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rc3::{
-    bench::{
+    check::{
         ALPN,
-        error::BenchError,
+        comparison::Comparison,
+        error::CheckError,
         listen::Listener,
         message::{Arrived, Hello, Reply, Request, VERSION},
         plan::{Plan, SIZE_BYTES_MAX},
@@ -38,8 +40,13 @@ use crate::listener::{Listener as Listening, rc3};
 /// Longer than anything takes that succeeds, shorter than a test may take.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-fn bench(listener: &Listening, flags: &[&str]) -> Output {
-    rc3().arg("bench").args(flags).env("RC3_TICKET", &listener.ticket).output().expect("it starts")
+fn check(listener: &Listening, flags: &[&str]) -> Output {
+    rc3()
+        .args(["check", "--only", "flows"])
+        .args(flags)
+        .env("RC3_TICKET", &listener.ticket)
+        .output()
+        .expect("it starts")
 }
 
 fn events(output: &Output) -> Vec<Value> {
@@ -53,11 +60,11 @@ fn named<'a>(events: &'a [Value], name: &str) -> Vec<&'a Value> {
 
 #[test]
 fn both_schemes_are_measured_in_both_directions() {
-    let listening = Listening::start("bench", &["127.0.0.1"]);
-    // A listener serves several benches.
+    let listening = Listening::start(&["127.0.0.1"]);
+    // A listener serves several checks.
     for _ in 0..2 {
         let flags = ["--json", "--both", "--sizes", "10k,300k", "--runs", "2", "--seconds", "0"];
-        let output = bench(&listening, &flags);
+        let output = check(&listening, &flags);
         assert!(output.status.success(), "{output:?}");
         let events = events(&output);
         let flows = named(&events, "flow");
@@ -91,9 +98,9 @@ fn both_schemes_are_measured_in_both_directions() {
 fn bulk_rates_and_a_picture_come_with_the_table() {
     let directory = tempfile::tempdir().unwrap();
     let picture = directory.path().join("fct.svg");
-    let listening = Listening::start("bench", &["127.0.0.1"]);
+    let listening = Listening::start(&["127.0.0.1"]);
     let flags = ["--sizes", "10k,100k", "--runs", "1", "--seconds", "1", "--picture"];
-    let output = bench(&listening, &[&flags[..], &[picture.to_str().unwrap()]].concat());
+    let output = check(&listening, &[&flags[..], &[picture.to_str().unwrap()]].concat());
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     for words in ["rc3/plain", "bulk rate over 1 s: plain QUIC ", "less half of the smallest round trip"] {
@@ -117,10 +124,10 @@ fn a_link_has_its_round_trips_and_is_known_unless_forgotten() {
     let link =
         LinkEmulator::start(EmulatorConfig::new(rate, Duration::from_millis(10)), server).expect("a link");
     let flags = [&server.to_string(), "--advertise", &link.client_addr().to_string()].map(str::to_owned);
-    let listening = Listening::start("bench", &flags.each_ref().map(String::as_str));
+    let listening = Listening::start(&flags.each_ref().map(String::as_str));
     for forget in [false, true] {
         let flags = ["--json", "--both", "--sizes", "300k", "--runs", "2", "--seconds", "0", "--forget"];
-        let output = bench(&listening, &flags[..flags.len() - usize::from(!forget)]);
+        let output = check(&listening, &flags[..flags.len() - usize::from(!forget)]);
         assert!(output.status.success(), "{output:?}");
         let events = events(&output);
         assert!(named(&events, "start")[0]["rtt_ms"].as_f64().is_some_and(|rtt| rtt >= 10.0));
@@ -138,10 +145,15 @@ fn a_link_has_its_round_trips_and_is_known_unless_forgotten() {
 
 #[test]
 fn errors_have_their_exit_codes_and_hints() {
-    let listening = Listening::start("bench", &["127.0.0.1"]);
-    let other = Listening::start("bench", &["127.0.0.1"]);
+    let listening = Listening::start(&["127.0.0.1"]);
+    let other = Listening::start(&["127.0.0.1"]);
     let code = |ticket: &str, flags: &[&str]| {
-        let output = rc3().arg("bench").args(flags).env("RC3_TICKET", ticket).output().expect("it starts");
+        let output = rc3()
+            .args(["check", "--only", "flows"])
+            .args(flags)
+            .env("RC3_TICKET", ticket)
+            .output()
+            .expect("it starts");
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains("hint: "), "{said}");
         output.status.code()
@@ -159,7 +171,7 @@ async fn listener() -> Ticket {
     let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let listener = Listener::bind(&Network::default(), Some(here), PATIENCE).expect("a listener");
     let ticket = listener.ticket(None).expect("a ticket");
-    tokio::spawn(async move { listener.serve(|_| {}).await });
+    tokio::spawn(listener.serve(|_| {}, pending()));
     ticket
 }
 
@@ -168,16 +180,19 @@ fn plan(sizes: &[u64]) -> Plan {
 }
 
 /// An honest visitor.
-async fn measure(ticket: &Ticket, plan: Plan) -> Result<Report, BenchError> {
-    let mut progress = Progress::new(Style::Quiet, &plan);
-    let job = VisitJob { ticket: ticket.clone(), plan, network: Network::default(), patience: PATIENCE };
-    visit(&job, &mut progress).await
+async fn measure(ticket: &Ticket, plan: Plan) -> Result<Comparison, CheckError> {
+    let mut progress = Progress::new(Style::Quiet, Some(&plan));
+    let (ticket, plan, network) = (ticket.clone(), Some(plan), Network::default());
+    let job = VisitJob { ticket, probes: false, plan, network, patience: PATIENCE };
+    let mut report = Report::default();
+    visit(&job, &mut report, &mut progress).await?;
+    Ok(report.comparison.expect("flows"))
 }
 
 /// Whether an honest visitor is served.
 async fn is_free(ticket: &Ticket) {
-    let report = measure(ticket, plan(&[1000])).await.expect("a bench");
-    assert_eq!(report.outcomes.len(), 4);
+    let comparison = measure(ticket, plan(&[1000])).await.expect("a check");
+    assert_eq!(comparison.outcomes.len(), 4);
 }
 
 /// The connection of a visitor that does as it likes.
@@ -217,7 +232,7 @@ impl Intruder {
 
     /// A visitor whose plan is accepted, and its session.
     async fn accepted(ticket: &Ticket, plan: Plan) -> (Self, u64) {
-        let mut intruder = Self::asks(ticket, Request::Bench(plan)).await;
+        let mut intruder = Self::asks(ticket, Request::Flows(plan)).await;
         match message::read(intruder.replies.as_mut().expect("open")).await {
             Ok(Reply::Accepted { session }) => (intruder, session),
             other => panic!("{other:?}"),
@@ -241,8 +256,8 @@ async fn nobody_is_served_without_the_ticket() {
     let forged =
         Ticket::new(ticket.host(), ticket.port(), ticket.fingerprint(), Secret([0; 16])).expect("a ticket");
     let refused = measure(&forged, plan(&[1000])).await;
-    assert!(matches!(refused, Err(BenchError::Unauthorised)), "{refused:?}");
-    // A flow needs it too, and a running bench.
+    assert!(matches!(refused, Err(CheckError::Unauthorised)), "{refused:?}");
+    // A flow needs it too, and running flows.
     let request = Request::Flow { session: 0, nth: 0 };
     let (code, _) = Intruder::asks(&forged, request.clone()).await.closed().await;
     assert_eq!(code, 5);
@@ -261,30 +276,30 @@ async fn plans_beyond_the_bounds_and_other_versions_are_refused() {
     let endless = Plan { runs: u32::MAX, ..plan(&[1]) };
     for plan in [plan(&[SIZE_BYTES_MAX + 1]), plan(&[1; 1000]), Plan { seconds: 601, ..plan(&[1]) }, endless]
     {
-        let intruder = Intruder::asks(&ticket, Request::Bench(plan)).await;
+        let intruder = Intruder::asks(&ticket, Request::Flows(plan)).await;
         assert_eq!(intruder.closed().await, (4, "the plan exceeds the bounds".to_owned()));
     }
     let secret = ticket.secret().0;
-    let hello = Hello { version: VERSION + 1, secret, request: Request::Bench(plan(&[1])) };
+    let hello = Hello { version: VERSION + 1, secret, request: Request::Flows(plan(&[1])) };
     assert_eq!(Intruder::with(&ticket, hello).await.closed().await.0, 4);
     is_free(&ticket).await;
 }
 
 #[tokio::test]
-async fn a_flow_of_another_size_or_content_ends_the_bench() {
+async fn a_flow_of_another_size_or_content_ends_the_check() {
     let ticket = listener().await;
     for (bytes, reason) in [
         (vec![0; 2_000_000], "failed: protocol violation by peer: more bytes than agreed"),
         (vec![0; 1000], "failed: a flow arrived damaged"),
         (Vec::new(), "failed: protocol violation by peer: fewer bytes than agreed"),
     ] {
-        let (bench, session) = Intruder::accepted(&ticket, plan(&[1000])).await;
+        let (visit, session) = Intruder::accepted(&ticket, plan(&[1000])).await;
         let flow = Intruder::asks(&ticket, Request::Flow { session, nth: 0 }).await;
         let mut stream = flow.connection.open_uni().await.expect("a stream");
         // The listener may close meanwhile.
         let _ = stream.write_all(&bytes).await;
         let _ = stream.finish();
-        let (code, said) = bench.closed().await;
+        let (code, said) = visit.closed().await;
         let damaged = said == "failed: a flow arrived damaged";
         assert!(code == 1 && (said == reason || damaged && bytes.len() > 1000), "{said}");
     }
@@ -294,14 +309,14 @@ async fn a_flow_of_another_size_or_content_ends_the_bench() {
 #[tokio::test]
 async fn each_flow_is_served_once_and_in_its_turn() {
     let ticket = listener().await;
-    let (bench, session) = Intruder::accepted(&ticket, plan(&[1000, 50_000_000])).await;
+    let (visit, session) = Intruder::accepted(&ticket, plan(&[1000, 50_000_000])).await;
     // The last flow first, another session, and far beyond the plan.
     for request in [(session, 7), (session.wrapping_add(1), 0), (session, u32::MAX)] {
         let (session, nth) = request;
         let intruder = Intruder::asks(&ticket, Request::Flow { session, nth }).await;
         assert_eq!(intruder.closed().await.0, 4, "{nth}");
     }
-    assert!(bench.connection.close_reason().is_none());
+    assert!(visit.connection.close_reason().is_none());
     let first = Intruder::asks(&ticket, Request::Flow { session, nth: 0 }).await;
     // The same again, while it runs.
     let again = Intruder::asks(&ticket, Request::Flow { session, nth: 0 }).await;
@@ -313,14 +328,14 @@ async fn each_flow_is_served_once_and_in_its_turn() {
 async fn silent_visitors_are_given_up() {
     let ticket = listener().await;
     // After the plan.
-    let (bench, _session) = Intruder::accepted(&ticket, plan(&[1000])).await;
-    assert_eq!(bench.closed().await, (1, "failed: no progress for 700 ms".to_owned()));
+    let (visit, _session) = Intruder::accepted(&ticket, plan(&[1000])).await;
+    assert_eq!(visit.closed().await, (1, "failed: no progress for 700 ms".to_owned()));
     // In the middle of a flow.
-    let (bench, session) = Intruder::accepted(&ticket, plan(&[1000])).await;
+    let (visit, session) = Intruder::accepted(&ticket, plan(&[1000])).await;
     let flow = Intruder::asks(&ticket, Request::Flow { session, nth: 0 }).await;
     let mut stream = flow.connection.open_uni().await.expect("a stream");
     stream.write_all(&pattern(1)).await.expect("written");
-    assert_eq!(bench.closed().await, (1, "failed: no progress for 700 ms".to_owned()));
+    assert_eq!(visit.closed().await, (1, "failed: no progress for 700 ms".to_owned()));
     // A visitor that went away.
     drop(Intruder::accepted(&ticket, plan(&[1000])).await);
     is_free(&ticket).await;
@@ -331,7 +346,7 @@ async fn a_visitor_that_reads_nothing_is_given_up() {
     // More than the window of plain QUIC for data that nobody reads, 4 MiB.
     const BYTES: usize = 8_000_000;
     let ticket = listener().await;
-    let (bench, session) = Intruder::accepted(&ticket, plan(&[BYTES as u64])).await;
+    let (visit, session) = Intruder::accepted(&ticket, plan(&[BYTES as u64])).await;
     let bytes = bytes::Bytes::from(pattern(BYTES));
     // The first two flows as agreed.
     for nth in [0, 1] {
@@ -345,14 +360,14 @@ async fn a_visitor_that_reads_nothing_is_given_up() {
         );
     }
     let _flow = Intruder::asks(&ticket, Request::Flow { session, nth: 2 }).await;
-    assert_eq!(bench.closed().await, (1, "failed: no progress for 700 ms".to_owned()));
+    assert_eq!(visit.closed().await, (1, "failed: no progress for 700 ms".to_owned()));
     is_free(&ticket).await;
 }
 
 /// The first bytes of every flow.
 fn pattern(len: usize) -> Vec<u8> {
     let mut period = vec![0; 1_000_003];
-    blake3::Hasher::new().update(b"rc3 bench").finalize_xof().fill(&mut period);
+    blake3::Hasher::new().update(b"rc3 check").finalize_xof().fill(&mut period);
     period.iter().copied().cycle().take(len).collect()
 }
 
@@ -361,8 +376,8 @@ async fn a_second_visitor_learns_that_the_listener_is_busy() {
     let ticket = listener().await;
     let (first, _session) = Intruder::accepted(&ticket, plan(&[1000])).await;
     let second = measure(&ticket, plan(&[1000])).await.expect_err("busy");
-    assert!(matches!(second, BenchError::Busy), "{second}");
-    assert_eq!(second.to_string(), "the listener is busy with another bench");
+    assert!(matches!(second, CheckError::Busy), "{second}");
+    assert_eq!(second.to_string(), "the listener is busy with another check");
     first.connection.close(0u32.into(), b"done");
     is_free(&ticket).await;
 }
@@ -381,9 +396,10 @@ async fn lying_listener(bytes: Vec<u8>) -> Ticket {
             let (mut control, mut requests) = connection.accept_bi().await.expect("a stream");
             let hello: Hello = message::read(&mut requests).await.expect("a message");
             let reply = match hello.request {
-                Request::Bench(_) => Reply::Accepted { session: 1 },
+                Request::Flows(_) => Reply::Accepted { session: 1 },
                 // The first two go to the listener.
                 Request::Flow { nth: 0 | 1, .. } => Reply::Arrived(Arrived { bytes: 0, seconds: f64::NAN }),
+                Request::Probes => panic!("no probes"),
                 Request::Flow { .. } => {
                     let mut stream = connection.open_uni().await.expect("a stream");
                     let _ = stream.write_all(&bytes).await;
@@ -414,5 +430,20 @@ async fn a_visitor_bounds_what_it_gets() {
         let ticket = lying_listener(bytes).await;
         let error = measure(&ticket, plan(&[1000])).await.expect_err("a lie").to_string();
         assert!(error == expected || many && error == "a flow arrived damaged", "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_probes_ends_with_its_visitor() {
+    let ticket = listener().await;
+    let mut visitor = Intruder::asks(&ticket, Request::Probes).await;
+    let reply = message::read::<Reply>(visitor.replies.as_mut().expect("open")).await;
+    assert!(matches!(reply, Ok(Reply::Accepted { .. })), "{reply:?}");
+    visitor.connection.close(0u32.into(), b"done");
+    drop(visitor);
+    // It sends no probe, so the listener serves others after some seconds.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while let Err(error) = measure(&ticket, plan(&[1000])).await {
+        assert!(Instant::now() < deadline, "{error}");
     }
 }

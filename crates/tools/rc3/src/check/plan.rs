@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scheme::Scheme;
 
-/// Most sizes of one bench.
+/// Most sizes of one plan.
 pub const SIZES_MAX: usize = 32;
 /// Largest size in bytes.
 pub const SIZE_BYTES_MAX: u64 = 1_000_000_000;
@@ -19,7 +19,7 @@ const FLOW_TIME_MAX: Duration = Duration::from_secs(600);
 /// Bytes per second of a bulk flow, at most: 400 Gbit/s.
 const BULK_BYTES_PER_SECOND: u64 = 50_000_000_000;
 
-/// The flows of one bench.
+/// The flows of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// Sizes in bytes.
@@ -142,7 +142,7 @@ impl Plan {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::bench) fn plan() -> Plan {
+    pub(in crate::check) fn plan() -> Plan {
         Plan { sizes: vec![10_000, 1_000_000], runs: 2, seconds: 1, both: true, forget: false }
     }
 

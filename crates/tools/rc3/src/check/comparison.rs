@@ -1,7 +1,8 @@
-//! The results as tables and as rows for JSON. All are derived from the outcomes of the flows.
+//! The results of a plan as tables and as rows for JSON. All are derived from the outcomes of the flows.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
+use rc3_picture::{Format, chart::Colour};
 use rc3_text::units::{about_bytes, about_rate};
 use serde::Serialize;
 
@@ -11,14 +12,15 @@ use super::{
 };
 use crate::{
     figures::PathFigures,
+    picture::{Line, chart},
     scheme::Scheme,
-    table::{align, milliseconds, time},
+    table::{align, median, milliseconds, time},
     transfer::progress::count,
 };
 
 /// A measured plan.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct Comparison {
     /// The plan.
     pub plan: Plan,
     /// The listener.
@@ -69,12 +71,12 @@ pub struct Bulk {
 }
 
 impl Times {
-    /// Of these FCTs; `None` without any. With an even number the median is the mean of the two in the middle.
-    fn of(mut all: Vec<f64>) -> Option<Self> {
-        all.sort_by(f64::total_cmp);
-        let (&least, &most) = (all.first()?, all.last()?);
-        let median = f64::midpoint(all[(all.len() - 1) / 2], all[all.len() / 2]);
-        Some(Self { fct_ms_median: median, fct_ms_least: least, fct_ms_most: most })
+    /// Of these FCTs; `None` without any.
+    fn of(all: &[f64]) -> Option<Self> {
+        let fct_ms_median = median(all)?;
+        let fct_ms_least = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let fct_ms_most = all.iter().copied().fold(0.0, f64::max);
+        Some(Self { fct_ms_median, fct_ms_least, fct_ms_most })
     }
 
     fn cells(&self) -> [String; 3] {
@@ -82,7 +84,7 @@ impl Times {
     }
 }
 
-impl Report {
+impl Comparison {
     /// Before the first flow.
     pub fn new(plan: Plan, peer: SocketAddr, rtt: Duration) -> Self {
         Self { plan, peer, rtt, outcomes: Vec::new() }
@@ -92,13 +94,41 @@ impl Report {
         self.outcomes.iter().filter(move |outcome| outcome.flow.kind == kind)
     }
 
+    /// FCTs in milliseconds.
+    fn fcts(&self, bytes: u64, direction: Direction, scheme: Scheme) -> Vec<f64> {
+        let kind = Kind { amount: Amount::Bytes(bytes), direction, scheme };
+        self.of(kind).map(|outcome| milliseconds(outcome.fct)).collect()
+    }
+
+    /// FCT over size.
+    ///
+    /// # Errors
+    /// When drawing fails, which is a bug.
+    pub fn picture(&self, format: Format) -> io::Result<Vec<u8>> {
+        let line = |direction: Direction, scheme: Scheme| {
+            let way = if self.plan.both { format!(", {}", direction.words()) } else { String::new() };
+            let colour = match (direction, scheme) {
+                (Direction::There, Scheme::Plain) => Colour::Vermillion,
+                (Direction::There, Scheme::Rc3) => Colour::Blue,
+                (Direction::Back, Scheme::Plain) => Colour::Orange,
+                (Direction::Back, Scheme::Rc3) => Colour::Sky,
+            };
+            let sizes = self.plan.sizes.iter();
+            let sizes = sizes.map(|&bytes| (bytes, self.fcts(bytes, direction, scheme))).collect();
+            Line { name: format!("{}{way}", scheme.name()), colour, sizes }
+        };
+        let directions = self.plan.directions().iter();
+        let lines = directions.flat_map(|&direction| Scheme::BOTH.map(|scheme| line(direction, scheme)));
+        let runs = count(self.plan.runs as usize, "run");
+        let rtt = time(milliseconds(self.rtt));
+        let title = format!("plain QUIC and rc3, {}", self.peer);
+        format.draw(&chart(title, format!("round trip {rtt}, median of {runs}"), lines.collect(), &[]))
+    }
+
     /// A row for each direction and size.
     pub fn rows(&self) -> Vec<Row> {
         let row = |direction, bytes| {
-            let times = |scheme| {
-                let kind = Kind { amount: Amount::Bytes(bytes), direction, scheme };
-                Times::of(self.of(kind).map(|outcome| milliseconds(outcome.fct)).collect())
-            };
+            let times = |scheme| Times::of(&self.fcts(bytes, direction, scheme));
             let (plain, rc3) = (times(Scheme::Plain)?, times(Scheme::Rc3)?);
             let ratio = rc3.fct_ms_median / plain.fct_ms_median;
             Some(Row { direction, bytes, plain, rc3, ratio })
@@ -185,7 +215,7 @@ pub(super) mod tests {
     };
 
     /// A flow with this FCT in milliseconds; a bulk flow carries a megabyte in a second.
-    pub(in crate::bench) fn outcome(flow: Flow, fct: u64) -> Outcome {
+    pub(in crate::check) fn outcome(flow: Flow, fct: u64) -> Outcome {
         let path = PathFigures {
             rate_bits_per_second: Some(8_000_000),
             path_limited: true,
@@ -206,35 +236,47 @@ pub(super) mod tests {
     }
 
     /// Plain QUIC takes 200 ms and 220 ms, rc3 half of it.
-    pub(in crate::bench) fn report() -> Report {
+    pub(in crate::check) fn comparison() -> Comparison {
         let fct = |flow: Flow| match flow.kind.scheme {
             Scheme::Plain => 180 + 20 * u64::from(flow.run),
             Scheme::Rc3 => 90 + 10 * u64::from(flow.run),
         };
         let outcomes = plan().flows().map(|flow| outcome(flow, fct(flow))).collect();
-        let mut report = Report::new(plan(), "192.0.2.1:4433".parse().unwrap(), Duration::from_millis(40));
-        report.outcomes = outcomes;
-        report
+        let mut comparison =
+            Comparison::new(plan(), "192.0.2.1:4433".parse().unwrap(), Duration::from_millis(40));
+        comparison.outcomes = outcomes;
+        comparison
     }
 
     #[test]
     fn rows_have_medians_and_extremes_of_their_kind() {
-        let rows = report().rows();
+        let rows = comparison().rows();
         let kinds: Vec<_> = rows.iter().map(|row| (row.direction, row.bytes)).collect();
         let there_and_back = [Direction::There, Direction::Back];
         assert_eq!(kinds, there_and_back.map(|way| [(way, 10_000), (way, 1_000_000)]).concat());
         let plain = Times { fct_ms_median: 210.0, fct_ms_least: 200.0, fct_ms_most: 220.0 };
         assert!(rows.iter().all(|row| row.plain == plain && row.ratio == 0.5), "{rows:?}");
-        assert_eq!(Times::of(vec![3.0, 1.0, 2.0]).unwrap().fct_ms_median, 2.0);
-        assert_eq!(Times::of(Vec::new()), None);
+        assert_eq!(Times::of(&[3.0, 1.0, 2.0]).unwrap().fct_ms_median, 2.0);
+        assert_eq!(Times::of(&[]), None);
+    }
+
+    #[test]
+    fn the_picture_names_every_direction_and_scheme() {
+        let svg = String::from_utf8(comparison().picture(Format::Svg).unwrap()).unwrap();
+        for words in ["plain, to the listener", "rc3, from the listener", "192.0.2.1:4433"] {
+            assert!(svg.contains(words), "{words}");
+        }
+        // Two sizes, two directions, two schemes, two runs, and the medians.
+        assert_eq!(svg.matches("<circle").count(), 16 + 8);
+        assert!(comparison().picture(Format::Png).unwrap().starts_with(b"\x89PNG"));
     }
 
     #[test]
     fn bulk_rates_are_those_of_the_receiver() {
-        let bulk = report().bulk();
+        let bulk = comparison().bulk();
         assert_eq!(bulk.len(), 2);
         assert_eq!((bulk[0].rc3_bits_per_second, bulk[0].ratio), (8e6, 1.0));
-        let mut without = report();
+        let mut without = comparison();
         without.plan.seconds = 0;
         without.outcomes.truncate(16);
         assert!(without.bulk().is_empty() && !without.text().contains("bulk"));
@@ -242,15 +284,15 @@ pub(super) mod tests {
 
     #[test]
     fn the_path_is_that_of_the_last_flow_by_rc3() {
-        let report = report();
+        let comparison = comparison();
         // The bulk flow is the only run that takes 100 ms after the second run.
-        assert_eq!(report.path(Direction::Back).map(|path| path.primary_bytes), Some(100));
-        assert_eq!(Report { outcomes: Vec::new(), ..report }.path(Direction::Back), None);
+        assert_eq!(comparison.path(Direction::Back).map(|path| path.primary_bytes), Some(100));
+        assert_eq!(Comparison { outcomes: Vec::new(), ..comparison }.path(Direction::Back), None);
     }
 
     #[test]
     fn text_has_a_table_for_each_direction_and_says_how_it_was_measured() {
-        let text = report().text();
+        let text = comparison().text();
         for words in [
             "less half of the smallest round trip",
             "of 2 runs",

@@ -15,7 +15,7 @@ const PERIOD: usize = 1_000_003;
 
 static BLOCK: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut block = vec![0; PERIOD];
-    blake3::Hasher::new().update(b"rc3 bench").finalize_xof().fill(&mut block);
+    blake3::Hasher::new().update(b"rc3 check").finalize_xof().fill(&mut block);
     block
 });
 

@@ -21,7 +21,7 @@ impl Visitor {
     /// Closes the connection of a visitor who is not served now.
     pub(super) fn refuse(&self) {
         match self.request {
-            Request::Bench(_) => self.connection.close(BUSY, b"is busy with another bench"),
+            Request::Flows(_) | Request::Probes => self.connection.close(BUSY, b"is busy with another check"),
             Request::Flow { .. } => self.connection.close(REFUSED, b"this flow is not due"),
         }
     }
@@ -46,7 +46,7 @@ impl Authorise for Visitors {
             _ if hello.version != VERSION => {
                 (REFUSED, format!("the listener has version {VERSION}, the visitor {}", hello.version))
             }
-            Request::Bench(plan) if !plan.is_bounded() => (REFUSED, "the plan exceeds the bounds".to_owned()),
+            Request::Flows(plan) if !plan.is_bounded() => (REFUSED, "the plan exceeds the bounds".to_owned()),
             _ => return Ok(Visitor { connection, control, _requests: requests, request: hello.request }),
         };
         connection.close(code, reason.as_bytes());

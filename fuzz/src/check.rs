@@ -1,13 +1,13 @@
-//! What `rc3 bench` makes of the messages of a visitor and of a listener.
+//! What `rc3 check` makes of the messages of a visitor and of a listener.
 
 use std::{net::SocketAddr, time::Duration};
 
 use rc3::{
-    bench::{
+    check::{
+        comparison::Comparison,
         message::{Arrived, Hello, Reply, Request},
         outcome::Outcome,
         plan::{Amount, Plan, RUNS_MAX, SECONDS_MAX, SIZE_BYTES_MAX, SIZES_MAX},
-        report::Report,
     },
     figures::PathFigures,
 };
@@ -16,11 +16,11 @@ use super::rows::read_all;
 
 /// A row of messages means the same when it is written and read again. A plan within the bounds has as many flows as
 /// it lists, each within the bounds; whatever a listener replies, the report has one line per size.
-pub(crate) fn bench(input: &[u8]) {
+pub(crate) fn check(input: &[u8]) {
     let Some((&kind, stream)) = input.split_first() else { return };
     if kind % 2 == 0 {
         for Hello { request, .. } in read_all(stream) {
-            if let Request::Bench(plan) = request
+            if let Request::Flows(plan) = request
                 && plan.is_bounded()
             {
                 flows(&plan);
@@ -71,8 +71,8 @@ fn report(replies: Vec<Reply>) {
     });
     let outcomes = outcomes.collect();
     let peer = SocketAddr::from(([192, 0, 2, 1], 4433));
-    let report = Report { outcomes, ..Report::new(plan, peer, Duration::from_millis(40)) };
-    assert_eq!((report.rows().len(), report.bulk().len()), (2, 2));
-    let text = report.text();
+    let comparison = Comparison { outcomes, ..Comparison::new(plan, peer, Duration::from_millis(40)) };
+    assert_eq!((comparison.rows().len(), comparison.bulk().len()), (2, 2));
+    let text = comparison.text();
     assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "a reply reaches the terminal: {text:?}");
 }

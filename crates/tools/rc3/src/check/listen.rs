@@ -1,0 +1,330 @@
+//! The listener: serves one visitor at a time, if it holds the ticket, within the bounds of its plan.
+
+use std::{
+    future::Future,
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rc3_cli::output;
+use rc3_net::{Connection, Endpoint, ServerConfig};
+use rc3_text::units::about_time;
+use tokio::time::{sleep, timeout};
+
+use super::{
+    ALPN, answer,
+    error::CheckError,
+    flow::{self, soon},
+    message::{Reply, Request},
+    plan::{Direction, Flow, Plan},
+    probe::Key,
+    visitor::{Visitor, Visitors},
+};
+use crate::{
+    figures::PathFigures,
+    transfer::{
+        FAILED,
+        error::TransferError,
+        identity::Identity,
+        interrupted,
+        meet::{self, Settings},
+        message,
+        network::Network,
+        newcomers::Newcomers,
+        paths::printable_path,
+        progress::{count, line},
+        random::random,
+        reachable,
+        ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
+        ticket_file::TicketFile,
+    },
+};
+
+/// Default time without bytes or messages after which a check ends.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Parameters of a listener.
+#[derive(Debug, Clone, Default)]
+pub struct ListenJob {
+    /// The address to listen on; `None` is any, IPv4 and IPv6.
+    pub address: Option<SocketAddr>,
+    /// Address in the ticket instead of that of the default route: a host, and a port if it differs.
+    pub advertise: Option<(String, Option<u16>)>,
+    /// File for the ticket, instead of printing it.
+    pub ticket_file: Option<PathBuf>,
+    /// Marks. Paths are remembered only until the next probes.
+    pub network: Network,
+}
+
+/// How long a released port may take to become free.
+const BIND_TRIES: u32 = 200;
+const BIND_PAUSE: Duration = Duration::from_millis(10);
+
+/// A listener.
+pub struct Listener {
+    endpoint: Endpoint,
+    config: ServerConfig,
+    network: Network,
+    fingerprint: Fingerprint,
+    secret: Secret,
+    patience: Duration,
+}
+
+/// Prints a ticket and serves until interrupted.
+///
+/// # Errors
+/// See [`Listener::bind`], [`Listener::ticket`] and [`Listener::serve`]; and when the ticket cannot be written.
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn listen(job: &ListenJob) -> Result<(), CheckError> {
+    let listener = Listener::bind(&job.network, job.address, PATIENCE)?;
+    let ticket = listener.ticket(job.advertise.as_ref())?;
+    // Removed on drop.
+    let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
+    let written = written.map_err(CheckError::local("write the ticket"))?;
+    match &written {
+        Some(file) => {
+            let path = printable_path(file.path());
+            note(&format!("the ticket is in {path}; on the other machine: rc3 check --ticket-file {path}"));
+        }
+        None => {
+            note("on the other machine: rc3 check -, then paste this ticket:");
+            output::print(&format!("{ticket}\n")).map_err(CheckError::local("print the ticket"))?;
+        }
+    }
+    listener.serve(note, interrupted()).await?;
+    Err(CheckError::Interrupted)
+}
+
+fn note(text: &str) {
+    line(io::stderr(), text);
+}
+
+impl Listener {
+    /// Opens the socket. A check ends after `patience` without bytes or messages.
+    ///
+    /// # Errors
+    /// When the address is taken or not local, or the system provides no random numbers.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime with I/O and time.
+    pub fn bind(
+        network: &Network,
+        address: Option<SocketAddr>,
+        patience: Duration,
+    ) -> Result<Self, CheckError> {
+        let identity = Identity::generate()?;
+        let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
+        config.transport_config(Arc::new(Settings::default().transport(1, 1)?));
+        // A visitor may make the listener forget, so it must not use the memory of other commands.
+        let network = Network { path_memory: None, ..network.clone() };
+        let endpoint = meet::bind(&config, &network, address)?;
+        let secret = Secret(random::<SECRET_BYTES>()?);
+        Ok(Self { endpoint, config, network, fingerprint: identity.fingerprint(), secret, patience })
+    }
+
+    /// The ticket for visitors.
+    ///
+    /// # Errors
+    /// When the advertised host is not a name or address.
+    pub fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket, CheckError> {
+        let failed = CheckError::local("make a ticket");
+        let bound = self.endpoint.local_addr().map_err(failed)?;
+        reachable::invite(bound, advertise, self.fingerprint, self.secret)
+            .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidInput, error)))
+    }
+
+    /// Serves until `stop`; `note` gets lines for the user.
+    ///
+    /// # Errors
+    /// When the port becomes unusable.
+    pub async fn serve(
+        mut self,
+        mut note: impl FnMut(&str),
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), CheckError> {
+        let failed = CheckError::local("use the port");
+        let bound = self.endpoint.local_addr().map_err(failed)?;
+        let mut stop = pin!(stop);
+        loop {
+            let mut serving = Box::pin(self.serve_plans(&mut note));
+            let asked = tokio::select! {
+                asked = &mut serving => Some(asked),
+                () = &mut stop => None,
+            };
+            // Visitors should receive the reason before their connections are dropped.
+            self.endpoint.close(FAILED, if asked.is_some() { b"probes" } else { b"was interrupted" });
+            drop(serving);
+            let _ = timeout(Duration::from_secs(1), self.endpoint.wait_idle()).await;
+            let Some(session) = asked else { return Ok(()) };
+            drop(self.endpoint);
+            // Firewalls already pass this port.
+            let socket = again(|| answer::bind(bound)).await.map_err(failed)?;
+            let key = Key::new(self.secret, session);
+            tokio::select! {
+                answered = answer::answer(&socket, &key) => answered.map_err(failed)?,
+                () = &mut stop => return Ok(()),
+            }
+            drop(socket);
+            let reopened = again(|| meet::bind(&self.config, &self.network, Some(bound))).await;
+            self.endpoint = reopened?;
+        }
+    }
+
+    /// Serves plans until a visitor asks for probes, and returns the number of that session.
+    async fn serve_plans(&self, note: &mut impl FnMut(&str)) -> u64 {
+        let mut newcomers = Newcomers::new(self.endpoint.clone(), Visitors { secret: self.secret });
+        loop {
+            let mut visitor = match newcomers.next().await {
+                Ok(visitor) => visitor,
+                Err(line) => {
+                    note(&line);
+                    continue;
+                }
+            };
+            let what = match &visitor.request {
+                Request::Flow { .. } => {
+                    visitor.refuse();
+                    continue;
+                }
+                Request::Probes => "probes".to_owned(),
+                Request::Flows(plan) => count(plan.flows().count(), "flow"),
+            };
+            let (remote, began) = (visitor.connection.remote_address(), Instant::now());
+            note(&format!("{remote}: {what}"));
+            match self.host(&mut visitor, &mut newcomers).await {
+                Ok(Some(session)) => return session,
+                Ok(None) => note(&format!("{remote}: done in {}", about_time(began.elapsed()))),
+                Err(error) => {
+                    let reason = message::reason(format!("failed: {error}"));
+                    visitor.connection.close(FAILED, reason.as_bytes());
+                    note(&format!("{remote}: {error}"));
+                }
+            }
+        }
+    }
+
+    /// Serves what a visitor asks for. Returns the number of the session if it is one of probes, which begins then.
+    async fn host(
+        &self,
+        visitor: &mut Visitor,
+        newcomers: &mut Newcomers<Visitors>,
+    ) -> Result<Option<u64>, CheckError> {
+        let session = u64::from_be_bytes(random()?);
+        say(visitor, &Reply::Accepted { session }, self.patience).await?;
+        // Its reply may still be on its way.
+        let _last = match visitor.request.clone() {
+            Request::Flows(plan) => self.serve_flows(&plan, session, &visitor.connection, newcomers).await?,
+            _ => None,
+        };
+        // The visitor ends it.
+        soon(self.patience, visitor.connection.closed()).await?;
+        Ok((visitor.request == Request::Probes).then_some(session))
+    }
+
+    /// Serves the flows of a plan, in order, each once; returns the visitor of the last.
+    async fn serve_flows(
+        &self,
+        plan: &Plan,
+        session: u64,
+        visitor: &Connection,
+        newcomers: &mut Newcomers<Visitors>,
+    ) -> Result<Option<Visitor>, CheckError> {
+        // The reply of a flow may still be on its way until the next flow arrives.
+        let mut last: Option<Visitor> = None;
+        for (nth, flow) in (0..).zip(plan.flows()) {
+            let due = Request::Flow { session, nth };
+            let one = async {
+                let mut next = pin!(next(newcomers, &due));
+                tokio::select! {
+                    biased;
+                    () = self.forget(last.as_ref()), if plan.forget => next.await,
+                    visitor = &mut next => visitor,
+                }
+            };
+            let one = soon(self.patience, while_open(visitor, one)).await??;
+            let connected = last.insert(one);
+            let part = self.take_part(flow, connected);
+            let alone = async {
+                tokio::select! {
+                    done = part => done,
+                    () = refuse_all(newcomers) => Ok(()),
+                }
+            };
+            while_open(visitor, alone).await??;
+        }
+        Ok(last)
+    }
+
+    /// Forgets paths now, and when the last flow has ended: its connection learns until then.
+    async fn forget(&self, last: Option<&Visitor>) {
+        self.endpoint.forget_verdicts();
+        if let Some(last) = last {
+            last.connection.closed().await;
+            self.endpoint.forget_verdicts();
+        }
+    }
+
+    /// One flow.
+    async fn take_part(&self, flow: Flow, visitor: &mut Visitor) -> Result<(), CheckError> {
+        let (connection, amount) = (&visitor.connection, flow.kind.amount);
+        let reply = match flow.kind.direction {
+            Direction::There => Reply::Arrived(flow::receive(connection, amount, self.patience).await?),
+            Direction::Back => {
+                flow::send(connection, amount, self.patience).await?;
+                Reply::Sent { path: PathFigures::of(&connection.stats(), self.endpoint.marks()) }
+            }
+        };
+        say(visitor, &reply, self.patience).await
+    }
+}
+
+/// The flow that is due. Others are refused meanwhile.
+async fn next(newcomers: &mut Newcomers<Visitors>, due: &Request) -> Visitor {
+    loop {
+        match newcomers.next().await {
+            Ok(visitor) if visitor.request == *due => return visitor,
+            Ok(visitor) => visitor.refuse(),
+            // Lines about rejected connections would mix with those of the plan.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Refuses everybody, for ever.
+async fn refuse_all(newcomers: &mut Newcomers<Visitors>) {
+    loop {
+        if let Ok(visitor) = newcomers.next().await {
+            visitor.refuse();
+        }
+    }
+}
+
+/// The result of the work, unless the connection ends before.
+async fn while_open<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T, CheckError> {
+    tokio::select! {
+        done = work => Ok(done),
+        error = connection.closed() => Err(error.into()),
+    }
+}
+
+async fn say(visitor: &mut Visitor, reply: &Reply, patience: Duration) -> Result<(), CheckError> {
+    let written = soon(patience, visitor.control.write_chunk(message::encode(reply).into())).await?;
+    written.map_err(|error| CheckError::of(&visitor.connection, TransferError::Lost(error.to_string())))
+}
+
+/// Opens a socket at a port that was released a moment ago.
+async fn again<T, E>(open: impl Fn() -> Result<T, E>) -> Result<T, E> {
+    for _ in 0..BIND_TRIES {
+        if let Ok(opened) = open() {
+            return Ok(opened);
+        }
+        sleep(BIND_PAUSE).await;
+    }
+    open()
+}

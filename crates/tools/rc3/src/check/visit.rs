@@ -1,0 +1,257 @@
+//! The visitor: probes the path, sends and receives the flows of a plan, and measures them.
+//!
+//! Every flow has a new connection with a new TLS configuration, so that none is resumed. FCT is measured by the
+//! visitor's clock: for a flow from the listener to its last byte, for a flow to the listener to its reply to the last
+//! byte, less half of the smallest round trip.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rc3_net::{ClientConfig, Connection, Endpoint, RecvStream, RlpMode, SendStream, paths::PathMemory};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    ALPN, DONE,
+    comparison::Comparison,
+    error::CheckError,
+    flow::{self, soon},
+    message::{Arrived, Hello, Reply, Request, VERSION},
+    outcome::{Outcome, without_reply},
+    path::{self, PathReport},
+    plan::{Direction, Flow, Plan},
+    probe::Key,
+    progress::{Event, Progress},
+    report::Report,
+};
+use crate::{
+    figures::PathFigures,
+    scheme::Scheme,
+    transfer::{
+        FAILED,
+        identity::{self, SERVER_NAME},
+        interrupted,
+        meet::{self, Settings},
+        message,
+        network::Network,
+        not_connected,
+        ticket::Ticket,
+    },
+};
+
+/// Pause after each flow in round trips, so that its last packets do not meet the next flow.
+const PAUSE_ROUND_TRIPS: u32 = 2;
+
+/// Parameters of a visitor.
+#[derive(Debug, Clone)]
+pub struct VisitJob {
+    /// The listener's ticket.
+    pub ticket: Ticket,
+    /// Whether to probe the path.
+    pub probes: bool,
+    /// The flows, if any.
+    pub plan: Option<Plan>,
+    /// Marks and memory of paths.
+    pub network: Network,
+    /// Time without bytes or messages after which the check fails.
+    pub patience: Duration,
+}
+
+/// Probes the path, stores marks that proved useful, and runs the plan.
+///
+/// # Errors
+/// See [`CheckError`].
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress) -> Result<(), CheckError> {
+    let remote = meet::resolve(&job.ticket).await?;
+    let forget = job.plan.as_ref().is_some_and(|plan| plan.forget);
+    let path_memory = job.network.path_memory.clone().filter(|_| !forget);
+    let network = Network { path_memory, ..job.network.clone() };
+    if job.probes {
+        let session = connected(job, &network, remote, async |visit| visit.ask_for_probes().await).await?;
+        let key = Key::new(job.ticket.secret(), session);
+        let probing = path::probe(remote, &key, |part| progress.part(part));
+        let probed = tokio::select! {
+            probed = probing => probed.map_err(CheckError::local("probe the path"))?.ok_or(CheckError::NoAnswer)?,
+            () = interrupted() => return Err(CheckError::Interrupted),
+        };
+        keep_marks(&network, &probed);
+        progress.event(&Event::Path(&probed));
+        report.path = Some(probed);
+    }
+    if let Some(plan) = &job.plan {
+        let running = connected(job, &network, remote, async |visit| visit.run(plan, progress).await);
+        report.comparison = Some(running.await?);
+    }
+    Ok(())
+}
+
+/// For `rc3 send --marks auto`, and for the flows of this check.
+fn keep_marks(network: &Network, report: &PathReport) {
+    if let (Some(path), Some(marks)) = (&network.path_memory, report.advice.evidence()) {
+        let memory = PathMemory::open(path);
+        memory.set_marks(report.remote, path::unspecified(report.remote), marks);
+        if let Err(error) = memory.save() {
+            tracing::debug!(%error, "cannot save the useful marks");
+        }
+    }
+}
+
+/// Does the work of a visit on an endpoint of its own, and ends it.
+async fn connected<T>(
+    job: &VisitJob,
+    network: &Network,
+    remote: SocketAddr,
+    work: impl AsyncFnOnce(&Visit<'_>) -> Result<T, CheckError>,
+) -> Result<T, CheckError> {
+    let endpoint = meet::open(network, remote)?;
+    let visit = Visit { job, endpoint: &endpoint, address: remote };
+    let mut running = Box::pin(work(&visit));
+    let outcome = tokio::select! {
+        outcome = &mut running => outcome,
+        () = interrupted() => Err(CheckError::Interrupted),
+    };
+    let (code, reason) = match &outcome {
+        Ok(_) => (DONE, "done"),
+        Err(CheckError::Interrupted) => (FAILED, "was interrupted"),
+        Err(_) => (FAILED, "failed"),
+    };
+    // The listener should receive the reason before the connections are dropped.
+    endpoint.close(code, reason.as_bytes());
+    drop(running);
+    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    endpoint.save_paths().await;
+    outcome
+}
+
+/// A connection that has shown the ticket.
+struct Met {
+    connection: Connection,
+    control: SendStream,
+    replies: RecvStream,
+}
+
+/// A running visit.
+struct Visit<'a> {
+    job: &'a VisitJob,
+    endpoint: &'a Endpoint,
+    address: SocketAddr,
+}
+
+impl Visit<'_> {
+    /// Returns the number of the session.
+    async fn ask_for_probes(&self) -> Result<u64, CheckError> {
+        let mut met = self.meet(Scheme::Plain, Request::Probes).await?;
+        self.accepted(&mut met).await
+    }
+
+    async fn run(&self, plan: &Plan, progress: &mut Progress) -> Result<Comparison, CheckError> {
+        let mut met = self.meet(Scheme::Plain, Request::Flows(plan.clone())).await?;
+        let session = self.accepted(&mut met).await?;
+        let (connection, _control) = (met.connection, met.control);
+        let mut comparison = Comparison::new(plan.clone(), self.address, connection.min_rtt());
+        progress.start(&comparison);
+        for (nth, flow) in (0..).zip(plan.flows()) {
+            if plan.forget {
+                self.endpoint.forget_verdicts();
+            }
+            let outcome = tokio::select! {
+                outcome = self.measure(flow, Request::Flow { session, nth }, comparison.rtt) => outcome?,
+                error = connection.closed() => return Err(error.into()),
+            };
+            comparison.rtt = comparison.rtt.min(connection.min_rtt()).min(outcome.rtt);
+            progress.done(&outcome);
+            comparison.outcomes.push(outcome);
+        }
+        connection.close(DONE, b"done");
+        Ok(comparison)
+    }
+
+    /// The number of the session that the listener accepts.
+    async fn accepted(&self, met: &mut Met) -> Result<u64, CheckError> {
+        match self.reply(met).await? {
+            Reply::Accepted { session } => Ok(session),
+            _ => Err(CheckError::protocol("no answer to the plan")),
+        }
+    }
+
+    /// One flow and the pause after it.
+    async fn measure(&self, flow: Flow, request: Request, rtt: Duration) -> Result<Outcome, CheckError> {
+        let start = Instant::now();
+        let mut met = self.meet(flow.kind.scheme, request).await?;
+        let (fct, arrived, path) = match flow.kind.direction {
+            Direction::There => self.there(flow, &mut met, start, rtt).await?,
+            Direction::Back => self.back(flow, &mut met, start).await?,
+        };
+        met.connection.close(DONE, b"done");
+        sleep(PAUSE_ROUND_TRIPS * met.connection.rtt()).await;
+        Ok(Outcome { flow, fct, arrived, path, rtt: met.connection.min_rtt(), took: start.elapsed() })
+    }
+
+    async fn there(
+        &self,
+        flow: Flow,
+        met: &mut Met,
+        start: Instant,
+        rtt: Duration,
+    ) -> Result<(Duration, Arrived, PathFigures), CheckError> {
+        let connection = met.connection.clone();
+        let sending = flow::send(&connection, flow.kind.amount, self.job.patience);
+        let replying = async {
+            // Sending watches the progress.
+            let reply = read(met).await?;
+            Ok((reply, start.elapsed()))
+        };
+        let ((), (reply, until_reply)) = tokio::try_join!(sending, replying)?;
+        let Reply::Arrived(arrived) = reply else { return Err(CheckError::protocol("no report of a flow")) };
+        let path = PathFigures::of(&connection.stats(), self.endpoint.marks());
+        Ok((without_reply(until_reply, rtt.min(connection.min_rtt())), arrived, path))
+    }
+
+    async fn back(
+        &self,
+        flow: Flow,
+        met: &mut Met,
+        start: Instant,
+    ) -> Result<(Duration, Arrived, PathFigures), CheckError> {
+        let arrived = flow::receive(&met.connection, flow.kind.amount, self.job.patience).await?;
+        let fct = start.elapsed();
+        let Reply::Sent { path } = self.reply(met).await? else {
+            return Err(CheckError::protocol("no report of a flow"));
+        };
+        Ok((fct, arrived, path))
+    }
+
+    /// A new connection, with its request.
+    async fn meet(&self, scheme: Scheme, request: Request) -> Result<Met, CheckError> {
+        let mode = match scheme {
+            Scheme::Plain => RlpMode::Off,
+            Scheme::Rc3 => RlpMode::Guard,
+        };
+        let settings = Settings { rlp: mode, ..Settings::default() };
+        let mut config = ClientConfig::new(Arc::new(identity::client(self.job.ticket.fingerprint(), ALPN)?));
+        config.transport_config(Arc::new(settings.transport(1, 1)?));
+        let connecting = self
+            .endpoint
+            .connect_with(config, self.address, SERVER_NAME)
+            .map_err(|error| CheckError::Connect { address: self.address, reason: error.to_string() })?;
+        let connection = connecting.await.map_err(|error| not_connected(self.address, error))?;
+        let (mut control, replies) = connection.open_bi().await?;
+        let hello = Hello { version: VERSION, secret: self.job.ticket.secret().0, request };
+        let written = control.write_chunk(message::encode(&hello).into()).await;
+        written.map_err(|error| CheckError::of(&connection, CheckError::Lost(error.to_string())))?;
+        Ok(Met { connection, control, replies })
+    }
+
+    async fn reply(&self, met: &mut Met) -> Result<Reply, CheckError> {
+        soon(self.job.patience, read(met)).await?
+    }
+}
+
+async fn read(met: &mut Met) -> Result<Reply, CheckError> {
+    message::read(&mut met.replies).await.map_err(|error| CheckError::of(&met.connection, error))
+}

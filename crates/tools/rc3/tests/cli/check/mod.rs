@@ -1,0 +1,5 @@
+//! `rc3 check`.
+
+mod flows;
+#[cfg(target_os = "linux")]
+mod probes;
