@@ -46,7 +46,7 @@ fn every_result_on_a_full_disk_is_an_error() {
         // Nobody could send without the ticket.
         &["recv", "--listen", "127.0.0.1", "--dir"],
         &["recv", "--keep", "--json", "--listen", "127.0.0.1", "--dir"],
-        &["bench", "--listen", "--bind", "127.0.0.1:0"],
+        &["check", "--listen", "--bind", "127.0.0.1:0"],
         &["tunnel", "--listen", "--bind", "127.0.0.1:0", "--state"],
     ] {
         let takes_directory = ["--dir", "--state"].contains(arguments.last().unwrap());
