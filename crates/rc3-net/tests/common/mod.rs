@@ -84,6 +84,13 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
     runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") });
 }
 
+/// Runs `test` on one thread: no task of an endpoint gets a turn, and nothing that arrives is read, between calls that
+/// need not wait.
+pub(crate) fn run_on_one_thread(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") });
+}
+
 /// A key for stateless resets; a test needs no secret.
 pub(crate) struct ResetKey;
 

@@ -1,19 +1,13 @@
 //! Claims about data before the handshake is complete.
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use crate::common::{PATIENCE, SERVER_NAME, code, pattern};
+use crate::common::{SERVER_NAME, code, pattern, run_on_one_thread as run};
 use rc3_net::{
     ClientConfig, Connection, ConnectionError, Endpoint, NoneTokenStore, ReadError, ResetError, ServerConfig,
     StoppedError, TransportConfig, WriteError, rustls,
 };
 
 const ANY: &str = "127.0.0.1:0";
-
-/// Runs `test` on one thread: no handshake completes between a `connect` and an `open` that need not wait.
-fn run(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("the test hangs") });
-}
 
 /// TLS settings that allow early data on both sides.
 fn tls() -> (rustls::ClientConfig, rustls::ServerConfig) {
