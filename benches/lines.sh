@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 generated='^docs/(reproduction|results|today|trend)/'
 
 # Files that only tests include: `#[cfg(test)] mod NAME;`.
-test_modules=$(git grep -A1 -E '^ *#\[cfg\(test\)\]$' -- '*.rs' | sed -nE 's#^(.*)/[a-z_0-9]+\.rs-.*mod ([a-z_0-9]+);$#\1/\2#p' | tr '\n' ' ')
+test_modules=$(git grep -A1 -E '^ *#\[cfg\((all\()?test[,)]' -- '*.rs' | sed -nE 's#^(.*)/[a-z_0-9]+\.rs-.*mod ([a-z_0-9]+);$#\1/\2#p' | tr '\n' ' ')
 
 # Prints the code lines and the test lines of its files.
 count() {
@@ -24,7 +24,7 @@ count() {
         all_tests { tests++; next }
         testing && indent == at && text ~ /[};,]$/ { testing = 0; tests++; next }
         testing { tests++; next }
-        text ~ /^#\[cfg\((all\()?test\b/ || text ~ /^#\[cfg\(test\)\]$/ { testing = 1; at = indent; tests++; next }
+        text ~ /^#\[cfg\((all\()?test[,)]/ { testing = 1; at = indent; tests++; next }
         { code++ }
         END { print code + 0, tests + 0 }
     ' "$@" /dev/null
