@@ -1,7 +1,7 @@
 //! Kick-Ass between real sockets: Figs. 8 to 11 of NU-EECS-16-09, through `kickass forward`.
 //!
 //! On-off senders in one network namespace, their receiver in another. All runs of a figure have the same sizes and
-//! silences. [`figures`] has what is drawn and printed of [`results`].
+//! silences. `figures` has what is drawn and printed of `results`.
 
 mod figures;
 mod results;

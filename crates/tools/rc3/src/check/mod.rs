@@ -1,6 +1,6 @@
 //! `rc3 check`: this host's sockets, and with another host the path between them.
 //!
-//! [`host`] checks the sockets. [`visit`] measures a path, [`listen`] answers at its other end. First come the probes
+//! [`host`] checks the sockets. [`visit()`] measures a path, [`listen`] answers at its other end. First come the probes
 //! ([`path`]): which marks survive, whether levels are treated differently, and how long packets may be. Then flows by
 //! plain QUIC and by rc3 in turn: both sides agree on a [`plan`], and every flow of it goes on its own connection, in
 //! order, each at most once. All connections begin with the ticket's secret ([`message`]).
