@@ -25,7 +25,7 @@ pub trait CongestionControl: Send + Sync {
         transport: &mut TransportConfig,
     ) -> Result<(), Fault>;
 
-    /// Tells a controller that remembers, after [`Self::configure`], the bytes in flight that an earlier connection found to fit on
+    /// Gives a controller that remembers, after [`Self::configure`], the bytes in flight that an earlier connection found to fit on
     /// the path. Others do nothing.
     fn remember(&self, _window: u64, _transport: &mut TransportConfig) {}
 }

@@ -182,7 +182,7 @@ impl Rlp {
         acked || lost
     }
 
-    /// Lets the guard evaluate new samples. `is_open` tells whether a byte that RLP has sent still waits for its SACK.
+    /// Lets the guard evaluate new samples. `is_open` returns whether a byte that RLP has sent still waits for its SACK.
     /// Returns whether the path is now known to ignore marks.
     pub(crate) fn evaluate_samples(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
         let Some(guard) = &mut self.guard else { return false };

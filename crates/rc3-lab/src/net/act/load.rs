@@ -142,7 +142,7 @@ fn bounded_mean() -> f64 {
 }
 
 /// Plays all senders, which take the schemes in turn, until their last flows have arrived. Prints a line when it begins,
-/// and an [`Arrived`] for each; those that fail are told on standard error.
+/// and an [`Arrived`] for each; those that fail are reported on standard error.
 pub(super) async fn run(
     schemes: &[Transport],
     address: SocketAddr,

@@ -10,7 +10,7 @@ use crate::{
     statistics::Sample,
 };
 
-/// Sizes in packets of which flows are told together; the law has none below 44.
+/// Sizes in packets of which flows are reported together; the law has none below 44.
 const BINS: [(f64, f64); 5] = [(1.0, 60.0), (60.0, 100.0), (100.0, 200.0), (200.0, 500.0), (500.0, 2001.0)];
 const EVERY_SIZE: (f64, f64) = (0.0, f64::INFINITY);
 /// What has not waited is drawn here: there is no zero on the axis.
