@@ -65,8 +65,9 @@ pub mod law {
     pub use crate::laws::constants::Constants;
     use crate::laws::constants::Law;
 
-    /// Lets connections with these settings follow other numbers than the product's.
-    pub fn set_constants(transport: &mut TransportConfig, constants: &'static Constants) {
-        transport.law = Law::new(constants);
+    /// Lets connections with these settings follow other numbers than the product's. They are never freed: this is for
+    /// programs that measure and end.
+    pub fn set_constants(transport: &mut TransportConfig, constants: Constants) {
+        transport.law = Law::new(Box::leak(Box::new(constants)));
     }
 }

@@ -7,58 +7,35 @@ use std::{ops::Deref, time::Duration};
 
 /// A number that [`Constants::set`] can change.
 trait Number: Copy {
-    /// Durations in seconds.
-    fn to_f64(self) -> f64;
-
-    /// The nearest one.
+    /// The nearest one; durations are in seconds.
     fn from_f64(value: f64) -> Self;
 }
 
 impl Number for f64 {
-    fn to_f64(self) -> f64 {
-        self
-    }
-
     fn from_f64(value: f64) -> Self {
         value
     }
 }
 
 impl Number for u64 {
-    fn to_f64(self) -> f64 {
-        self as f64
-    }
-
     fn from_f64(value: f64) -> Self {
         value.round() as Self
     }
 }
 
 impl Number for u32 {
-    fn to_f64(self) -> f64 {
-        self.into()
-    }
-
     fn from_f64(value: f64) -> Self {
         value.round() as Self
     }
 }
 
 impl Number for Duration {
-    fn to_f64(self) -> f64 {
-        self.as_secs_f64()
-    }
-
     fn from_f64(value: f64) -> Self {
         Self::try_from_secs_f64(value).unwrap_or(Self::MAX)
     }
 }
 
 impl Number for i32 {
-    fn to_f64(self) -> f64 {
-        self.into()
-    }
-
     fn from_f64(value: f64) -> Self {
         value.round() as Self
     }
@@ -77,12 +54,8 @@ macro_rules! constants {
             /// The product's numbers.
             pub const DEFAULT: Self = Self { $($name: $value,)+ };
 
-            /// Names and values, durations in seconds.
-            pub fn list(&self) -> Vec<(&'static str, f64)> {
-                vec![$((stringify!($name), self.$name.to_f64()),)+]
-            }
-
-            /// Changes one by its name; returns whether there is one of that name.
+            /// Changes one by its name, durations in seconds; returns whether there is one of that name. A divisor of zero
+            /// makes a connection panic.
             pub fn set(&mut self, name: &str, value: f64) -> bool {
                 match name {
                     $(stringify!($name) => self.$name = Number::from_f64(value),)+

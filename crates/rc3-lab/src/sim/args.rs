@@ -126,11 +126,14 @@ pub struct SimTodayArgs {
     #[arg(value_name = "NAME|FILE")]
     pub names: Vec<String>,
     /// Print the names of the scenarios and schemes instead
-    #[arg(long, conflicts_with_all = ["names", "quick", "scheme", "worst", "page"])]
+    #[arg(long, conflicts_with_all = ["names", "quick", "scheme", "set", "worst", "page"])]
     pub list: bool,
     /// Run a small part of each scenario: seconds instead of minutes
     #[arg(long)]
     pub quick: bool,
+    /// Change a key of each scenario, for example scheme.guard.constants.gain=1; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// A scheme to compare with plain QUIC; may be given more than once [default: guard]
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Vec<String>,

@@ -34,8 +34,8 @@ pub(super) fn run(command: SimCommand, registry: &Registry) -> Result<io::Result
         SimCommand::Trace(arguments) => trace_one(arguments, registry)?,
         SimCommand::Coverage(arguments) => coverage::coverage(&arguments.reports)?,
         SimCommand::Today(SimTodayArgs { list: true, .. }) => today::list(),
-        SimCommand::Today(SimTodayArgs { names, quick, scheme, worst, page, jobs, .. }) => {
-            TodayJob::new(&names, quick, &scheme, worst, page, jobs.unwrap_or_else(cores))?.run()?
+        SimCommand::Today(SimTodayArgs { names, quick, scheme, set, worst, page, jobs, .. }) => {
+            TodayJob::new(&names, quick, &scheme, &set, worst, page, jobs.unwrap_or_else(cores))?.run()?
         }
     };
     Ok(output::print(&text))

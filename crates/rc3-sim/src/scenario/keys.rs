@@ -218,7 +218,7 @@ fn value(kind: &str, items: &[Item]) -> String {
         "BufferSize" => "`\"1bdp\"`, `\"5MB\"`, `\"100packets\"`, `\"unlimited\"`".to_owned(),
         "Rung" => "number or `\"rest\"`".to_owned(),
         "Fct" => "`connect-to-last-byte`, `data-to-last-byte`, `connect-to-last-ack`".to_owned(),
-        "toml::Table" | "Parameters" => "table".to_owned(),
+        "toml::Table" | "Parameters" | "BTreeMap<String, f64>" => "table".to_owned(),
         "(f64, f64)" | "(u64, u64)" => "two numbers".to_owned(),
         "(Duration, Duration)" => "two times".to_owned(),
         UNTAGGED => "`true`, `false` or list of: number".to_owned(),

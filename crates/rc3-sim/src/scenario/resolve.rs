@@ -3,7 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use kickass::{signal, silence::Rule};
-use rc3_core::{Ladder, TransportConfig, units::Level};
+use rc3_core::{Ladder, TransportConfig, internals::law::Constants, units::Level};
 use rc3_text::document::{Fault, nearest, quoted};
 
 use super::{
@@ -542,6 +542,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         ("ladder", spec.ladder.is_some(), rc3),
         ("ladder-reading", spec.ladder_reading.is_some(), rc3),
         ("real-crypto", spec.real_crypto, loops),
+        ("constants", !spec.constants.is_empty(), rc3),
         ("parameters", !spec.parameters.is_empty(), loops),
     ];
     refuse(key, &given, "this `kind`")?;
@@ -560,6 +561,12 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
             format!("{key}.ack-every"),
             format!("not within 1 to {ACK_EVERY_MAX} packets"),
         ));
+    }
+    let mut constants = Constants::DEFAULT;
+    if let Some(name) =
+        spec.constants.iter().find_map(|(name, value)| (!constants.set(name, *value)).then_some(name))
+    {
+        return Err(Fault::new(format!("{key}.constants.{name}"), "no number of RLP's law"));
     }
     let name = congestion(spec);
     let entry = registry.find_congestion(name, &format!("{key}.congestion"))?;
@@ -589,6 +596,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         ack_delay: spec.ack_delay,
         paced: spec.paced.unwrap_or(false),
         ladder,
+        constants: (!spec.constants.is_empty()).then_some(constants),
         level,
         real_crypto: spec.real_crypto,
     })

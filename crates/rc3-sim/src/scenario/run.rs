@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use rc3_core::{Ladder, units::Level};
+use rc3_core::{Ladder, internals::law::Constants, units::Level};
 
 use super::spec::{Defaults, DirectionsSpec, KickAssSpec, LowPriority, Mode, RlpRate, SchemeKind};
 use crate::{
@@ -253,6 +253,8 @@ pub struct Scheme {
     pub paced: bool,
     /// The levels of RLP.
     pub ladder: Ladder,
+    /// RLP's law; `None` is the product's.
+    pub constants: Option<Constants>,
     /// Level of the primary loop's packets.
     pub level: Level,
     /// Whether cryptography is real.

@@ -6,7 +6,7 @@
 //! [`super::keys`] turns the comments of this file into a page for users (docs/reproduction/keys.md): a
 //! sentence here is a sentence there.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use rc3_core::units::Rate;
 use serde::Deserialize;
@@ -471,6 +471,10 @@ pub struct SchemeSpec {
     /// Whether packets are encrypted. Default no: sizes and round trips are the same, and worlds run faster.
     #[serde(default)]
     pub real_crypto: bool,
+    /// Numbers of RLP's law that differ from the product's, by name, times in seconds: `{ gain = 1 }`; `docs/CLOCK.md`. Of mode
+    /// `guard` only.
+    #[serde(default)]
+    pub constants: BTreeMap<String, f64>,
     /// Parameters of a congestion controller from outside the crate; its author documents them.
     #[serde(default)]
     pub parameters: Parameters,

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rc3_core::{AckFrequencyConfig, RlpMode, TransportConfig, VarInt, units::Rate};
+use rc3_core::{
+    AckFrequencyConfig, RlpMode, TransportConfig, VarInt, internals::law::set_constants, units::Rate,
+};
 
 use super::SimulationError;
 use crate::{
@@ -235,6 +237,9 @@ fn transport(scheme: &scenario::Scheme, run: &Run) -> Result<TransportConfig, Si
         congestion.entry().remember((nominal.product() * factor) as u64, &mut config);
     }
     config.initial_packets(scheme.initial_window.map(|window| u32::try_from(window).unwrap_or(u32::MAX)));
+    if let Some(constants) = &scheme.constants {
+        set_constants(&mut config, constants.clone());
+    }
     match scheme.defaults {
         Defaults::Papers => {
             config.initial_rtt(scheme.initial_rtt).paced(scheme.paced).ladder(scheme.ladder);

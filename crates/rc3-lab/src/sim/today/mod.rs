@@ -49,6 +49,7 @@ impl TodayJob {
         names: &[String],
         quick: bool,
         schemes: &[String],
+        changes: &[String],
         worst: usize,
         page: Option<PathBuf>,
         threads: NonZero<usize>,
@@ -65,13 +66,16 @@ impl TodayJob {
         for scheme in schemes {
             let _ = write!(command, " --scheme {scheme}");
         }
+        for change in changes {
+            let _ = write!(command, " --set {change}");
+        }
         if let Some(page) = &page {
             let _ = write!(command, " --page {}", page.display());
         }
         let default = [DEFAULT.to_owned()];
         let schemes = if schemes.is_empty() { &default } else { schemes };
         let plan = Plan {
-            changes: vec![runs(schemes)],
+            changes: [&[runs(schemes)], changes].concat(),
             quick,
             threads,
             ..Plan::new(PathBuf::new(), &Registry::default())
@@ -165,7 +169,7 @@ mod tests {
 
     fn job(names: &[&str], page: Option<PathBuf>) -> Result<TodayJob, ExperimentError> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        TodayJob::new(&names, true, &[], 1, page, NonZero::<usize>::MIN)
+        TodayJob::new(&names, true, &[], &[], 1, page, NonZero::<usize>::MIN)
     }
 
     /// A scenario of two flows with these schemes, in a folder of its own.
@@ -209,6 +213,27 @@ mod tests {
                 assert_eq!(row.kept(1).is_some(), !beside.is_empty());
             }
         }
+    }
+
+    #[test]
+    fn a_number_of_the_law_has_an_effect_and_an_unknown_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = [small(&folder, "")];
+        let run = |changes: &[&str]| {
+            let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
+            let job = TodayJob::new(&names, true, &[], &changes, 1, None, NonZero::<usize>::MIN)?;
+            Ok::<_, ExperimentError>(
+                job.rows(&job.experiments[0])?.iter().map(|row| row.ratio_to_plain(1)).collect::<Vec<_>>(),
+            )
+        };
+        let product = run(&[]).unwrap();
+        assert_eq!(run(&["scheme.guard.constants.train=16"]).unwrap(), product);
+        assert_ne!(
+            run(&["scheme.guard.constants.train=2", "scheme.guard.constants.trickle_max=0"]).unwrap(),
+            product
+        );
+        let unknown = run(&["scheme.guard.constants.trian=2"]).unwrap_err().to_string();
+        assert!(unknown.contains("constants.trian"), "{unknown}");
     }
 
     /// The cells of a quick run with guard mode whose sizes and paths are among the first.
@@ -300,7 +325,7 @@ mod tests {
         );
         assert!(matches!(job(&["/none/x.toml"], None), Err(ExperimentError::Read { .. })));
         assert!(matches!(job(&["fig8"], None), Err(ExperimentError::Scenario(_))));
-        let unknown = TodayJob::new(&[], true, &["bbr".to_owned()], 1, None, NonZero::<usize>::MIN);
+        let unknown = TodayJob::new(&[], true, &["bbr".to_owned()], &[], 1, None, NonZero::<usize>::MIN);
         assert!(unknown.unwrap_err().to_string().contains("there is no scheme `bbr`"));
         assert_eq!(list().lines().count(), catalogue::TODAY.len() + 2);
     }
