@@ -9,7 +9,7 @@ use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
 };
-use rc3_core::units::Level;
+use rc3_units::Level;
 
 use crate::{Bursts, random::unit};
 

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use std::time::{Duration, Instant};
-//! use rc3_core::units::{Level, Rate};
+//! use rc3_units::{Level, Rate};
 //! use rc3_link::{Link, LinkConfig, Packet};
 //! use rc3_queue::StrictPriority;
 //!

@@ -22,8 +22,8 @@ use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
 };
-use rc3_core::units::Rate;
 use rc3_queue::Queue;
+use rc3_units::Rate;
 
 use crate::{
     LinkStats, Packet, Stamped,
@@ -62,7 +62,7 @@ pub struct LinkConfig {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use rc3_core::units::{Level, Rate};
+/// use rc3_units::{Level, Rate};
 /// use rc3_link::{Link, LinkConfig, Packet};
 /// use rc3_queue::DropTail;
 ///

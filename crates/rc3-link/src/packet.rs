@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use rc3_core::units::Level;
 use rc3_queue::{Queued, Routed};
+use rc3_units::Level;
 
 /// A packet as seen by a link and its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use rc3_core::units::Rate;
 use rc3_queue::{DropTail, Queue, Queued};
+use rc3_units::Rate;
 
 /// A token bucket. Packets that pass wait only for the link, which should be faster.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl<T: Queued> Queue<T> for Policer<T> {
 
 #[cfg(test)]
 mod tests {
-    use rc3_core::units::Level;
+    use rc3_units::Level;
 
     use super::*;
     use crate::Packet;

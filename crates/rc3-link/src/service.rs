@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rc3_core::units::Rate;
+use rc3_units::Rate;
 
 /// A busy period of the transmitter.
 #[derive(Debug, Clone, Copy)]

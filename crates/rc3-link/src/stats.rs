@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rc3_core::units::Level;
 use rc3_queue::Tally;
+use rc3_units::Level;
 
 /// Statistics of a link for the packets of one level.
 ///

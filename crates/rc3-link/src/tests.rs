@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use rc3_core::units::{Level, Rate};
 use rc3_queue::{DropTail, StrictPriority, Tally};
+use rc3_units::{Level, Rate};
 
 use crate::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet, Trace};
 

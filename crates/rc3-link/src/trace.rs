@@ -6,7 +6,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
-use rc3_core::units::Rate;
+use rc3_units::Rate;
 
 /// Times at which a link may deliver.
 ///
