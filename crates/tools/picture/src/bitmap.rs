@@ -1,99 +1,111 @@
-//! Charts as bitmaps.
+//! Marks as pixels.
 
-use std::{fs, io, path::Path};
+use std::io;
 
-use plotters::prelude::{BitMapBackend, IntoDrawingArea};
+use zeno::{Command, Fill, Mask, PathBuilder, Stroke, Style, Transform};
 
-use crate::{Typeset, chart::Chart, other, paint, svg};
+use crate::{
+    canvas::{Across, DASHES, Mark, Pixel, Rgb, Upright},
+    font::Face,
+};
 
-/// The format of a picture file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Lines and text.
-    Svg,
-    /// A bitmap.
-    Png,
+/// Height of small letters over the size of text.
+const X_HEIGHT: f32 = 0.53;
+
+/// An image of red, green and blue bytes.
+pub(crate) struct Bitmap {
+    size: (u32, u32),
+    rgb: Vec<u8>,
 }
 
-impl Format {
-    /// By the end of the file's name; `None` if it is another.
-    pub fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "svg" => Some(Self::Svg),
-            "png" => Some(Self::Png),
-            _ => None,
+impl Bitmap {
+    /// Width and height in pixels.
+    pub(crate) fn new(size: (u32, u32)) -> Self {
+        Self { size, rgb: vec![0; 3 * size.0 as usize * size.1 as usize] }
+    }
+
+    /// The image as PNG.
+    pub(crate) fn png(&self) -> io::Result<Vec<u8>> {
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, self.size.0, self.size.1);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_compression(png::Compression::High);
+        encoder.write_header()?.write_image_data(&self.rgb)?;
+        Ok(file)
+    }
+
+    pub(crate) fn draw(&mut self, mark: &Mark) {
+        let mut path: Vec<Command> = Vec::new();
+        match mark {
+            Mark::Rectangle { corners: [from, to], is_filled, colour } => {
+                let ([left, top], [right, bottom]) = (place(*from), place(*to));
+                path.add_rect([left, top], right - left, bottom - top);
+                let style = if *is_filled { Fill::NonZero.into() } else { Stroke::new(2.0).into() };
+                self.fill(&path, style, None, *colour, 1.0);
+            }
+            Mark::Line { places, width, is_dashed, colour } => {
+                let mut stroke = Stroke::new(*width as f32);
+                if *is_dashed {
+                    stroke.dash(&DASHES, 0.0);
+                }
+                if let Some((first, rest)) = places.split_first() {
+                    path.move_to(place(*first));
+                    rest.iter().for_each(|next| _ = path.line_to(place(*next)));
+                }
+                self.fill(&path, stroke.into(), None, *colour, 1.0);
+            }
+            Mark::Circle { centre, radius, opacity, colour } => {
+                path.add_circle(place(*centre), *radius as f32);
+                self.fill(&path, Fill::NonZero.into(), None, *colour, *opacity);
+            }
+            Mark::Text { text, at, height, anchor: (across, upright), is_upwards, colour } => {
+                let Some(face) = Face::new(*height) else { return };
+                let left = match across {
+                    Across::Left => 0.0,
+                    Across::Middle => -face.width(text) / 2.0,
+                    Across::Right => -face.width(text),
+                };
+                let size = *height as f32 / 1.24;
+                let down = match upright {
+                    Upright::Top => 0.76 * size,
+                    Upright::Middle => 0.5 * X_HEIGHT * size,
+                    Upright::Bottom => -0.5 * X_HEIGHT * size,
+                };
+                let [x, y] = place(*at);
+                let placed = if *is_upwards {
+                    Transform::new(0.0, -1.0, 1.0, 0.0, x + down, y - left)
+                } else {
+                    Transform::translation(x + left, y + down)
+                };
+                self.fill(&face.outline(text), Fill::NonZero.into(), Some(placed), *colour, 1.0);
+            }
         }
     }
 
-    /// The content of the file.
-    ///
-    /// # Errors
-    /// When drawing fails, which is a bug of the library.
-    pub fn draw(self, chart: &Chart) -> io::Result<Vec<u8>> {
-        match self {
-            Self::Svg => svg(chart).map(String::into_bytes),
-            Self::Png => png(chart),
+    /// Mixes the colour into the pixels that the path covers.
+    fn fill(
+        &mut self,
+        path: &Vec<Command>,
+        style: Style<'_>,
+        transform: Option<Transform>,
+        (red, green, blue): Rgb,
+        opacity: f32,
+    ) {
+        let (covered, placed) = Mask::new(path).style(style).transform(transform).render();
+        for (at, coverage) in covered.iter().enumerate().filter(|(_, coverage)| **coverage > 0) {
+            let (row, column) = (at as i32 / placed.width as i32, at as i32 % placed.width as i32);
+            let (x, y) = (placed.left + column, placed.top + row);
+            let ((width, height), share) = (self.size, opacity * f32::from(*coverage) / 255.0);
+            if (0..width as i32).contains(&x) && (0..height as i32).contains(&y) {
+                let first = 3 * (y as usize * width as usize + x as usize);
+                for (old, new) in self.rgb[first..first + 3].iter_mut().zip([red, green, blue]) {
+                    *old = (f32::from(*old) * (1.0 - share) + f32::from(new) * share).round() as u8;
+                }
+            }
         }
     }
 }
 
-/// Writes the chart as `STEM.svg` and `STEM.png`.
-///
-/// # Errors
-/// When a file cannot be written.
-pub fn write(chart: &Chart, directory: &Path, stem: &str) -> io::Result<()> {
-    fs::write(directory.join(format!("{stem}.svg")), svg(chart)?)?;
-    fs::write(directory.join(format!("{stem}.png")), png(chart)?)
-}
-
-/// The chart as PNG, at twice the resolution for fine screens.
-///
-/// # Errors
-/// When drawing fails, which is a bug of the library.
-pub fn png(chart: &Chart) -> io::Result<Vec<u8>> {
-    let (width, height) = (paint::WIDTH * paint::SCALE, paint::HEIGHT * paint::SCALE);
-    let mut rgb = vec![0; 3 * width as usize * height as usize];
-    let root = Typeset::pixels(BitMapBackend::with_buffer(&mut rgb, (width, height))).into_drawing_area();
-    paint::paint(&root, chart).map_err(other)?;
-    drop(root);
-    let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, width, height);
-    encoder.set_color(png::ColorType::Rgb);
-    encoder.set_compression(png::Compression::High);
-    encoder.write_header()?.write_image_data(&rgb)?;
-    Ok(file)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::every_shape;
-
-    #[test]
-    fn the_name_of_the_file_decides_its_format() {
-        let formats = ["a.svg", "a.PNG", "a", "svg"].map(|name| Format::of(Path::new(name)));
-        assert_eq!(formats, [Some(Format::Svg), Some(Format::Png), None, None]);
-        assert!(Format::Svg.draw(&every_shape()).unwrap().starts_with(b"<svg"));
-        assert!(Format::Png.draw(&every_shape()).unwrap().starts_with(b"\x89PNG"));
-    }
-
-    #[test]
-    fn png_has_text_without_fonts_of_the_system() {
-        let mut chart = every_shape();
-        let with = decode(&png(&chart).unwrap());
-        chart.title = String::new();
-        let without = decode(&png(&chart).unwrap());
-        assert_eq!(with.len(), 3 * 1520 * 880);
-        // The two differ only at the title.
-        let rows: Vec<_> =
-            (0..880).filter(|row| with[row * 4560..][..4560] != without[row * 4560..][..4560]).collect();
-        assert!(rows.len() > 15 && rows.iter().all(|row| (16..64).contains(row)), "{rows:?}");
-    }
-
-    fn decode(file: &[u8]) -> Vec<u8> {
-        let mut reader = png::Decoder::new(io::Cursor::new(file)).read_info().unwrap();
-        let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
-        reader.next_frame(&mut rgb).unwrap();
-        rgb
-    }
+fn place((x, y): Pixel) -> [f32; 2] {
+    [x as f32, y as f32]
 }

@@ -1,57 +1,99 @@
-//! Pictures: a [`Chart`] describes the content; output is SVG for documents, or PNG (with the feature `png`).
+//! Pictures: a [`Chart`] describes the content; output is SVG for documents, or PNG.
 //!
-//! Both come from the same drawing. Text is set in [`font`] ([`Typeset`]), so a machine without fonts draws the same.
+//! Both come from the same marks. Text is measured, and in PNG set, in a compiled-in typeface, so a machine without
+//! fonts draws the same.
 #![forbid(unsafe_code)]
 
 mod axis;
-#[cfg(feature = "png")]
 mod bitmap;
+mod canvas;
 pub mod chart;
-pub mod font;
+mod font;
 mod paint;
-mod typeset;
 
-use std::{error::Error, io};
+use std::{fs, io, path::Path};
 
+use bitmap::Bitmap;
+use canvas::{Canvas, HEIGHT, SCALE, WIDTH, WIDTH_BESIDE};
 use chart::Chart;
-use plotters::prelude::{IntoDrawingArea, SVGBackend};
 
-#[cfg(feature = "png")]
-pub use crate::bitmap::{Format, png, write};
-pub use crate::typeset::Typeset;
+/// The format of a picture file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Lines and text.
+    Svg,
+    /// A bitmap.
+    Png,
+}
 
-/// The chart as SVG.
+impl Format {
+    /// By the end of the file's name; `None` if it is another.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "svg" => Some(Self::Svg),
+            "png" => Some(Self::Png),
+            _ => None,
+        }
+    }
+
+    /// The content of the file.
+    ///
+    /// # Errors
+    /// When PNG cannot be encoded, which is a bug of the library.
+    pub fn draw(self, chart: &Chart) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Svg => Ok(svg(chart).into_bytes()),
+            Self::Png => png(chart),
+        }
+    }
+}
+
+/// Writes the chart as `STEM.svg` and `STEM.png`.
 ///
 /// # Errors
-/// When drawing fails, which is a bug of the library.
-pub fn svg(chart: &Chart) -> io::Result<String> {
+/// When a file cannot be written.
+pub fn write(chart: &Chart, directory: &Path, stem: &str) -> io::Result<()> {
+    fs::write(directory.join(format!("{stem}.svg")), svg(chart))?;
+    fs::write(directory.join(format!("{stem}.png")), png(chart)?)
+}
+
+/// The chart as PNG, at twice the resolution for fine screens.
+///
+/// # Errors
+/// When it cannot be encoded, which is a bug of the library.
+pub fn png(chart: &Chart) -> io::Result<Vec<u8>> {
+    let mut bitmap = Bitmap::new((WIDTH * SCALE, HEIGHT * SCALE));
+    painted(std::slice::from_ref(chart), WIDTH).marks.iter().for_each(|mark| bitmap.draw(mark));
+    bitmap.png()
+}
+
+/// The chart as SVG.
+pub fn svg(chart: &Chart) -> String {
     svg_row(std::slice::from_ref(chart))
 }
 
 /// Charts beside each other as one SVG.
-///
-/// # Errors
-/// When drawing fails, which is a bug of the library.
-pub fn svg_row(charts: &[Chart]) -> io::Result<String> {
-    let each = if charts.len() > 1 { paint::WIDTH_BESIDE } else { paint::WIDTH };
-    let (display_width, display_height) = (each * charts.len() as u32, paint::HEIGHT);
-    let (width, height) = (display_width * paint::SCALE, display_height * paint::SCALE);
-    let mut text = String::new();
-    let root = Typeset::text(SVGBackend::with_string(&mut text, (width, height))).into_drawing_area();
-    for (chart, area) in charts.iter().zip(root.split_evenly((1, charts.len()))) {
-        paint::paint(&area, chart).map_err(other)?;
-    }
-    drop(root);
+pub fn svg_row(charts: &[Chart]) -> String {
+    let each = if charts.len() > 1 { WIDTH_BESIDE } else { WIDTH };
+    let (width, height) = (each * charts.len() as u32, HEIGHT);
     // The view box keeps the fine pixel grid; the size is that of display.
-    Ok(text.replacen(
-        &format!("width=\"{width}\" height=\"{height}\""),
-        &format!("width=\"{display_width}\" height=\"{display_height}\""),
-        1,
-    ))
+    let mut text = format!(
+        "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {} {}\" xmlns=\"http://www.w3.org/2000/svg\">\n",
+        width * SCALE,
+        height * SCALE,
+    );
+    painted(charts, each).marks.iter().for_each(|mark| mark.write_svg(&mut text));
+    text + "</svg>\n"
 }
 
-fn other(error: Box<dyn Error>) -> io::Error {
-    io::Error::other(error.to_string())
+/// Charts beside each other, each of this width in points.
+fn painted(charts: &[Chart], width: u32) -> Canvas {
+    let mut canvas = Canvas::new(width);
+    for (index, chart) in charts.iter().enumerate() {
+        canvas.begin(index);
+        paint::paint(&mut canvas, chart);
+    }
+    canvas
 }
 
 /// The README's example runs.
@@ -60,7 +102,7 @@ fn other(error: Box<dyn Error>) -> io::Error {
 struct Readme;
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::collections::BTreeSet;
 
     use super::{
@@ -68,7 +110,7 @@ pub(crate) mod tests {
         *,
     };
 
-    pub(crate) fn every_shape() -> Chart {
+    fn every_shape() -> Chart {
         let shapes = [
             Shape::Marked,
             Shape::Line,
@@ -100,7 +142,7 @@ pub(crate) mod tests {
 
     #[test]
     fn svg_is_well_formed_and_names_everything() {
-        let text = svg(&every_shape()).unwrap();
+        let text = svg(&every_shape());
         let document = roxmltree::Document::parse(&text).unwrap();
         let words: String = document.descendants().filter_map(|node| node.text()).collect();
         for word in ["every shape", "and a subtitle", "flow size", "reduction", "4.38 kB", "series 7 <&>"] {
@@ -132,22 +174,50 @@ pub(crate) mod tests {
             }],
             shaded: Vec::new(),
         };
-        assert!(svg(&chart).unwrap().len() < 20_000);
+        assert!(svg(&chart).len() < 20_000);
     }
 
     #[test]
     fn a_row_has_each_chart_at_its_place() {
         let chart = every_shape();
-        let row = svg_row(&[chart.clone(), chart.clone()]).unwrap();
+        let row = svg_row(&[chart.clone(), chart.clone()]);
         assert_eq!(row.matches("every shape").count(), 2);
         assert!(row.contains("width=\"1120\" height=\"440\""));
-        assert_eq!(svg_row(std::slice::from_ref(&chart)).unwrap(), svg(&chart).unwrap());
+        assert_eq!(svg_row(std::slice::from_ref(&chart)), svg(&chart));
     }
 
     #[test]
     fn nothing_to_draw_is_drawn() {
         let mut chart = every_shape();
         chart.series.clear();
-        assert!(svg(&chart).unwrap().contains("every shape"));
+        assert!(svg(&chart).contains("every shape"));
+    }
+
+    #[test]
+    fn the_name_of_the_file_decides_its_format() {
+        let formats = ["a.svg", "a.PNG", "a", "svg"].map(|name| Format::of(Path::new(name)));
+        assert_eq!(formats, [Some(Format::Svg), Some(Format::Png), None, None]);
+        assert!(Format::Svg.draw(&every_shape()).unwrap().starts_with(b"<svg"));
+        assert!(Format::Png.draw(&every_shape()).unwrap().starts_with(b"\x89PNG"));
+    }
+
+    #[test]
+    fn png_has_text_without_fonts_of_the_system() {
+        let mut chart = every_shape();
+        let with = decode(&png(&chart).unwrap());
+        chart.title = String::new();
+        let without = decode(&png(&chart).unwrap());
+        assert_eq!(with.len(), 3 * 1520 * 880);
+        // The two differ only at the title.
+        let rows: Vec<_> =
+            (0..880).filter(|row| with[row * 4560..][..4560] != without[row * 4560..][..4560]).collect();
+        assert!(rows.len() > 15 && rows.iter().all(|row| (16..64).contains(row)), "{rows:?}");
+    }
+
+    fn decode(file: &[u8]) -> Vec<u8> {
+        let mut reader = png::Decoder::new(io::Cursor::new(file)).read_info().unwrap();
+        let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut rgb).unwrap();
+        rgb
     }
 }

@@ -1,36 +1,16 @@
-//! Draws a chart on a plotters back end: SVG or a bitmap.
-//!
-//! All lengths are in points of a picture of [`HEIGHT`] and any width; the back end has [`SCALE`] times as many pixels,
-//! since plotters rounds to whole pixels.
-
-use std::error::Error;
-
-use plotters::{
-    coord::Shift,
-    element::DashedPathElement,
-    prelude::*,
-    style::text_anchor::{HPos, Pos, VPos},
-};
+//! Draws a chart: decides what is where. All lengths are in points.
 
 use crate::{
     axis::{self, Range},
-    chart::{Chart, Colour, Point, Scale, Series, Shape, Unit},
-    font,
+    canvas::{Across, Canvas, HEIGHT, Rgb, Upright, width_of},
+    chart::{Chart, Point, Scale, Series, Shape, Unit},
 };
 
-/// Width of a picture in points.
-pub(super) const WIDTH: u32 = 760;
-/// Width of each of several beside each other.
-pub(super) const WIDTH_BESIDE: u32 = 560;
-/// Height of a picture in points.
-pub(super) const HEIGHT: u32 = 440;
-/// Pixels of the back end per point.
-pub(super) const SCALE: u32 = 2;
-
-const INK: RGBColor = RGBColor(32, 32, 32);
-const SOFT: RGBColor = RGBColor(96, 96, 96);
-const GRID: RGBColor = RGBColor(228, 228, 228);
-const SHADE: RGBColor = RGBColor(242, 242, 242);
+const INK: Rgb = (32, 32, 32);
+const SOFT: Rgb = (96, 96, 96);
+const GRID: Rgb = (228, 228, 228);
+const SHADE: Rgb = (242, 242, 242);
+const WHITE: Rgb = (255, 255, 255);
 const TITLE: f64 = 16.0;
 const TEXT: f64 = 12.0;
 /// Smallest distance between labels.
@@ -40,34 +20,28 @@ const LEGEND_LINE: f64 = 20.0;
 /// How far a line may move to need fewer points, in points.
 const TOLERANCE: f64 = 0.35;
 
-type Drawn = Result<(), Box<dyn Error>>;
-
 /// Draws the chart.
-pub(super) fn paint<DB: DrawingBackend>(root: &DrawingArea<DB, Shift>, chart: &Chart) -> Drawn
-where
-    DB::ErrorType: 'static,
-{
-    root.fill(&WHITE)?;
-    let canvas = Canvas { root };
-    let frame = Frame::new(&canvas, chart)?;
-    canvas.text(&chart.title, (16.0, 12.0), TITLE, INK, (HPos::Left, VPos::Top))?;
-    canvas.text(&chart.subtitle, (16.0, 34.0), TEXT, SOFT, (HPos::Left, VPos::Top))?;
-    shades(&canvas, &frame, chart)?;
-    axes(&canvas, &frame, chart)?;
+pub(super) fn paint(canvas: &mut Canvas, chart: &Chart) {
+    let frame = Frame::new(canvas.width(), chart);
+    canvas.text(&chart.title, (16.0, 12.0), TITLE, INK, (Across::Left, Upright::Top));
+    canvas.text(&chart.subtitle, (16.0, 34.0), TEXT, SOFT, (Across::Left, Upright::Top));
+    for &(from, to) in &chart.shaded {
+        let corners = [(frame.x(from), frame.top), (frame.x(to), frame.bottom)];
+        canvas.bar(corners, SHADE, true);
+    }
+    axes(canvas, &frame, chart);
     if frame.legend {
-        for (series, place) in chart.series.iter().zip(legend(&canvas, &chart.series)?) {
-            key(&canvas, series, place)?;
+        for (series, place) in chart.series.iter().zip(legend(canvas.width(), &chart.series)) {
+            key(canvas, series, place);
         }
     }
-    bars(&canvas, &frame, &chart.series)?;
+    bars(canvas, &frame, &chart.series);
     for series in &chart.series {
-        line(&canvas, &frame, series)?;
+        line(canvas, &frame, series);
     }
     if !frame.legend {
-        names(&canvas, &frame, &chart.series)?;
+        names(canvas, &frame, &chart.series);
     }
-    root.present()?;
-    Ok(())
 }
 
 fn is_bar(shape: Shape) -> bool {
@@ -92,10 +66,7 @@ struct Frame {
 }
 
 impl Frame {
-    fn new<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, chart: &Chart) -> Result<Self, Box<dyn Error>>
-    where
-        DB::ErrorType: 'static,
-    {
+    fn new(width: f64, chart: &Chart) -> Self {
         let legend = chart.series.len() > 1 && chart.series.iter().any(|series| is_bar(series.shape));
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let bars = chart.series.iter().any(|series| is_bar(series.shape)) && chart.y.scale == Scale::Linear;
@@ -112,23 +83,23 @@ impl Frame {
 
         let mut widest = 0.0f64;
         for (_, text) in y.ticks() {
-            widest = widest.max(canvas.width_of(&text, TEXT)?);
+            widest = widest.max(width_of(&text, TEXT));
         }
         let mut room = 24.0f64;
         if !legend && chart.series.len() > 1 {
             for series in &chart.series {
-                room = room.max(canvas.width_of(&series.name, TEXT)? + 28.0);
+                room = room.max(width_of(&series.name, TEXT) + 28.0);
             }
         }
-        Ok(Self {
+        Self {
             left: 42.0 + widest,
-            right: canvas.width() - room,
-            top: 62.0 + if legend { legend_height(canvas, &chart.series)? } else { 0.0 },
+            right: width - room,
+            top: 62.0 + if legend { legend_height(width, &chart.series) } else { 0.0 },
             bottom: f64::from(HEIGHT) - 56.0,
             x,
             y,
             legend,
-        })
+        }
     }
 
     fn x(&self, value: f64) -> f64 {
@@ -140,87 +111,60 @@ impl Frame {
     }
 }
 
-fn axes<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, frame: &Frame, chart: &Chart) -> Drawn
-where
-    DB::ErrorType: 'static,
-{
+fn axes(canvas: &mut Canvas, frame: &Frame, chart: &Chart) {
     for (value, text) in frame.y.ticks() {
         let y = frame.y(value);
-        canvas.line(&[(frame.left, y), (frame.right, y)], GRID, 1.0)?;
-        canvas.text(&text, (frame.left - 8.0, y), TEXT, SOFT, (HPos::Right, VPos::Center))?;
+        canvas.line(&[(frame.left, y), (frame.right, y)], GRID, 1.0, false);
+        canvas.text(&text, (frame.left - 8.0, y), TEXT, SOFT, (Across::Right, Upright::Middle));
     }
     let mut free_from = f64::NEG_INFINITY;
     for (value, text) in frame.x.ticks() {
         let x = frame.x(value);
-        let half = canvas.width_of(&text, TEXT)? / 2.0;
-        canvas.line(&[(x, frame.bottom), (x, frame.bottom + 4.0)], SOFT, 1.0)?;
+        let half = width_of(&text, TEXT) / 2.0;
+        canvas.line(&[(x, frame.bottom), (x, frame.bottom + 4.0)], SOFT, 1.0, false);
         if x - half > free_from {
-            canvas.text(&text, (x, frame.bottom + 8.0), TEXT, SOFT, (HPos::Center, VPos::Top))?;
+            canvas.text(&text, (x, frame.bottom + 8.0), TEXT, SOFT, (Across::Middle, Upright::Top));
             free_from = x + half + 6.0;
         }
     }
     let floor = frame.y(frame.y.floor());
-    canvas.line(&[(frame.left, floor), (frame.right, floor)], SOFT, 1.0)?;
+    canvas.line(&[(frame.left, floor), (frame.right, floor)], SOFT, 1.0, false);
     let middle = (frame.left + frame.right) / 2.0;
     let below = (middle, f64::from(HEIGHT) - 12.0);
-    canvas.text(&chart.x.name, below, TEXT, INK, (HPos::Center, VPos::Bottom))?;
-    canvas.text_upwards(&chart.y.name, (14.0, (frame.top + frame.bottom) / 2.0))
-}
-
-fn shades<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, frame: &Frame, chart: &Chart) -> Drawn
-where
-    DB::ErrorType: 'static,
-{
-    for &(from, to) in &chart.shaded {
-        let corners = [(frame.x(from), frame.top), (frame.x(to), frame.bottom)];
-        canvas.bar(corners, SHADE, true)?;
-    }
-    Ok(())
+    canvas.text(&chart.x.name, below, TEXT, INK, (Across::Middle, Upright::Bottom));
+    canvas.text_upwards(&chart.y.name, (14.0, (frame.top + frame.bottom) / 2.0), TEXT, INK);
 }
 
 /// Place of the key of each series: rows from the left, as many as they need.
-fn legend<DB: DrawingBackend>(
-    canvas: &Canvas<'_, DB>,
-    all: &[Series],
-) -> Result<Vec<(f64, f64)>, Box<dyn Error>>
-where
-    DB::ErrorType: 'static,
-{
+fn legend(whole: f64, all: &[Series]) -> Vec<(f64, f64)> {
     let (mut x, mut y) = (16.0, 64.0);
     let mut places = Vec::with_capacity(all.len());
     for series in all {
-        let width = canvas.width_of(&series.name, TEXT)? + 34.0;
-        if x > 16.0 && x + width > canvas.width() {
+        let width = width_of(&series.name, TEXT) + 34.0;
+        if x > 16.0 && x + width > whole {
             (x, y) = (16.0, y + LEGEND_LINE);
         }
         places.push((x, y));
         x += width;
     }
-    Ok(places)
+    places
 }
 
-fn legend_height<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, all: &[Series]) -> Result<f64, Box<dyn Error>>
-where
-    DB::ErrorType: 'static,
-{
-    let last = legend(canvas, all)?.last().map_or(0.0, |(_, y)| y - 64.0);
-    Ok(last + 24.0)
+fn legend_height(whole: f64, all: &[Series]) -> f64 {
+    legend(whole, all).last().map_or(0.0, |(_, y)| y - 64.0) + 24.0
 }
 
 /// The key of a series: its style and its name.
-fn key<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, series: &Series, (x, y): (f64, f64)) -> Drawn
-where
-    DB::ErrorType: 'static,
-{
+fn key(canvas: &mut Canvas, series: &Series, (x, y): (f64, f64)) {
     let corners = [(x, y - 5.0), (x + 12.0, y + 5.0)];
     match series.shape {
-        Shape::Bars | Shape::Stack => canvas.bar(corners, colour(series), true)?,
-        Shape::Frames => canvas.bar(corners, colour(series), false)?,
+        Shape::Bars | Shape::Stack => canvas.bar(corners, series.colour.rgb(), true),
+        Shape::Frames => canvas.bar(corners, series.colour.rgb(), false),
         Shape::Marked | Shape::Dots | Shape::Line | Shape::Dashed | Shape::Steps => {
-            canvas.line(&[(x, y), (x + 12.0, y)], colour(series), 2.0)?;
+            canvas.line(&[(x, y), (x + 12.0, y)], series.colour.rgb(), 2.0, false);
         }
     }
-    canvas.text(&series.name, (x + 17.0, y), TEXT, INK, (HPos::Left, VPos::Center))
+    canvas.text(&series.name, (x + 17.0, y), TEXT, INK, (Across::Left, Upright::Middle))
 }
 
 /// Foot and top of every bar of a stack, in the order of the series and their points.
@@ -239,10 +183,7 @@ fn stacks(series: &[Series]) -> Vec<(f64, f64)> {
     bars
 }
 
-fn bars<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, frame: &Frame, all: &[Series]) -> Drawn
-where
-    DB::ErrorType: 'static,
-{
+fn bars(canvas: &mut Canvas, frame: &Frame, all: &[Series]) {
     let points = all.iter().map(|series| series.points.len()).max().unwrap_or(0);
     let group = frame.x.share_of_one(points) * (frame.right - frame.left) * 0.8;
     let beside: Vec<&Series> =
@@ -253,8 +194,8 @@ where
             let left = frame.x(point.x) - group / 2.0 + width * index as f64;
             let (foot, top) = (frame.y(frame.y.floor()), frame.y(point.y));
             let corners = [(left, foot.min(top)), (left + width * 0.92, foot.max(top))];
-            canvas.bar(corners, colour(series), series.shape == Shape::Bars)?;
-            whisker(canvas, frame, left + width * 0.46, point)?;
+            canvas.bar(corners, series.colour.rgb(), series.shape == Shape::Bars);
+            whisker(canvas, frame, left + width * 0.46, point);
         }
     }
     let mut ends = stacks(all).into_iter();
@@ -262,74 +203,54 @@ where
         for (point, (foot, top)) in series.points.iter().zip(&mut ends) {
             let x = frame.x(point.x);
             let corners = [(x - group * 0.35, frame.y(top)), (x + group * 0.35, frame.y(foot))];
-            canvas.bar(corners, colour(series), true)?;
+            canvas.bar(corners, series.colour.rgb(), true);
             if corners[1].1 - corners[0].1 > LINE {
                 let middle = (x, f64::midpoint(corners[0].1, corners[1].1));
                 let text = axis::text(point.y, Unit::Number);
-                canvas.text(&text, middle, TEXT, WHITE, (HPos::Center, VPos::Center))?;
+                canvas.text(&text, middle, TEXT, WHITE, (Across::Middle, Upright::Middle));
             }
         }
     }
-    Ok(())
 }
 
-fn line<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, frame: &Frame, series: &Series) -> Drawn
-where
-    DB::ErrorType: 'static,
-{
+fn line(canvas: &mut Canvas, frame: &Frame, series: &Series) {
     if is_bar(series.shape) {
-        return Ok(());
+        return;
     }
-    if series.shape == Shape::Dots {
-        let style = colour(series).mix(0.5).filled();
-        for point in &series.points {
-            canvas.root.draw(&Circle::new(pixel((frame.x(point.x), frame.y(point.y))), 2 * SCALE, style))?;
-        }
-        return Ok(());
-    }
+    let colour = series.colour.rgb();
     let mut places: Vec<(f64, f64)> =
         series.points.iter().map(|point| (frame.x(point.x), frame.y(point.y))).collect();
+    if series.shape == Shape::Dots {
+        places.into_iter().for_each(|place| canvas.circle(place, 2, 0.5, colour));
+        return;
+    }
     if series.shape == Shape::Steps {
         let corner = |pair: &[(f64, f64)]| [pair[0], (pair[1].0, pair[0].1)];
         places = places.windows(2).flat_map(corner).chain(places.last().copied()).collect();
     }
-    let places = thin(&places);
-    match series.shape {
-        Shape::Dashed => {
-            let pixels = places.iter().map(|&place| pixel(place)).collect::<Vec<_>>();
-            let style = colour(series).stroke_width(SCALE * 3 / 2);
-            canvas.root.draw(&DashedPathElement::new(pixels, 6 * SCALE, 4 * SCALE, style))?;
-        }
-        _ => canvas.line(&places, colour(series), 2.0)?,
-    }
+    let is_dashed = series.shape == Shape::Dashed;
+    canvas.line(&thin(&places), colour, if is_dashed { 1.5 } else { 2.0 }, is_dashed);
     if series.shape == Shape::Marked {
         for point in &series.points {
-            let (x, y) = (frame.x(point.x), frame.y(point.y));
-            whisker(canvas, frame, x, point)?;
-            canvas.root.draw(&Circle::new(pixel((x, y)), 3 * SCALE, colour(series).filled()))?;
+            let x = frame.x(point.x);
+            whisker(canvas, frame, x, point);
+            canvas.circle((x, frame.y(point.y)), 3, 1.0, colour);
         }
     }
-    Ok(())
 }
 
-fn whisker<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, frame: &Frame, x: f64, point: &Point) -> Drawn
-where
-    DB::ErrorType: 'static,
-{
-    let Some(error) = point.error else { return Ok(()) };
+fn whisker(canvas: &mut Canvas, frame: &Frame, x: f64, point: &Point) {
+    let Some(error) = point.error else { return };
     let (low, high) = (frame.y(point.y - error), frame.y(point.y + error));
-    canvas.line(&[(x, low), (x, high)], INK, 1.0)?;
-    canvas.line(&[(x - 3.0, low), (x + 3.0, low)], INK, 1.0)?;
-    canvas.line(&[(x - 3.0, high), (x + 3.0, high)], INK, 1.0)
+    canvas.line(&[(x, low), (x, high)], INK, 1.0, false);
+    canvas.line(&[(x - 3.0, low), (x + 3.0, low)], INK, 1.0, false);
+    canvas.line(&[(x - 3.0, high), (x + 3.0, high)], INK, 1.0, false)
 }
 
 /// The name of each line at its right end, moved apart to avoid overlaps.
-fn names<DB: DrawingBackend>(canvas: &Canvas<'_, DB>, frame: &Frame, all: &[Series]) -> Drawn
-where
-    DB::ErrorType: 'static,
-{
+fn names(canvas: &mut Canvas, frame: &Frame, all: &[Series]) {
     if all.len() < 2 {
-        return Ok(());
+        return;
     }
     let mut labels: Vec<(f64, f64, &Series)> = all
         .iter()
@@ -344,11 +265,16 @@ where
     for ((x, y, series), height) in labels.into_iter().zip(heights) {
         let start = frame.right + 16.0;
         if (height - y).abs() > 2.0 || x < frame.right - 24.0 {
-            canvas.line(&[(x + 5.0, y), (start - 3.0, height)], GRID, 1.0)?;
+            canvas.line(&[(x + 5.0, y), (start - 3.0, height)], GRID, 1.0, false);
         }
-        canvas.text(&series.name, (start, height), TEXT, colour(series), (HPos::Left, VPos::Center))?;
+        canvas.text(
+            &series.name,
+            (start, height),
+            TEXT,
+            series.colour.rgb(),
+            (Across::Left, Upright::Middle),
+        );
     }
-    Ok(())
 }
 
 /// Ascending heights, moved until no two are closer than a line of text and none is below `bottom`.
@@ -390,69 +316,6 @@ fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
     let (px, py) = (point.0 - from.0, point.1 - from.1);
     let length = dx.hypot(dy);
     if length == 0.0 { px.hypot(py) } else { (dx * py - dy * px).abs() / length }
-}
-
-fn colour(series: &Series) -> RGBColor {
-    let (red, green, blue) = Colour::rgb(series.colour);
-    RGBColor(red, green, blue)
-}
-
-fn pixel((x, y): (f64, f64)) -> (i32, i32) {
-    let scale = f64::from(SCALE);
-    ((x * scale).round() as i32, (y * scale).round() as i32)
-}
-
-/// Converts points to pixels.
-struct Canvas<'a, DB: DrawingBackend> {
-    root: &'a DrawingArea<DB, Shift>,
-}
-
-impl<DB: DrawingBackend> Canvas<'_, DB>
-where
-    DB::ErrorType: 'static,
-{
-    /// Of the whole picture.
-    fn width(&self) -> f64 {
-        f64::from(self.root.dim_in_pixel().0) / f64::from(SCALE)
-    }
-
-    fn width_of(&self, text: &str, size: f64) -> Result<f64, Box<dyn Error>> {
-        let (width, _) = self.root.estimate_text_size(text, &style(size))?;
-        Ok(f64::from(width) / f64::from(SCALE))
-    }
-
-    fn text(&self, text: &str, at: (f64, f64), size: f64, colour: RGBColor, (h, v): (HPos, VPos)) -> Drawn {
-        let style = style(size).color(&colour).pos(Pos::new(h, v));
-        self.root.draw(&Text::new(text.to_owned(), pixel(at), style))?;
-        Ok(())
-    }
-
-    fn text_upwards(&self, text: &str, at: (f64, f64)) -> Drawn {
-        let style = style(TEXT)
-            .transform(FontTransform::Rotate270)
-            .color(&INK)
-            .pos(Pos::new(HPos::Center, VPos::Top));
-        self.root.draw(&Text::new(text.to_owned(), pixel(at), style))?;
-        Ok(())
-    }
-
-    fn line(&self, points: &[(f64, f64)], colour: RGBColor, width: f64) -> Drawn {
-        let pixels: Vec<_> = points.iter().map(|&point| pixel(point)).collect();
-        let width = (width * f64::from(SCALE)).round() as u32;
-        self.root.draw(&PathElement::new(pixels, colour.stroke_width(width)))?;
-        Ok(())
-    }
-
-    fn bar(&self, corners: [(f64, f64); 2], colour: RGBColor, filled: bool) -> Drawn {
-        let corners = corners.map(pixel);
-        let style = if filled { colour.filled() } else { colour.stroke_width(SCALE) };
-        self.root.draw(&Rectangle::new(corners, style))?;
-        Ok(())
-    }
-}
-
-fn style(size: f64) -> TextStyle<'static> {
-    (font::FAMILY, size * f64::from(SCALE)).into_font().into()
 }
 
 #[cfg(test)]

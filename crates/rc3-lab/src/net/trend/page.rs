@@ -15,7 +15,7 @@ const COMMITS: usize = 6;
 
 /// Writes `trend.md` and `trend.svg`.
 pub(super) fn write(history: &History, folder: &Path) -> Result<()> {
-    fs::write(folder.join("trend.svg"), rc3_picture::svg(&chart(history))?)?;
+    fs::write(folder.join("trend.svg"), rc3_picture::svg(&chart(history)))?;
     fs::write(folder.join("trend.md"), page(history)?)?;
     Ok(())
 }

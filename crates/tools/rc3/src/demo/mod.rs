@@ -50,7 +50,7 @@ pub async fn demo(DemoJob { scenarios, style, svg }: &DemoJob) -> Result<bool, D
     steps.clear();
     let reports = reports?;
     if let Some(path) = svg {
-        std::fs::write(path, reports.svg().map_err(DemoError::Output)?).map_err(DemoError::Output)?;
+        std::fs::write(path, reports.svg()).map_err(DemoError::Output)?;
     }
     let text = match style {
         Style::Json => reports.json() + "\n",

@@ -4,7 +4,7 @@
 //! duplicates. They are those of the run with the median FCT, so that they belong together. With an even number of
 //! runs, the median is the mean of the two middle runs, and the counts are those of the slower one.
 
-use std::{io, time::Duration};
+use std::time::Duration;
 
 use rc3_picture::chart::{Chart, Colour};
 use rc3_text::units::{about_bytes, about_time, rate_text, three_digits};
@@ -282,10 +282,7 @@ impl Links<Report> {
     }
 
     /// FCT over size as a picture, a panel for each link.
-    ///
-    /// # Errors
-    /// When drawing fails, which is a bug.
-    pub fn svg(&self) -> io::Result<String> {
+    pub fn svg(&self) -> String {
         rc3_picture::svg_row(&self.iter().map(Report::chart).collect::<Vec<_>>())
     }
 }
