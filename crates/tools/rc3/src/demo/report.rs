@@ -385,13 +385,13 @@ pub(super) mod tests {
 
     #[test]
     fn the_picture_names_its_lines_and_its_link() {
-        let svg = Links { link: report(), fast_card: None }.svg().unwrap();
+        let svg = Links { link: report(), fast_card: None }.svg();
         for word in ["plain QUIC", "rc3", "ideal", "200mbit x 80ms", "1 MB"] {
             assert!(svg.contains(word), "{word} is missing");
         }
         // A dot for each of six runs and each of two medians.
         assert_eq!(svg.matches("<circle").count(), 8);
-        let both = Links { link: report(), fast_card: Some(report()) }.svg().unwrap();
+        let both = Links { link: report(), fast_card: Some(report()) }.svg();
         assert_eq!(both.matches("<circle").count(), 16);
     }
 
