@@ -6,7 +6,7 @@
 
 use std::{num::NonZero, time::Instant};
 
-use rc3_sim::adversary::{Harm, Harms, Lie, SETTINGS, Search, Setting, Trial, report};
+use rc3_sim::adversary::{Harms, Lie, SETTINGS, Search, Setting, Trial, report};
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -47,17 +47,19 @@ fn search(words: &[String]) {
     #[expect(clippy::disallowed_methods, reason = "progress of a long computation, which takes real time")]
     let began = Instant::now();
     let mut search = Search::new(&settings, threads.unwrap_or(NonZero::<usize>::MIN), seed);
-    let mut best = [1.0; Harm::ALL.len()];
+    let mut best = [1.0; Harms::COUNT];
     while search.trials() < trials {
         search.step();
         for (harm, champion) in search.champions() {
-            let ratio = champion.harms.of(harm);
-            if ratio > best[harm as usize] * 1.02 {
-                best[harm as usize] = ratio;
-                let (trials, seconds) = (search.trials(), began.elapsed().as_secs_f64());
-                let (name, setting, lie) = (harm.name(), champion.trial.setting.name, &champion.trial.lie);
-                eprintln!("{seconds:7.1} s {trials:6} trials  {name:6} {ratio:8.2}  {setting:7} {lie}");
-            }
+            let Some((name, ratio)) =
+                champion.harms.iter().nth(harm).filter(|(_, ratio)| *ratio > best[harm] * 1.02)
+            else {
+                continue;
+            };
+            best[harm] = ratio;
+            let (trials, seconds) = (search.trials(), began.elapsed().as_secs_f64());
+            let Trial { setting, lie } = &champion.trial;
+            eprintln!("{seconds:7.1} s {trials:6} trials  {name:6} {ratio:8.2}  {:7} {lie}", setting.name);
         }
     }
     search.simplify();

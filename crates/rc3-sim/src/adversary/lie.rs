@@ -7,261 +7,155 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use super::Kind;
+/// What a rule can do, and to what.
+pub(super) struct Verb {
+    pub(super) name: &'static str,
+    pub(super) objects: &'static [&'static str],
+    /// Names of the [`PARAMETERS`] that make a difference.
+    pub(super) parameters: &'static [&'static str],
+}
+
+/// All verbs.
+pub(super) static VERBS: [Verb; 5] = [
+    // Replaces the value of a field.
+    Verb {
+        name: "change",
+        objects: &FIELDS,
+        parameters: &[
+            "factor", "drift", "shift", "noise", "grain", "smooth", "from", "cycle", "duty", "chance",
+        ],
+    },
+    // Does not send.
+    Verb { name: "withhold", objects: &KINDS, parameters: &["from", "cycle", "duty", "chance"] },
+    // Sends later.
+    Verb { name: "delay", objects: &KINDS, parameters: &["by", "from", "cycle", "duty", "chance"] },
+    // Sends an old one with each new one.
+    Verb { name: "replay", objects: &KINDS, parameters: &["by", "from", "cycle", "duty", "chance"] },
+    // Adds a frame.
+    Verb { name: "claim", objects: &CLAIMS, parameters: &["value", "every", "from", "cycle", "duty"] },
+];
+
+/// Numbers in frames. Those of a SACK are where its first span begins, where its last one ends, and the receipt of the first.
+const FIELDS: [&str; 10] = [
+    "arrival.number",
+    "arrival.datagrams",
+    "arrival.bytes",
+    "arrival.micros",
+    "order.number",
+    "order.came",
+    "order.overtaken",
+    "sack.start",
+    "sack.end",
+    "sack.receipt",
+];
+
+/// Frames, all frames of RLP, and QUIC packets after the handshake.
+const KINDS: [&str; 6] = ["arrival", "order", "sack", "complete", "rlp", "primary"];
+
+/// Frames that the liar makes up: ORDER, by which the newest datagram overtook `value` others, COMPLETE, MAX_RLP_DATA,
+/// MAX_RLP_STREAM_DATA, a receiver id, PATH and SIGNAL with `value`.
+const CLAIMS: [&str; 7] = ["order", "complete", "credit", "stream-credit", "receiver-id", "path", "signal"];
+
+/// A parameter of rules.
+pub(super) struct Parameter {
+    pub(super) name: &'static str,
+    pub(super) default: f64,
+    pub(super) draw: Draw,
+}
+
+/// How random values of a parameter are drawn.
+#[derive(Clone, Copy)]
+pub(super) enum Draw {
+    /// Evenly between these.
+    Even(f64, f64),
+    /// Their logarithm evenly.
+    Log(f64, f64),
+    /// The same, of either sign.
+    Signed(f64, f64),
+}
+
+/// All parameters.
+pub(super) static PARAMETERS: [Parameter; 13] = [
+    // Factor of the increments of a field, and factor of that factor in each second.
+    parameter("factor", 1.0, Draw::Log(0.01, 100.0)),
+    parameter("drift", 1.0, Draw::Log(0.3, 3.0)),
+    // Added to a field, and bound of a random number added to it, of either sign.
+    parameter("shift", 0.0, Draw::Signed(1.0, 1e6)),
+    parameter("noise", 0.0, Draw::Log(1.0, 1e5)),
+    // Fields are rounded down to multiples.
+    parameter("grain", 0.0, Draw::Log(1.0, 1e6)),
+    // Part, 0 to 1, of the last value in the next: batches look spread.
+    parameter("smooth", 0.0, Draw::Even(0.0, 1.0)),
+    // Milliseconds of a delay, or age of a replay.
+    parameter("by", 40.0, Draw::Log(1.0, 1000.0)),
+    // Number in a claim, and milliseconds from one claim to the next.
+    parameter("value", 1.0, Draw::Log(1.0, 1e12)),
+    parameter("every", 40.0, Draw::Log(1.0, 1000.0)),
+    // Milliseconds from the first statement until the rule holds.
+    parameter("from", 0.0, Draw::Even(0.0, 3000.0)),
+    // Milliseconds of a cycle in which the rule holds for the part `duty`, 0 to 1; without a cycle it always holds.
+    parameter("cycle", 0.0, Draw::Log(1.0, 2000.0)),
+    parameter("duty", 0.5, Draw::Even(0.0, 1.0)),
+    // Probability, 0 to 1, that it holds for a frame or packet.
+    parameter("chance", 1.0, Draw::Even(0.0, 1.0)),
+];
+
+const fn parameter(name: &'static str, default: f64, draw: Draw) -> Parameter {
+    Parameter { name, default, draw }
+}
+
+/// The place of a parameter in [`PARAMETERS`].
+pub(super) fn place(parameter: &str) -> Option<usize> {
+    PARAMETERS.iter().position(|known| known.name == parameter)
+}
 
 /// A way to lie.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lie {
     /// Applied in this order.
-    pub rules: Vec<Rule>,
+    pub(super) rules: Vec<Rule>,
 }
 
 /// One rule of a lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rule {
-    /// What it does.
-    pub act: Act,
-    values: [f64; Parameter::ALL.len()],
-}
-
-/// What a rule does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
-    /// `change`: replaces the value of a field.
-    Change(Field),
-    /// `withhold`: does not send.
-    Withhold(Kind),
-    /// `delay`: sends later.
-    Delay(Kind),
-    /// `replay`: sends an old one with each new one.
-    Replay(Kind),
-    /// `claim`: adds a frame.
-    Claim(Claim),
-}
-
-/// A number in a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
-    /// ARRIVAL, packet number.
-    ArrivalNumber,
-    /// ARRIVAL, datagrams.
-    ArrivalDatagrams,
-    /// ARRIVAL, bytes.
-    ArrivalBytes,
-    /// ARRIVAL, microseconds.
-    ArrivalMicros,
-    /// ORDER, packet number.
-    OrderNumber,
-    /// ORDER, datagrams received before.
-    OrderCame,
-    /// ORDER, datagrams overtaken.
-    OrderOvertaken,
-    /// SACK, where its first span begins.
-    SackStart,
-    /// SACK, where its last span ends.
-    SackEnd,
-    /// SACK, the receipt of its first span.
-    SackReceipt,
-}
-
-/// A frame that the liar makes up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
-    /// ORDER: the newest datagram overtook `value` others.
-    Order,
-    /// COMPLETE of the stream.
-    Complete,
-    /// MAX_RLP_DATA of `value` bytes.
-    Credit,
-    /// MAX_RLP_STREAM_DATA of `value` bytes.
-    StreamCredit,
-    /// RECEIVER_ID number `value`.
-    ReceiverId,
-    /// PATH number `value`.
-    Path,
-    /// SIGNAL of a leading fragment of `value` bytes.
-    Signal,
-}
-
-/// Parameters of rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parameter {
-    /// Factor of the increments of a field.
-    Factor,
-    /// Factor of that factor in each second.
-    Drift,
-    /// Added to a field.
-    Shift,
-    /// Bound of a random number added to a field, of either sign.
-    Noise,
-    /// Fields are rounded down to multiples.
-    Grain,
-    /// Part, 0 to 1, of the last value in the next: batches look spread.
-    Smooth,
-    /// Milliseconds of a delay, or age of a replay.
-    By,
-    /// Number in a claim.
-    Value,
-    /// Milliseconds from one claim to the next.
-    Every,
-    /// Milliseconds from the first statement until the rule holds.
-    From,
-    /// Milliseconds of a cycle in which the rule holds for a part; 0: it always holds.
-    Cycle,
-    /// That part, 0 to 1.
-    Duty,
-    /// Probability, 0 to 1, that it holds for a frame or packet.
-    Chance,
+pub(super) struct Rule {
+    pub(super) verb: &'static str,
+    pub(super) object: &'static str,
+    /// Of all [`PARAMETERS`].
+    pub(super) values: [f64; PARAMETERS.len()],
 }
 
 /// A text that is no lie.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum LieError {
-    /// The verb is none, or its object is missing or not its own.
-    #[error("no act `{0}`; write for example `change arrival.micros` or `withhold sack`")]
-    Act(String),
-    /// Not a parameter with a number.
-    #[error("no parameter `{0}`; write for example `factor=0.1`")]
-    Parameter(String),
-}
-
-impl Parameter {
-    /// All of them, in the order of their declaration.
-    pub const ALL: [Self; 13] = [
-        Self::Factor,
-        Self::Drift,
-        Self::Shift,
-        Self::Noise,
-        Self::Grain,
-        Self::Smooth,
-        Self::By,
-        Self::Value,
-        Self::Every,
-        Self::From,
-        Self::Cycle,
-        Self::Duty,
-        Self::Chance,
-    ];
-
-    /// The value of a rule that does not name it.
-    pub(super) const fn default(self) -> f64 {
-        self.traits().1
-    }
-
-    /// Its name and default.
-    const fn traits(self) -> (&'static str, f64) {
-        match self {
-            Self::Factor => ("factor", 1.0),
-            Self::Drift => ("drift", 1.0),
-            Self::Shift => ("shift", 0.0),
-            Self::Noise => ("noise", 0.0),
-            Self::Grain => ("grain", 0.0),
-            Self::Smooth => ("smooth", 0.0),
-            Self::By => ("by", 40.0),
-            Self::Value => ("value", 1.0),
-            Self::Every => ("every", 40.0),
-            Self::From => ("from", 0.0),
-            Self::Cycle => ("cycle", 0.0),
-            Self::Duty => ("duty", 0.5),
-            Self::Chance => ("chance", 1.0),
-        }
-    }
-}
-
-impl Act {
-    /// Verb and object.
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Change(field) => ("change", name(&Field::NAMES, field)),
-            Self::Withhold(kind) => ("withhold", name(&Kind::NAMES, kind)),
-            Self::Delay(kind) => ("delay", name(&Kind::NAMES, kind)),
-            Self::Replay(kind) => ("replay", name(&Kind::NAMES, kind)),
-            Self::Claim(claim) => ("claim", name(&Claim::NAMES, claim)),
-        }
-    }
-
-    fn named(verb: &str, object: &str) -> Option<Self> {
-        match verb {
-            "change" => named(&Field::NAMES, object).map(Self::Change),
-            "withhold" => named(&Kind::NAMES, object).map(Self::Withhold),
-            "delay" => named(&Kind::NAMES, object).map(Self::Delay),
-            "replay" => named(&Kind::NAMES, object).map(Self::Replay),
-            "claim" => named(&Claim::NAMES, object).map(Self::Claim),
-            _ => None,
-        }
-    }
-
-    /// The parameters that make a difference.
-    pub(super) fn parameters(self) -> &'static [Parameter] {
-        use Parameter::{
-            By, Chance, Cycle, Drift, Duty, Every, Factor, From, Grain, Noise, Shift, Smooth, Value,
-        };
-        match self {
-            Self::Change(_) => &[Factor, Drift, Shift, Noise, Grain, Smooth, From, Cycle, Duty, Chance],
-            Self::Withhold(_) => &[From, Cycle, Duty, Chance],
-            Self::Delay(_) | Self::Replay(_) => &[By, From, Cycle, Duty, Chance],
-            Self::Claim(_) => &[Value, Every, From, Cycle, Duty],
-        }
-    }
-}
-
-impl Field {
-    /// Names in the text of a lie.
-    pub(super) const NAMES: [(&'static str, Self); 10] = [
-        ("arrival.number", Self::ArrivalNumber),
-        ("arrival.datagrams", Self::ArrivalDatagrams),
-        ("arrival.bytes", Self::ArrivalBytes),
-        ("arrival.micros", Self::ArrivalMicros),
-        ("order.number", Self::OrderNumber),
-        ("order.came", Self::OrderCame),
-        ("order.overtaken", Self::OrderOvertaken),
-        ("sack.start", Self::SackStart),
-        ("sack.end", Self::SackEnd),
-        ("sack.receipt", Self::SackReceipt),
-    ];
-}
-
-impl Claim {
-    /// Names in the text of a lie.
-    pub(super) const NAMES: [(&'static str, Self); 7] = [
-        ("order", Self::Order),
-        ("complete", Self::Complete),
-        ("credit", Self::Credit),
-        ("stream-credit", Self::StreamCredit),
-        ("receiver-id", Self::ReceiverId),
-        ("path", Self::Path),
-        ("signal", Self::Signal),
-    ];
-}
+#[error(
+    "`{0}` is no rule or parameter; write for example `change arrival.micros factor=0.1` or `withhold sack`"
+)]
+pub struct LieError(String);
 
 impl Rule {
     /// A rule with the default of each parameter.
-    pub fn new(act: Act) -> Self {
-        Self { act, values: Parameter::ALL.map(Parameter::default) }
-    }
-
-    /// The same with another value of one parameter.
-    #[must_use]
-    pub fn with(mut self, parameter: Parameter, value: f64) -> Self {
-        self.values[parameter as usize] = value;
-        self
+    pub(super) fn new(verb: &Verb, object: &'static str) -> Self {
+        Self { verb: verb.name, object, values: PARAMETERS.each_ref().map(|parameter| parameter.default) }
     }
 
     /// The value of a parameter.
-    pub fn value(&self, parameter: Parameter) -> f64 {
-        self.values[parameter as usize]
+    pub(super) fn value(&self, parameter: &str) -> f64 {
+        place(parameter).map_or(0.0, |place| self.values[place])
+    }
+
+    /// The places of the parameters that make a difference.
+    pub(super) fn parameters(&self) -> impl Iterator<Item = usize> + Clone + use<> {
+        let verb = VERBS.iter().find(|verb| verb.name == self.verb);
+        verb.into_iter().flat_map(|verb| verb.parameters).filter_map(|name| place(name))
     }
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verb, object) = self.act.words();
-        write!(f, "{verb} {object}")?;
-        for &parameter in self.act.parameters() {
-            let (name, default) = parameter.traits();
-            let value = self.value(parameter);
-            if value != default {
+        write!(f, "{} {}", self.verb, self.object)?;
+        for place in self.parameters() {
+            let (Parameter { name, default, .. }, value) = (&PARAMETERS[place], self.values[place]);
+            if value != *default {
                 write!(f, " {name}={value}")?;
             }
         }
@@ -271,11 +165,8 @@ impl fmt::Display for Rule {
 
 impl fmt::Display for Lie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (nth, rule) in self.rules.iter().enumerate() {
-            let separator = if nth > 0 { "; " } else { "" };
-            write!(f, "{separator}{rule}")?;
-        }
-        Ok(())
+        let rules: Vec<String> = self.rules.iter().map(Rule::to_string).collect();
+        f.write_str(&rules.join("; "))
     }
 }
 
@@ -284,11 +175,17 @@ impl FromStr for Rule {
 
     fn from_str(text: &str) -> Result<Self, LieError> {
         let mut words = text.split_whitespace();
-        let act = words.next().zip(words.next()).and_then(|(verb, object)| Act::named(verb, object));
-        let mut rule = Self::new(act.ok_or_else(|| LieError::Act(text.trim().into()))?);
+        let act = words.next().zip(words.next()).and_then(|(verb, object)| {
+            let verb = VERBS.iter().find(|known| known.name == verb)?;
+            Some(Self::new(verb, verb.objects.iter().find(|known| **known == object)?))
+        });
+        let mut rule = act.ok_or_else(|| LieError(text.trim().to_owned()))?;
         for word in words {
-            let (parameter, value) = parameter(word).ok_or_else(|| LieError::Parameter(word.into()))?;
-            rule = rule.with(parameter, value);
+            let set = word.split_once('=').and_then(|(name, value)| {
+                rule.values[place(name)?] = value.parse().ok().filter(|value: &f64| value.is_finite())?;
+                Some(())
+            });
+            set.ok_or_else(|| LieError(word.to_owned()))?;
         }
         Ok(rule)
     }
@@ -303,20 +200,6 @@ impl FromStr for Lie {
     }
 }
 
-fn parameter(word: &str) -> Option<(Parameter, f64)> {
-    let (name, value) = word.split_once('=')?;
-    let parameter = Parameter::ALL.into_iter().find(|parameter| parameter.traits().0 == name)?;
-    Some((parameter, value.parse().ok().filter(|value: &f64| value.is_finite())?))
-}
-
-fn name<T: PartialEq + Copy>(names: &[(&'static str, T)], of: T) -> &'static str {
-    names.iter().find(|(_, named)| *named == of).map_or("", |(name, _)| name)
-}
-
-fn named<T: Copy>(names: &[(&'static str, T)], name: &str) -> Option<T> {
-    names.iter().find(|(known, _)| *known == name).map(|(_, named)| *named)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,18 +210,23 @@ mod tests {
             "change arrival.micros factor=0.1 from=200; withhold sack chance=0.5; claim order value=16";
         let lie: Lie = text.parse().unwrap();
         assert_eq!(lie.to_string(), text);
-        assert_eq!(lie.rules[0].value(Parameter::Factor), 0.1);
+        assert_eq!(lie.rules[0].value("factor"), 0.1);
         assert_eq!("".parse(), Ok(Lie::default()));
     }
 
     #[test]
     fn other_texts_are_refused() {
         for text in ["change", "change sack", "doubt sack", "withhold arrival.micros"] {
-            assert_eq!(text.parse::<Lie>(), Err(LieError::Act(text.into())));
+            assert_eq!(text.parse::<Lie>(), Err(LieError(text.into())));
         }
         for word in ["factor", "factor=", "factor=x", "factor=inf", "wit=1"] {
             let text = format!("change sack.end {word}");
-            assert_eq!(text.parse::<Lie>(), Err(LieError::Parameter(word.into())));
+            assert_eq!(text.parse::<Lie>(), Err(LieError(word.into())));
         }
+    }
+
+    #[test]
+    fn verbs_name_parameters_that_there_are() {
+        assert!(VERBS.iter().flat_map(|verb| verb.parameters).all(|name| place(name).is_some()));
     }
 }

@@ -1,8 +1,8 @@
 //! Random lies, and small changes of lies.
 
 use super::{
-    Kind, Lie,
-    lie::{Act, Claim, Field, Parameter, Rule},
+    Lie,
+    lie::{Draw, PARAMETERS, Parameter, Rule, VERBS},
 };
 use crate::random::Random;
 
@@ -12,34 +12,9 @@ const RULES_MAX: usize = 4;
 /// Part of the parameters of a random rule that keep their defaults.
 const DEFAULTS: f64 = 0.6;
 
-/// How the values of a parameter are drawn.
-enum Draw {
-    /// Evenly between these.
-    Even(f64, f64),
-    /// Their logarithm evenly.
-    Log(f64, f64),
-    /// The same, of either sign.
-    Signed(f64, f64),
-}
-
 impl Parameter {
-    const fn draw(self) -> Draw {
-        match self {
-            Self::Factor => Draw::Log(0.01, 100.0),
-            Self::Drift => Draw::Log(0.3, 3.0),
-            Self::Shift => Draw::Signed(1.0, 1e6),
-            Self::Noise => Draw::Log(1.0, 1e5),
-            Self::Grain => Draw::Log(1.0, 1e6),
-            Self::By | Self::Every => Draw::Log(1.0, 1000.0),
-            Self::Value => Draw::Log(1.0, 1e12),
-            Self::From => Draw::Even(0.0, 3000.0),
-            Self::Cycle => Draw::Log(1.0, 2000.0),
-            Self::Smooth | Self::Duty | Self::Chance => Draw::Even(0.0, 1.0),
-        }
-    }
-
-    fn random(self, random: &mut Random) -> f64 {
-        let value = match self.draw() {
+    fn random(&self, random: &mut Random) -> f64 {
+        let value = match self.draw {
             Draw::Even(low, high) => low + (high - low) * random.unit(),
             Draw::Log(low, high) => low * (high / low).powf(random.unit()),
             Draw::Signed(low, high) => {
@@ -51,9 +26,9 @@ impl Parameter {
     }
 
     /// A value near this one.
-    fn near(self, value: f64, random: &mut Random) -> f64 {
+    fn near(&self, value: f64, random: &mut Random) -> f64 {
         let step = 2.0 * random.unit() - 1.0;
-        let value = match self.draw() {
+        let value = match self.draw {
             Draw::Even(low, high) => (value + (high - low) * 0.2 * step).clamp(low, high),
             Draw::Log(low, high) if value != 0.0 => (value * step.exp()).clamp(low, high),
             Draw::Signed(_, high) if value != 0.0 => (value * step.exp()).clamp(-high, high),
@@ -65,32 +40,27 @@ impl Parameter {
 
 impl Rule {
     fn random(random: &mut Random) -> Self {
-        // Fields have the most to say.
-        let act = match random.below(10) {
-            0 => Act::Withhold(any(&Kind::NAMES, random)),
-            1 => Act::Delay(any(&Kind::NAMES, random)),
-            2 => Act::Replay(any(&Kind::NAMES, random)),
-            3 => Act::Claim(any(&Claim::NAMES, random)),
-            _ => Act::Change(any(&Field::NAMES, random)),
-        };
-        let mut rule = Self::new(act);
-        for &parameter in act.parameters() {
+        // Fields have the most to say: six of ten rules change one.
+        let [change, others @ ..] = &VERBS;
+        let verb = others.get(random.below(10)).unwrap_or(change);
+        let mut rule = Self::new(verb, verb.objects[random.below(verb.objects.len())]);
+        for place in rule.parameters() {
             if random.unit() >= DEFAULTS {
-                rule = rule.with(parameter, parameter.random(random));
+                rule.values[place] = PARAMETERS[place].random(random);
             }
         }
         rule
     }
 
-    fn mutated(self, random: &mut Random) -> Self {
-        let parameters = self.act.parameters();
-        let parameter = parameters[random.below(parameters.len())];
-        let value = match random.below(5) {
-            0 => parameter.default(),
+    fn mutate(&mut self, random: &mut Random) {
+        let parameters: Vec<usize> = self.parameters().collect();
+        let place = parameters[random.below(parameters.len())];
+        let parameter = &PARAMETERS[place];
+        self.values[place] = match random.below(5) {
+            0 => parameter.default,
             1 => parameter.random(random),
-            _ => parameter.near(self.value(parameter), random),
+            _ => parameter.near(self.values[place], random),
         };
-        self.with(parameter, value)
     }
 }
 
@@ -123,7 +93,7 @@ impl Lie {
             _ if rules.is_empty() => rules.push(Rule::random(random)),
             _ => {
                 let index = random.below(rules.len());
-                rules[index] = rules[index].mutated(random);
+                rules[index].mutate(random);
             }
         }
     }
@@ -135,20 +105,16 @@ impl Lie {
             let mut without = self.clone();
             without.rules.remove(nth);
             simpler.push(without);
-            for &parameter in rule.act.parameters() {
-                if rule.value(parameter) != parameter.default() {
+            for place in rule.parameters() {
+                if rule.values[place] != PARAMETERS[place].default {
                     let mut with_default = self.clone();
-                    with_default.rules[nth] = rule.with(parameter, parameter.default());
+                    with_default.rules[nth].values[place] = PARAMETERS[place].default;
                     simpler.push(with_default);
                 }
             }
         }
         simpler
     }
-}
-
-fn any<T: Copy>(names: &[(&'static str, T)], random: &mut Random) -> T {
-    names[random.below(names.len())].1
 }
 
 /// To two digits, so that a lie reads well.

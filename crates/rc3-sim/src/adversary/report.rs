@@ -1,6 +1,6 @@
 //! Trials as a table.
 
-use super::{Harm, Harms, Outcome, Trial};
+use super::{Harms, Outcome, Trial};
 
 /// The head of a table of trials, in Markdown.
 pub const HEAD: &str = "\
@@ -9,7 +9,7 @@ pub const HEAD: &str = "\
 
 /// A row of it.
 pub fn row(trial: &Trial, outcome: &Outcome, harms: &Harms) -> String {
-    let ratios = Harm::ALL.map(|harm| format!("{:.2}", harms.of(harm))).join(", ");
+    let ratios = harms.0.map(|ratio| format!("{ratio:.2}")).join(", ");
     format!(
         "| {} | {:.2} | {:.0} | {:.2} | {:.0} | {} | {:.0} | {:.2} | {ratios} | `{}` |",
         trial.setting.name,

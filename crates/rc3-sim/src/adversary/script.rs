@@ -4,14 +4,10 @@ use std::{collections::VecDeque, time::Duration};
 
 use rc3_core::{
     internals::wire::{Arrival, ControlFrame, Order, ReceiverId},
-    units::Receipt,
+    units::{Receipt, Span},
 };
 
-use super::{
-    Lie,
-    lie::{Act, Claim, Field, Parameter, Rule},
-    statement::{Kind, Statement},
-};
+use super::{Lie, lie::Rule, statement::Statement};
 use crate::random::Random;
 
 /// Largest number of a field on the wire.
@@ -72,15 +68,11 @@ impl Script {
         }
         let mut stated: Vec<Delayed> = statements.into_iter().map(|one| (Duration::ZERO, one)).collect();
         for applied in &mut self.rules {
-            match applied.rule.act {
-                Act::Claim(claim) => {
-                    let made_up = applied.is_due(at).then(|| {
-                        let value = applied.rule.value(Parameter::Value) as u64;
-                        made_up(claim, value, self.newest, self.stream)
-                    });
-                    stated.extend(made_up.flatten().map(|statement| (Duration::ZERO, statement)));
-                }
-                _ => stated = applied.alter(at, stated, &mut self.random),
+            if applied.rule.verb != "claim" {
+                stated = applied.alter(at, stated, &mut self.random);
+            } else if applied.is_due(at) {
+                let made_up = made_up(&applied.rule, self.newest, self.stream);
+                stated.extend(made_up.map(|statement| (Duration::ZERO, statement)));
             }
         }
         stated
@@ -90,9 +82,9 @@ impl Script {
     pub(super) fn delay_of_primary(&mut self, at: Duration) -> Option<Duration> {
         let mut delay = Duration::ZERO;
         for Applied { rule, .. } in &self.rules {
-            match rule.act {
-                Act::Withhold(Kind::Primary) if rule.holds(at, &mut self.random) => return None,
-                Act::Delay(Kind::Primary) if rule.holds(at, &mut self.random) => delay += rule.by(),
+            match (rule.verb, rule.object) {
+                ("withhold", "primary") if rule.holds(at, &mut self.random) => return None,
+                ("delay", "primary") if rule.holds(at, &mut self.random) => delay += rule.by(),
                 _ => {}
             }
         }
@@ -103,8 +95,7 @@ impl Script {
     pub(super) fn control(&mut self, at: Duration) -> Vec<ControlFrame> {
         let stream = self.stream;
         let frame = |applied: &mut Applied| {
-            let Act::Claim(claim) = applied.rule.act else { return None };
-            let frame = control_frame(claim, applied.rule.value(Parameter::Value) as u64, stream)?;
+            let frame = control_frame(&applied.rule, stream)?;
             applied.is_due(at).then_some(frame)
         };
         self.rules.iter_mut().filter_map(frame).collect()
@@ -115,18 +106,15 @@ impl Applied {
     fn alter(&mut self, at: Duration, statements: Vec<Delayed>, random: &mut Random) -> Vec<Delayed> {
         let mut stated = Vec::with_capacity(statements.len());
         for (mut delay, mut statement) in statements {
-            match self.rule.act {
-                Act::Change(field) => {
-                    if let Some(value) = field.of(&statement) {
-                        let value = self.change.next(&self.rule, at, value as f64, random);
-                        field.set(&mut statement, value.clamp(0.0, NUMBER_MAX) as u64);
-                    }
-                }
-                Act::Withhold(kind) if kind.has(&statement) && self.rule.holds(at, random) => continue,
-                Act::Delay(kind) if kind.has(&statement) && self.rule.holds(at, random) => {
-                    delay += self.rule.by();
-                }
-                Act::Replay(kind) if kind.has(&statement) => {
+            let meant = statement.is(self.rule.object);
+            match self.rule.verb {
+                "change" => update(self.rule.object, &mut statement, |value| {
+                    let stated = self.change.next(&self.rule, at, value as f64, random);
+                    stated.clamp(0.0, NUMBER_MAX) as u64
+                }),
+                "withhold" if meant && self.rule.holds(at, random) => continue,
+                "delay" if meant && self.rule.holds(at, random) => delay += self.rule.by(),
+                "replay" if meant => {
                     if self.rule.holds(at, random) {
                         stated.extend(self.replayed(at).map(|old| (delay, old)));
                     }
@@ -156,7 +144,7 @@ impl Applied {
 
     /// Whether it is time for the next claim.
     fn is_due(&mut self, at: Duration) -> bool {
-        let every = Duration::from_secs_f64(self.rule.value(Parameter::Every) / 1e3);
+        let every = Duration::from_secs_f64(self.rule.value("every") / 1e3);
         let due = self.rule.is_on(at) && self.claimed.is_none_or(|last| at - last >= every);
         if due {
             self.claimed = Some(at);
@@ -174,112 +162,87 @@ impl Change {
             return value;
         };
         let holds = rule.holds(at, random);
-        let seconds = at.as_secs_f64() - of(Parameter::From) / 1e3;
-        let factor = if holds { of(Parameter::Factor) * of(Parameter::Drift).powf(seconds) } else { 1.0 };
+        let seconds = at.as_secs_f64() - of("from") / 1e3;
+        let factor = if holds { of("factor") * of("drift").powf(seconds) } else { 1.0 };
         self.sum += (value - last) * factor;
-        self.smooth += (self.sum - self.smooth) * (1.0 - of(Parameter::Smooth));
+        self.smooth += (self.sum - self.smooth) * (1.0 - of("smooth"));
         if !holds {
             return self.sum;
         }
-        let noise = of(Parameter::Noise) * (2.0 * random.unit() - 1.0);
-        let stated = self.smooth + of(Parameter::Shift) + noise;
-        let grain = of(Parameter::Grain);
+        let noise = of("noise") * (2.0 * random.unit() - 1.0);
+        let stated = self.smooth + of("shift") + noise;
+        let grain = of("grain");
         if grain > 0.0 { (stated / grain).floor() * grain } else { stated }
     }
 }
 
 impl Rule {
     fn by(&self) -> Duration {
-        Duration::from_secs_f64(self.value(Parameter::By) / 1e3)
+        Duration::from_secs_f64(self.value("by") / 1e3)
     }
 
     /// Whether it is one of its times.
     fn is_on(&self, at: Duration) -> bool {
-        let since = at.as_secs_f64() * 1e3 - self.value(Parameter::From);
-        let cycle = self.value(Parameter::Cycle);
-        since >= 0.0 && (cycle <= 0.0 || since % cycle < cycle * self.value(Parameter::Duty))
+        let since = at.as_secs_f64() * 1e3 - self.value("from");
+        let cycle = self.value("cycle");
+        since >= 0.0 && (cycle <= 0.0 || since % cycle < cycle * self.value("duty"))
     }
 
     fn holds(&self, at: Duration, random: &mut Random) -> bool {
-        let chance = self.value(Parameter::Chance);
+        let chance = self.value("chance");
         self.is_on(at) && (chance >= 1.0 || random.unit() < chance)
     }
 }
 
-impl Field {
-    /// Its value, where a statement has it.
-    fn of(self, statement: &Statement) -> Option<u64> {
-        match (self, statement) {
-            (Self::ArrivalNumber, Statement::Arrival(arrival)) => Some(arrival.packet_number),
-            (Self::ArrivalDatagrams, Statement::Arrival(arrival)) => Some(arrival.datagrams),
-            (Self::ArrivalBytes, Statement::Arrival(arrival)) => Some(arrival.bytes),
-            (Self::ArrivalMicros, Statement::Arrival(arrival)) => Some(arrival.micros),
-            (Self::OrderNumber, Statement::Order(order)) => Some(order.packet_number),
-            (Self::OrderCame, Statement::Order(order)) => Some(order.came),
-            (Self::OrderOvertaken, Statement::Order(order)) => Some(order.overtaken),
-            (Self::SackStart, Statement::Sack { spans, .. }) => spans.first().map(|(span, _)| span.start),
-            (Self::SackEnd, Statement::Sack { spans, .. }) => spans.last().map(|(span, _)| span.end),
-            (Self::SackReceipt, Statement::Sack { spans, .. }) => {
-                spans.first().map(|(_, receipt)| u64::from(receipt.0))
-            }
-            _ => None,
-        }
-    }
+/// Changes a field, where a statement has it. Spans stay in order: what would contradict is cut off.
+fn update(field: &str, statement: &mut Statement, change: impl FnOnce(u64) -> u64) {
+    let number = match (field, statement) {
+        ("arrival.number", Statement::Arrival(arrival)) => &mut arrival.packet_number,
+        ("arrival.datagrams", Statement::Arrival(arrival)) => &mut arrival.datagrams,
+        ("arrival.bytes", Statement::Arrival(arrival)) => &mut arrival.bytes,
+        ("arrival.micros", Statement::Arrival(arrival)) => &mut arrival.micros,
+        ("order.number", Statement::Order(order)) => &mut order.packet_number,
+        ("order.came", Statement::Order(order)) => &mut order.came,
+        ("order.overtaken", Statement::Order(order)) => &mut order.overtaken,
+        (field, Statement::Sack { spans, .. }) => return update_sack(field, spans, change),
+        _ => return,
+    };
+    *number = change(*number);
+}
 
-    /// Replaces its value. Spans stay in order: what would contradict is cut off.
-    fn set(self, statement: &mut Statement, value: u64) {
-        match (self, statement) {
-            (Self::ArrivalNumber, Statement::Arrival(arrival)) => arrival.packet_number = value,
-            (Self::ArrivalDatagrams, Statement::Arrival(arrival)) => arrival.datagrams = value,
-            (Self::ArrivalBytes, Statement::Arrival(arrival)) => arrival.bytes = value,
-            (Self::ArrivalMicros, Statement::Arrival(arrival)) => arrival.micros = value,
-            (Self::OrderNumber, Statement::Order(order)) => order.packet_number = value,
-            (Self::OrderCame, Statement::Order(order)) => order.came = value,
-            (Self::OrderOvertaken, Statement::Order(order)) => order.overtaken = value,
-            (Self::SackStart, Statement::Sack { spans, .. }) => {
-                if let Some((span, _)) = spans.first_mut() {
-                    span.start = value.min(span.end.saturating_sub(1));
-                }
-            }
-            (Self::SackEnd, Statement::Sack { spans, .. }) => {
-                if let Some((span, _)) = spans.last_mut() {
-                    span.end = value.max(span.start + 1);
-                }
-            }
-            (Self::SackReceipt, Statement::Sack { spans, .. }) => {
-                if let Some((_, receipt)) = spans.first_mut() {
-                    *receipt = Receipt(value as u32);
-                }
-            }
-            _ => {}
-        }
+fn update_sack(field: &str, spans: &mut [(Span, Receipt)], change: impl FnOnce(u64) -> u64) {
+    match (field, spans) {
+        ("sack.start", [(span, _), ..]) => span.start = change(span.start).min(span.end.saturating_sub(1)),
+        ("sack.end", [.., (span, _)]) => span.end = change(span.end).max(span.start + 1),
+        ("sack.receipt", [(_, receipt), ..]) => receipt.0 = change(receipt.0.into()) as u32,
+        _ => {}
     }
 }
 
-/// A statement that the liar makes up, if the claim is one.
-fn made_up(claim: Claim, value: u64, newest: Option<Arrival>, stream: Option<u64>) -> Option<Statement> {
-    match claim {
-        Claim::Order => {
-            let packet_number = newest?.packet_number;
-            Some(Statement::Order(Order { packet_number, came: 0, overtaken: value }))
+/// A statement that the liar makes up, if the rule claims one.
+fn made_up(rule: &Rule, newest: Option<Arrival>, stream: Option<u64>) -> Option<Statement> {
+    match rule.object {
+        "order" => {
+            let (packet_number, overtaken) = (newest?.packet_number, rule.value("value") as u64);
+            Some(Statement::Order(Order { packet_number, came: 0, overtaken }))
         }
-        Claim::Complete => stream.map(Statement::Complete),
+        "complete" => stream.map(Statement::Complete),
         _ => None,
     }
 }
 
-/// A frame of the control stream, if the claim is one.
-fn control_frame(claim: Claim, value: u64, stream: Option<u64>) -> Option<ControlFrame> {
-    let value = value.min(NUMBER_MAX as u64);
-    match claim {
-        Claim::Order | Claim::Complete => None,
-        Claim::Credit => Some(ControlFrame::MaxRlpData(value)),
-        Claim::StreamCredit => Some(ControlFrame::MaxRlpStreamData { stream: stream?, limit: value }),
-        Claim::ReceiverId => {
+/// A frame of the control stream, if the rule claims one.
+fn control_frame(rule: &Rule, stream: Option<u64>) -> Option<ControlFrame> {
+    let value = rule.value("value").min(NUMBER_MAX) as u64;
+    match rule.object {
+        "credit" => Some(ControlFrame::MaxRlpData(value)),
+        "stream-credit" => Some(ControlFrame::MaxRlpStreamData { stream: stream?, limit: value }),
+        "receiver-id" => {
             let id = ReceiverId(value.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
             Some(ControlFrame::ReceiverId { number: value, id })
         }
-        Claim::Path => Some(ControlFrame::Path(value)),
-        Claim::Signal => Some(ControlFrame::Signal { leading: value }),
+        "path" => Some(ControlFrame::Path(value)),
+        "signal" => Some(ControlFrame::Signal { leading: value }),
+        _ => None,
     }
 }

@@ -1,16 +1,9 @@
 //! Searches for the lies that do the most harm: random ones first, then changes of the worst so far, `(mu + lambda)` with one
 //! survivor for each kind of harm.
 
-use std::{
-    num::NonZero,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-};
+use std::{num::NonZero, thread};
 
-use super::{Harm, Harms, Lie, Outcome, Setting, Trial};
+use super::{Harms, Lie, Outcome, Setting, Trial};
 use crate::random::Random;
 
 /// Trials of a generation.
@@ -40,7 +33,8 @@ pub struct Search {
     settings: Vec<(Setting, Outcome)>,
     threads: NonZero<usize>,
     random: Random,
-    champions: [Option<Champion>; Harm::ALL.len()],
+    /// By kind of harm, in the order of [`Harms::iter`].
+    champions: [Option<Champion>; Harms::COUNT],
     generations: u64,
 }
 
@@ -62,12 +56,9 @@ impl Search {
         &self.settings
     }
 
-    /// The worst lies so far, one for each kind of harm that any did.
-    pub fn champions(&self) -> impl Iterator<Item = (Harm, &Champion)> {
-        Harm::ALL
-            .into_iter()
-            .zip(&self.champions)
-            .filter_map(|(harm, champion)| Some((harm, champion.as_ref()?)))
+    /// The worst lies so far with the place of their kind of harm in [`Harms::iter`], one for each kind that any did.
+    pub fn champions(&self) -> impl Iterator<Item = (usize, &Champion)> {
+        self.champions.iter().enumerate().filter_map(|(harm, champion)| Some((harm, champion.as_ref()?)))
     }
 
     /// Trials so far.
@@ -88,17 +79,17 @@ impl Search {
 
     /// Replaces each champion by the simplest lie that does nearly the same harm.
     pub fn simplify(&mut self) {
-        for harm in Harm::ALL {
+        for harm in 0..Harms::COUNT {
             while let Some(simpler) = self.simpler(harm) {
-                self.champions[harm as usize] = Some(simpler);
+                self.champions[harm] = Some(simpler);
             }
         }
     }
 
     /// A lie simpler than the champion's, confirmed to do nearly the same harm.
-    fn simpler(&self, harm: Harm) -> Option<Champion> {
-        let champion = self.champions[harm as usize].as_ref()?;
-        let enough = |tried: &Champion| tried.harms.of(harm) >= champion.harms.of(harm) * SIMPLER;
+    fn simpler(&self, harm: usize) -> Option<Champion> {
+        let champion = self.champions[harm].as_ref()?;
+        let enough = |tried: &Champion| tried.harms.0[harm] >= champion.harms.0[harm] * SIMPLER;
         let setting = champion.trial.setting;
         let lies = champion.trial.lie.simpler().into_iter().filter(|lie| !lie.rules.is_empty());
         let simpler = lies.map(|lie| Trial { setting, lie });
@@ -110,7 +101,7 @@ impl Search {
     fn candidate(&mut self) -> Trial {
         let random = &mut self.random;
         let (setting, _) = self.settings[random.below(self.settings.len())];
-        let mut any = || self.champions[random.below(Harm::ALL.len())].as_ref();
+        let mut any = || self.champions[random.below(Harms::COUNT)].as_ref();
         let (Some(parent), Some(other)) = (any(), any()) else {
             return Trial { setting, lie: Lie::random(random) };
         };
@@ -122,39 +113,33 @@ impl Search {
     }
 
     fn is_worse(&self, tried: &Champion) -> bool {
-        Harm::ALL.into_iter().any(|harm| tried.harms.of(harm) > self.worst(harm))
+        (0..Harms::COUNT).any(|harm| tried.harms.0[harm] > self.worst(harm))
     }
 
     /// The most harm of a kind so far; an honest receiver does 1.
-    fn worst(&self, harm: Harm) -> f64 {
-        self.champions[harm as usize].as_ref().map_or(1.0, |champion| champion.harms.of(harm))
+    fn worst(&self, harm: usize) -> f64 {
+        self.champions[harm].as_ref().map_or(1.0, |champion| champion.harms.0[harm])
     }
 
     fn offer(&mut self, tried: &Champion) {
-        for harm in Harm::ALL {
-            if tried.harms.of(harm) > self.worst(harm) {
-                self.champions[harm as usize] = Some(tried.clone());
+        for harm in 0..Harms::COUNT {
+            if tried.harms.0[harm] > self.worst(harm) {
+                self.champions[harm] = Some(tried.clone());
             }
         }
     }
 
     /// Runs trials in parallel; results are in their order.
     fn run(&self, trials: &[Trial], how: fn(&Trial) -> Outcome) -> Vec<Champion> {
-        let next = AtomicUsize::new(0);
-        let results = Mutex::new(vec![None; trials.len()]);
-        thread::scope(|scope| {
-            for _ in 0..self.threads.get().min(trials.len()) {
-                scope.spawn(|| {
-                    while let Some((index, trial)) = pick(trials, &next) {
-                        let outcome = how(trial);
-                        results.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(outcome);
-                    }
-                });
-            }
+        let share = trials.len().div_ceil(self.threads.get()).max(1);
+        let outcomes = thread::scope(|scope| {
+            let shares = trials.chunks(share);
+            let threads =
+                shares.map(|trials| scope.spawn(move || trials.iter().map(how).collect::<Vec<_>>()));
+            let threads: Vec<_> = threads.collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("worlds end")).collect::<Vec<_>>()
         });
-        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let tried = trials.iter().zip(results).filter_map(|(trial, outcome)| Some((trial, outcome?)));
-        tried.map(|(trial, outcome)| self.champion(trial, outcome)).collect()
+        trials.iter().zip(outcomes).map(|(trial, outcome)| self.champion(trial, outcome)).collect()
     }
 
     fn champion(&self, trial: &Trial, outcome: Outcome) -> Champion {
@@ -162,9 +147,4 @@ impl Search {
         let honest = of.map_or(outcome, |(_, honest)| *honest);
         Champion { trial: trial.clone(), outcome, harms: Harms::between(&honest, &outcome) }
     }
-}
-
-fn pick<'a>(trials: &'a [Trial], next: &AtomicUsize) -> Option<(usize, &'a Trial)> {
-    let index = next.fetch_add(1, Ordering::Relaxed);
-    trials.get(index).map(|trial| (index, trial))
 }

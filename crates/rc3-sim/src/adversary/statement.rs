@@ -17,39 +17,6 @@ pub(super) enum Statement {
     Complete(u64),
 }
 
-/// Which packets or frames of the liar a rule is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// ARRIVAL frames.
-    Arrival,
-    /// ORDER frames.
-    Order,
-    /// SACK frames.
-    Sack,
-    /// COMPLETE frames.
-    Complete,
-    /// All of these.
-    Rlp,
-    /// QUIC packets, after the handshake.
-    Primary,
-}
-
-impl Kind {
-    /// Names in the text of a lie.
-    pub(super) const NAMES: [(&'static str, Self); 6] = [
-        ("arrival", Self::Arrival),
-        ("order", Self::Order),
-        ("sack", Self::Sack),
-        ("complete", Self::Complete),
-        ("rlp", Self::Rlp),
-        ("primary", Self::Primary),
-    ];
-
-    pub(super) fn has(self, statement: &Statement) -> bool {
-        self == Self::Rlp || self == statement.kind()
-    }
-}
-
 impl Statement {
     /// The statements of a payload; `None` if there is anything else in it.
     pub(super) fn parse(payload: &[u8]) -> Option<Vec<Self>> {
@@ -76,12 +43,14 @@ impl Statement {
         }
     }
 
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Arrival(_) => Kind::Arrival,
-            Self::Order(_) => Kind::Order,
-            Self::Sack { .. } => Kind::Sack,
-            Self::Complete(_) => Kind::Complete,
-        }
+    /// Whether an object of a rule has it.
+    pub(super) fn is(&self, object: &str) -> bool {
+        let name = match self {
+            Self::Arrival(_) => "arrival",
+            Self::Order(_) => "order",
+            Self::Sack { .. } => "sack",
+            Self::Complete(_) => "complete",
+        };
+        object == "rlp" || object == name
     }
 }

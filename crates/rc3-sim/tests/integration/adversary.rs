@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use rc3_sim::adversary::{Harm, Harms, Lie, Outcome, SETTINGS, Search, Setting, Trial};
+use rc3_sim::adversary::{Harms, Lie, Outcome, SETTINGS, Search, Setting, Trial};
 
 fn lie(text: &str) -> Lie {
     text.parse().expect("a lie")
@@ -83,7 +83,7 @@ fn a_search_is_the_same_for_any_number_of_threads() {
 fn ratios(setting: Setting, text: &str) -> [f64; 2] {
     let honest = Trial::honest(setting).confirm();
     let harms = Harms::between(&honest, &Trial { setting, lie: lie(text) }.confirm());
-    [Harm::Loss, Harm::Gain].map(|harm| harms.of(harm))
+    ["loss", "gain"].map(|harm| harms.of(harm))
 }
 
 /// No lie harms others much more than honesty, nor does it pay.
