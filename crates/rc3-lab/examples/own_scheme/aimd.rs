@@ -6,11 +6,14 @@ use rc3_core::{
     RttEstimator, TransportConfig,
     congestion::{Controller, ControllerFactory},
 };
-use rc3_sim::registry::{CongestionControl, Fault, Parameters};
+use rc3_sim::registry::{CongestionControl, CongestionRequest, Fault};
 use serde::Deserialize;
 
 /// The entry of the registry.
-pub(crate) struct Aimd;
+pub(crate) const AIMD: CongestionControl = CongestionControl {
+    about: "Additive increase without slow start. Parameters: `increase`, packets per round trip (1); `decrease`, a share (0.5).",
+    configure,
+};
 
 /// Its parameters in scenario files.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -28,27 +31,16 @@ impl Default for Settings {
     }
 }
 
-impl CongestionControl for Aimd {
-    fn about(&self) -> &str {
-        "Additive increase without slow start. Parameters: `increase`, packets per round trip (1); `decrease`, a share (0.5)."
+fn configure(request: &CongestionRequest<'_>, transport: &mut TransportConfig) -> Result<(), Fault> {
+    let settings: Settings = request.parameters.read()?;
+    if settings.increase <= 0.0 {
+        return Err(Fault::new("parameters.increase", "not above zero"));
     }
-
-    fn configure(
-        &self,
-        parameters: &Parameters,
-        _seed: u64,
-        transport: &mut TransportConfig,
-    ) -> Result<(), Fault> {
-        let settings: Settings = parameters.read()?;
-        if settings.increase <= 0.0 {
-            return Err(Fault::new("parameters.increase", "not above zero"));
-        }
-        if !(0.0..1.0).contains(&settings.decrease) {
-            return Err(Fault::new("parameters.decrease", "not within 0 to 1"));
-        }
-        transport.congestion_controller_factory(Arc::new(Factory(settings)));
-        Ok(())
+    if !(0.0..1.0).contains(&settings.decrease) {
+        return Err(Fault::new("parameters.decrease", "not within 0 to 1"));
     }
+    transport.congestion_controller_factory(Arc::new(Factory(settings)));
+    Ok(())
 }
 
 /// Makes a controller for each connection.

@@ -15,7 +15,10 @@ use rc3_sim::{
 use serde::Deserialize;
 
 /// The entry of the registry.
-pub(crate) struct EarlyDrop;
+pub(crate) const EARLY_DROP: QueueDiscipline = QueueDiscipline::new(
+    "A FIFO that drops arrivals at random before it is full. Parameter: `from`, the share of the limit where that begins (0.5).",
+    queue,
+);
 
 /// Its parameters in scenario files.
 #[derive(Deserialize)]
@@ -31,19 +34,13 @@ impl Default for Settings {
     }
 }
 
-impl QueueDiscipline for EarlyDrop {
-    fn about(&self) -> &str {
-        "A FIFO that drops arrivals at random before it is full. Parameter: `from`, the share of the limit where that begins (0.5)."
+fn queue(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
+    let Settings { from } = request.parameters.read()?;
+    if !(0.0..=1.0).contains(&from) {
+        return Err(Fault::new("parameters.from", "not within 0 to 1"));
     }
-
-    fn queue(&self, request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
-        let Settings { from } = request.parameters.read()?;
-        if !(0.0..=1.0).contains(&from) {
-            return Err(Fault::new("parameters.from", "not within 0 to 1"));
-        }
-        let random = Pcg64::seed_from_u64(request.seed);
-        Ok(Box::new(Fifo { packets: VecDeque::new(), bytes: 0, limit: request.bytes()?, from, random }))
-    }
+    let random = Pcg64::seed_from_u64(request.seed);
+    Ok(Box::new(Fifo { packets: VecDeque::new(), bytes: 0, limit: request.bytes()?, from, random }))
 }
 
 /// One queue.

@@ -17,9 +17,9 @@ use rc3_sim::registry::Registry;
 /// The built-in names and three more.
 fn registry() -> Registry {
     let mut registry = Registry::default();
-    registry.add_congestion("aimd", aimd::Aimd);
-    registry.add_discipline("early-drop", early_drop::EarlyDrop);
-    registry.add_topology("ring", ring::Ring);
+    registry.congestion.insert("aimd".to_owned(), aimd::AIMD);
+    registry.disciplines.insert("early-drop".to_owned(), early_drop::EARLY_DROP);
+    registry.topologies.insert("ring".to_owned(), ring::RING);
     registry
 }
 

@@ -40,7 +40,7 @@ const QUICK_WARM_UP: u64 = 500;
 const HOSTS: u64 = 10;
 
 /// How worlds run and where results go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Plan {
     /// Changes of keys, `key=value`, in order.
     pub changes: Vec<String>,
@@ -362,8 +362,8 @@ fn quick_paths(spec: &Spec) -> Vec<String> {
 
 /// Whether routers of this topology have ten hosts by default. A fat tree, whose key is `ports`, has a number of its own.
 fn has_ten_hosts(kind: &str, registry: &Registry) -> bool {
-    let known = registry.topologies().find(|(name, _, _)| *name == kind);
-    known.is_some_and(|(_, _, keys)| keys.contains(&"hosts") && !keys.contains(&"ports"))
+    let known = registry.topologies.get(kind);
+    known.is_some_and(|kind| kind.keys.contains(&"hosts") && !kind.keys.contains(&"ports"))
 }
 
 /// Rows as the text of a file in `folder`.

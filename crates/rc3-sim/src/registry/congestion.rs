@@ -2,136 +2,99 @@
 
 use std::sync::Arc;
 
-use rc3_core::TransportConfig;
+use rc3_core::{
+    Congestion::{Cubic, KickAss, NewReno},
+    TransportConfig,
+    congestion::ControllerFactory,
+};
 
 use super::{Fault, Parameters};
-use crate::{pcc, startup::FastStart};
+use crate::{pcc::PccConfig, startup::FastStart};
 
 /// A congestion controller of the primary loop.
-pub trait CongestionControl: Send + Sync {
+#[derive(Debug, Clone, Copy)]
+pub struct CongestionControl {
     /// One line for users, with the parameters.
-    fn about(&self) -> &str;
-
+    pub about: &'static str,
     /// Sets the controller of all connections of a scheme, usually with
-    /// [`TransportConfig::congestion_controller_factory`]. Everything random follows from `seed`. It is called once when the
-    /// scenario is read, to check the parameters, and once for each world.
-    ///
-    /// # Errors
-    /// If the parameters are invalid; keys are relative to the scheme, `parameters.gain`.
-    fn configure(
-        &self,
-        parameters: &Parameters,
-        seed: u64,
-        transport: &mut TransportConfig,
-    ) -> Result<(), Fault>;
-
-    /// Gives a controller that remembers, after [`Self::configure`], the bytes in flight that an earlier connection found to fit on
-    /// the path. Others do nothing.
-    fn remember(&self, _window: u64, _transport: &mut TransportConfig) {}
+    /// [`TransportConfig::congestion_controller_factory`]. It is called once when the scenario is read, to check the parameters,
+    /// and once for each world. Keys of its faults are relative to the scheme, `parameters.gain`.
+    pub configure: fn(&CongestionRequest<'_>, &mut TransportConfig) -> Result<(), Fault>,
 }
 
-/// A controller of rc3-core.
-struct Core(rc3_core::Congestion, &'static str);
-
-impl CongestionControl for Core {
-    fn about(&self) -> &str {
-        self.1
-    }
-
-    fn configure(
-        &self,
-        parameters: &Parameters,
-        _: u64,
-        transport: &mut TransportConfig,
-    ) -> Result<(), Fault> {
-        transport.congestion(self.0);
-        parameters.none()
-    }
+/// The scheme of a congestion controller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CongestionRequest<'a> {
+    /// The scheme's table `parameters`.
+    pub parameters: &'a Parameters,
+    /// Seed of everything random in it.
+    pub seed: u64,
+    /// Bytes in flight that an earlier connection found to fit on the path, if one has taught the sender.
+    pub remembered: Option<u64>,
 }
 
-/// PCC Allegro.
-struct Pcc;
-
-impl CongestionControl for Pcc {
-    fn about(&self) -> &str {
-        "PCC Allegro (NSDI 2015)."
-    }
-
-    fn configure(
-        &self,
-        parameters: &Parameters,
-        seed: u64,
-        transport: &mut TransportConfig,
-    ) -> Result<(), Fault> {
-        transport.congestion_controller_factory(Arc::new(pcc::PccConfig::new(seed)));
-        parameters.none()
-    }
+/// A controller of this crate, without parameters.
+fn own(
+    factory: impl ControllerFactory + Send + Sync + 'static,
+    request: &CongestionRequest<'_>,
+    transport: &mut TransportConfig,
+) -> Result<(), Fault> {
+    transport.congestion_controller_factory(Arc::new(factory));
+    request.parameters.none()
 }
 
-/// A fast start before CUBIC.
-struct Start(FastStart, &'static str);
-
-impl CongestionControl for Start {
-    fn about(&self) -> &str {
-        self.1
-    }
-
-    fn configure(
-        &self,
-        parameters: &Parameters,
-        _: u64,
-        transport: &mut TransportConfig,
-    ) -> Result<(), Fault> {
-        transport.congestion_controller_factory(Arc::new(self.0));
-        parameters.none()
-    }
+/// One of rc3-core.
+fn core(
+    congestion: rc3_core::Congestion,
+    request: &CongestionRequest<'_>,
+    transport: &mut TransportConfig,
+) -> Result<(), Fault> {
+    transport.congestion(congestion);
+    request.parameters.none()
 }
 
-/// Careful Resume, which without memory is CUBIC.
-struct Careful;
-
-impl CongestionControl for Careful {
-    fn about(&self) -> &str {
-        "Careful Resume (RFC 9959) before CUBIC, where an earlier flow has taught the sender; without memory CUBIC."
-    }
-
-    fn configure(
-        &self,
-        parameters: &Parameters,
-        _: u64,
-        transport: &mut TransportConfig,
-    ) -> Result<(), Fault> {
-        transport.congestion(rc3_core::Congestion::Cubic);
-        parameters.none()
-    }
-
-    fn remember(&self, window: u64, transport: &mut TransportConfig) {
-        transport.congestion_controller_factory(Arc::new(FastStart::CarefulResume(window)));
-    }
+const fn built_in(
+    about: &'static str,
+    configure: fn(&CongestionRequest<'_>, &mut TransportConfig) -> Result<(), Fault>,
+) -> CongestionControl {
+    CongestionControl { about, configure }
 }
 
 /// The built-in ones. quinn-proto's BBR is not among them: see [`rc3_core::Congestion::Bbr`].
-pub(super) fn built_in() -> [(&'static str, Arc<dyn CongestionControl>); 7] {
-    use rc3_core::Congestion::{Cubic, KickAss, NewReno};
-    [
-        ("newreno", Arc::new(Core(NewReno, "NewReno (RFC 9002 §7)."))),
-        ("cubic", Arc::new(Core(Cubic, "CUBIC (RFC 9438)."))),
-        (
-            "kickass",
-            Arc::new(Core(
-                KickAss,
-                "The rates that routers signal, and NewReno without signals (Kick-Ass §2.3).",
-            )),
+pub(super) const BUILT_IN: [(&str, CongestionControl); 7] = [
+    ("newreno", built_in("NewReno (RFC 9002 §7).", |request, to| core(NewReno, request, to))),
+    ("cubic", built_in("CUBIC (RFC 9438).", |request, to| core(Cubic, request, to))),
+    (
+        "kickass",
+        built_in(
+            "The rates that routers signal, and NewReno without signals (Kick-Ass §2.3).",
+            |request, to| core(KickAss, request, to),
         ),
-        ("pcc", Arc::new(Pcc)),
-        ("suss", Arc::new(Start(FastStart::Suss, "A start like SUSS (SIGCOMM 2024) before CUBIC."))),
-        (
-            "rapid-start",
-            Arc::new(Start(
-                FastStart::RapidStart,
-                "Rapid Start (draft-kazuho-ccwg-rapid-start-02) before CUBIC.",
-            )),
+    ),
+    (
+        "pcc",
+        built_in("PCC Allegro (NSDI 2015).", |request, to| own(PccConfig::new(request.seed), request, to)),
+    ),
+    (
+        "suss",
+        built_in("A start like SUSS (SIGCOMM 2024) before CUBIC.", |request, to| {
+            own(FastStart::Suss, request, to)
+        }),
+    ),
+    (
+        "rapid-start",
+        built_in("Rapid Start (draft-kazuho-ccwg-rapid-start-02) before CUBIC.", |request, to| {
+            own(FastStart::RapidStart, request, to)
+        }),
+    ),
+    (
+        "careful-resume",
+        built_in(
+            "Careful Resume (RFC 9959) before CUBIC, where an earlier flow has taught the sender; without memory CUBIC.",
+            |request, to| match request.remembered {
+                Some(window) => own(FastStart::CarefulResume(window), request, to),
+                None => core(Cubic, request, to),
+            },
         ),
-        ("careful-resume", Arc::new(Careful)),
-    ]
-}
+    ),
+];

@@ -1,7 +1,5 @@
 //! Queue disciplines by name.
 
-use std::sync::Arc;
-
 use rc3_core::units::Rate;
 use rc3_queue::FqCodelConfig;
 
@@ -15,26 +13,27 @@ use crate::{
 };
 
 /// A queue discipline.
-pub trait QueueDiscipline: Send + Sync {
+#[derive(Debug, Clone, Copy)]
+pub struct QueueDiscipline {
     /// One line for users, with the parameters.
-    fn about(&self) -> &str;
-
-    /// The queue in front of one link. It is called once when the scenario is read, to check the parameters, and once for each
-    /// link of each world.
-    ///
-    /// # Errors
-    /// If the parameters or the limit are invalid; keys are relative to the table `queue`, `parameters.target`.
-    fn queue(&self, request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault>;
-
+    pub about: &'static str,
+    /// Makes the queue in front of one link. It is called once when the scenario is read, to check the parameters, and once for
+    /// each link of each world. Keys of its faults are relative to the table `queue`, `parameters.target`.
+    pub queue: fn(&QueueRequest<'_>) -> Result<ParcelQueue, Fault>,
     /// Whether it serves packets of the primary loop before those of RLP: what guard mode is to find out.
-    fn honours_levels(&self) -> bool {
-        false
-    }
-
+    pub honours_levels: bool,
     /// Whether it drops what exceeds the rate of its link instead of holding it back. The link behind is then as fast as the
     /// uplinks.
-    fn is_policer(&self) -> bool {
-        false
+    pub is_policer: bool,
+}
+
+impl QueueDiscipline {
+    /// One that ignores levels and is no policer.
+    pub const fn new(
+        about: &'static str,
+        queue: fn(&QueueRequest<'_>) -> Result<ParcelQueue, Fault>,
+    ) -> Self {
+        Self { about, queue, honours_levels: false, is_policer: false }
     }
 }
 
@@ -92,149 +91,119 @@ fn drop_tail(limit: QueueLimit) -> ParcelQueue {
     }
 }
 
-struct Priority;
-
-impl QueueDiscipline for Priority {
-    fn about(&self) -> &str {
-        "Strict priority by level with one shared limit. An arrival pushes out packets of worse levels (RC3 §2.1)."
-    }
-
-    fn queue(&self, request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
-        request.parameters.none()?;
-        Ok(match (request.priorities, request.low_priority, request.limit) {
-            (true, _, QueueLimit::Bytes(bytes)) => Box::new(StrictPriority::by_level(bytes)),
-            (true, _, QueueLimit::Packets(packets)) => {
-                Box::new(ByPackets::new(StrictPriority::<Counted<_>>::by_level(packets), true))
-            }
-            (false, LowPriority::Drop, limit) => Box::new(PrimaryOnly(drop_tail(limit))),
-            (false, LowPriority::Pass, limit) => drop_tail(limit),
-        })
-    }
-
-    fn honours_levels(&self) -> bool {
-        true
-    }
+fn priority(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
+    request.parameters.none()?;
+    Ok(match (request.priorities, request.low_priority, request.limit) {
+        (true, _, QueueLimit::Bytes(bytes)) => Box::new(StrictPriority::by_level(bytes)),
+        (true, _, QueueLimit::Packets(packets)) => {
+            Box::new(ByPackets::new(StrictPriority::<Counted<_>>::by_level(packets), true))
+        }
+        (false, LowPriority::Drop, limit) => Box::new(PrimaryOnly(drop_tail(limit))),
+        (false, LowPriority::Pass, limit) => drop_tail(limit),
+    })
 }
 
-struct Fifo;
-
-impl QueueDiscipline for Fifo {
-    fn about(&self) -> &str {
-        "First in, first out. Arrivals that do not fit are dropped."
-    }
-
-    fn queue(&self, request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
-        request.parameters.none()?;
-        Ok(drop_tail(request.limit))
-    }
+fn fifo(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
+    request.parameters.none()?;
+    Ok(drop_tail(request.limit))
 }
 
-/// Makes a queue of so many bytes without parameters.
-type Make = fn(u64, &QueueRequest<'_>) -> ParcelQueue;
-
-/// A discipline that counts bytes and has no parameters.
-struct ByBytes {
-    about: &'static str,
-    make: Make,
-    honours_levels: bool,
-    is_policer: bool,
+/// A queue of so many bytes without parameters.
+fn by_bytes(
+    request: &QueueRequest<'_>,
+    queue: impl FnOnce(u64) -> ParcelQueue,
+) -> Result<ParcelQueue, Fault> {
+    request.parameters.none()?;
+    Ok(queue(request.bytes()?))
 }
 
-impl ByBytes {
-    fn new(about: &'static str, make: Make) -> Self {
-        Self { about, make, honours_levels: false, is_policer: false }
-    }
-}
-
-impl QueueDiscipline for ByBytes {
-    fn about(&self) -> &str {
-        self.about
-    }
-
-    fn queue(&self, request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
-        request.parameters.none()?;
-        Ok((self.make)(request.bytes()?, request))
-    }
-
-    fn honours_levels(&self) -> bool {
-        self.honours_levels
-    }
-
-    fn is_policer(&self) -> bool {
-        self.is_policer
-    }
-}
-
-fn fair_codel(limit: u64, request: &QueueRequest<'_>) -> ParcelQueue {
-    Box::new(FqCodel::new(FqCodelConfig { limit, key: request.seed, ..FqCodelConfig::default() }))
+fn fair_codel(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
+    let config = |limit| FqCodelConfig { limit, key: request.seed, ..FqCodelConfig::default() };
+    by_bytes(request, |limit| Box::new(FqCodel::new(config(limit))))
 }
 
 /// Without a rate nothing exceeds it.
-fn policer(limit: u64, request: &QueueRequest<'_>) -> ParcelQueue {
-    match request.rate {
+fn policer(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
+    by_bytes(request, |limit| match request.rate {
         Some(rate) => Box::new(Policer::new(rate, limit)),
         None => Box::new(DropTail::new(limit)),
-    }
+    })
 }
 
 /// The built-in ones.
-pub(super) fn built_in() -> [(&'static str, Arc<dyn QueueDiscipline>); 10] {
-    let ignoring = |about, make| Arc::new(ByBytes::new(about, make));
-    let honouring = |about, make| Arc::new(ByBytes { honours_levels: true, ..ByBytes::new(about, make) });
-    [
-        ("priority", Arc::new(Priority)),
-        ("drop-tail", Arc::new(Fifo)),
-        (
-            "drop-front",
-            ignoring(
-                "First in, first out. What has waited longest is dropped for arrivals that do not fit.",
-                |limit, _| Box::new(DropFront::new(limit)),
-            ),
+pub(super) const BUILT_IN: [(&str, QueueDiscipline); 10] = [
+    (
+        "priority",
+        QueueDiscipline {
+            honours_levels: true,
+            ..QueueDiscipline::new(
+                "Strict priority by level with one shared limit. An arrival pushes out packets of worse levels (RC3 §2.1).",
+                priority,
+            )
+        },
+    ),
+    ("drop-tail", QueueDiscipline::new("First in, first out. Arrivals that do not fit are dropped.", fifo)),
+    (
+        "drop-front",
+        QueueDiscipline::new(
+            "First in, first out. What has waited longest is dropped for arrivals that do not fit.",
+            |request| by_bytes(request, |limit| Box::new(DropFront::new(limit))),
         ),
-        ("codel", ignoring("CoDel on a FIFO (RFC 8289).", |limit, _| Box::new(CodelFifo::new(limit)))),
-        (
-            "fq-codel",
-            ignoring(
-                "Queues per flow under CoDel, which marks or drops packets that waited too long (RFC 8290). It ignores levels.",
-                fair_codel,
-            ),
+    ),
+    (
+        "codel",
+        QueueDiscipline::new("CoDel on a FIFO (RFC 8289).", |request| {
+            by_bytes(request, |limit| Box::new(CodelFifo::new(limit)))
+        }),
+    ),
+    (
+        "fq-codel",
+        QueueDiscipline::new(
+            "Queues per flow under CoDel, which marks or drops packets that waited too long (RFC 8290). It ignores levels.",
+            fair_codel,
         ),
-        (
-            "cake",
-            honouring(
+    ),
+    (
+        "cake",
+        QueueDiscipline {
+            honours_levels: true,
+            ..QueueDiscipline::new(
                 "CAKE's `diffserv3`: on a busy link RLP shares with the primary loop 64 : 1024.",
-                |limit, request| Box::new(Cake::new(limit, request.seed)),
-            ),
-        ),
-        (
-            "policer",
-            Arc::new(ByBytes {
-                is_policer: true,
-                ..ByBytes::new(
-                    "A token bucket of `buffer` that drops what exceeds the rate; the link behind is as fast as the uplinks.",
-                    policer,
-                )
-            }),
-        ),
-        (
-            "two-classes",
-            honouring(
+                |request| by_bytes(request, |limit| Box::new(Cake::new(limit, request.seed))),
+            )
+        },
+    ),
+    (
+        "policer",
+        QueueDiscipline {
+            is_policer: true,
+            ..QueueDiscipline::new(
+                "A token bucket of `buffer` that drops what exceeds the rate; the link behind is as fast as the uplinks.",
+                policer,
+            )
+        },
+    ),
+    (
+        "two-classes",
+        QueueDiscipline {
+            honours_levels: true,
+            ..QueueDiscipline::new(
                 "Two classes, RLP behind: AC_BK of a Wi-Fi sender, or of an access point with a table of its own.",
-                |limit, _| Box::new(TwoClasses::new(Order::PrimaryFirst, limit)),
-            ),
+                |request| by_bytes(request, |limit| Box::new(TwoClasses::new(Order::PrimaryFirst, limit))),
+            )
+        },
+    ),
+    (
+        "inverted",
+        QueueDiscipline::new(
+            "Two classes, RLP in front: networks whose best effort is the lowest class.",
+            |request| by_bytes(request, |limit| Box::new(TwoClasses::new(Order::MarkedFirst, limit))),
         ),
-        (
-            "inverted",
-            ignoring(
-                "Two classes, RLP in front: networks whose best effort is the lowest class.",
-                |limit, _| Box::new(TwoClasses::new(Order::MarkedFirst, limit)),
-            ),
-        ),
-        (
-            "bleached",
-            ignoring("Strict priority behind a router that clears marks.", |limit, _| {
-                Box::new(Bleached(StrictPriority::by_level(limit)))
-            }),
-        ),
-    ]
-}
+    ),
+    (
+        "bleached",
+        QueueDiscipline::new("Strict priority behind a router that clears marks.", |request| {
+            by_bytes(request, |limit| Box::new(Bleached(StrictPriority::by_level(limit))))
+        }),
+    ),
+];

@@ -1,16 +1,13 @@
 //! Congestion controllers, queue disciplines and topologies by name: those of this crate, and your own.
 //!
 //! Scenario files name them in `scheme.congestion`, `queue.discipline` and `topology.kind`. A [`Registry`] begins with the
-//! built-in ones; add yours and read scenarios with [`Scenario::parse_with`](crate::scenario::Scenario::parse_with). Each of the
-//! three traits has one method that makes something and one that describes it. docs/EXTENDING.md is a guide.
+//! built-in ones; add yours and read scenarios with [`Scenario::parse_with`](crate::scenario::Scenario::parse_with). An entry
+//! is a function that makes something, with a description. docs/EXTENDING.md is a guide.
 //!
 //! ```
 //! use std::sync::Arc;
 //! use rc3_core::{TransportConfig, congestion::CubicConfig};
-//! use rc3_sim::{registry::{CongestionControl, Fault, Parameters, Registry}, scenario::Scenario};
-//!
-//! /// CUBIC with an initial window that scenario files choose: `parameters = { packets = 32 }`.
-//! struct LargeCubic;
+//! use rc3_sim::{registry::{CongestionControl, CongestionRequest, Fault, Registry}, scenario::Scenario};
 //!
 //! #[derive(serde::Deserialize)]
 //! #[serde(deny_unknown_fields)]
@@ -18,22 +15,18 @@
 //!     packets: u64,
 //! }
 //!
-//! impl CongestionControl for LargeCubic {
-//!     fn about(&self) -> &str {
-//!         "CUBIC with a larger initial window"
-//!     }
-//!
-//!     fn configure(&self, parameters: &Parameters, _: u64, transport: &mut TransportConfig) -> Result<(), Fault> {
-//!         let Window { packets } = parameters.read()?;
-//!         let mut cubic = CubicConfig::default();
-//!         cubic.initial_window(packets * 1460);
-//!         transport.congestion_controller_factory(Arc::new(cubic));
-//!         Ok(())
-//!     }
+//! /// CUBIC with an initial window that scenario files choose: `parameters = { packets = 32 }`.
+//! fn large_cubic(request: &CongestionRequest<'_>, transport: &mut TransportConfig) -> Result<(), Fault> {
+//!     let Window { packets } = request.parameters.read()?;
+//!     let mut cubic = CubicConfig::default();
+//!     cubic.initial_window(packets * 1460);
+//!     transport.congestion_controller_factory(Arc::new(cubic));
+//!     Ok(())
 //! }
 //!
 //! let mut registry = Registry::default();
-//! registry.add_congestion("large-cubic", LargeCubic);
+//! let entry = CongestionControl { about: "CUBIC with a larger initial window", configure: large_cubic };
+//! registry.congestion.insert("large-cubic".to_owned(), entry);
 //! let text = r#"
 //!     name = "mine"
 //!     title = "Mine"
@@ -46,7 +39,7 @@
 //!     parameters = { packets = 32 }
 //! "#;
 //! let mut scenario = Scenario::parse_with(text, "mine.toml", &registry)?;
-//! assert_eq!(scenario.expand()?[0].schemes[0].congestion.name(), "large-cubic");
+//! assert_eq!(scenario.expand()?[0].schemes[0].congestion.name, "large-cubic");
 //! // A name that is not registered is an error, with the ones that are.
 //! let error = scenario.set("scheme.mine.congestion=large-cubik").unwrap_err();
 //! assert!(error.to_string().contains("did you mean `large-cubic`?"), "{error}");
@@ -56,103 +49,45 @@
 mod congestion;
 mod discipline;
 mod parameters;
-mod registered;
 mod topology;
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, LazyLock},
-};
+use std::{collections::BTreeMap, fmt};
 
 use rc3_text::document::{nearest, quoted};
 
 pub use self::{
-    congestion::CongestionControl,
+    congestion::{CongestionControl, CongestionRequest},
     discipline::{QueueDiscipline, QueueLimit, QueueRequest},
     parameters::Parameters,
-    registered::{Congestion, Discipline, Registered},
-    topology::{HOST_KEYS, TopologyKind, TopologyRequest},
+    topology::{HOST_KEYS, TopologyKind, TopologyRequest, host_keys_and},
 };
 pub use rc3_text::document::Fault;
 
 /// Names and what they stand for. The default has the built-in ones.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Registry {
-    congestion: Names<dyn CongestionControl>,
-    disciplines: Names<dyn QueueDiscipline>,
-    topologies: Names<dyn TopologyKind>,
-}
-
-type Names<T> = BTreeMap<String, Arc<T>>;
-
-/// One set for all registries, so that worlds of two of them compare equal.
-static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry {
-    congestion: named(congestion::built_in()),
-    disciplines: named(discipline::built_in()),
-    topologies: named(topology::built_in()),
-});
-
-fn named<T: ?Sized, const N: usize>(entries: [(&str, Arc<T>); N]) -> Names<T> {
-    entries.into_iter().map(|(name, entry)| (name.to_owned(), entry)).collect()
+    /// Congestion controllers.
+    pub congestion: BTreeMap<String, CongestionControl>,
+    /// Queue disciplines.
+    pub disciplines: BTreeMap<String, QueueDiscipline>,
+    /// Topologies.
+    pub topologies: BTreeMap<String, TopologyKind>,
 }
 
 impl Default for Registry {
     fn default() -> Self {
-        BUILT_IN.clone()
+        Self {
+            congestion: congestion::BUILT_IN.map(|(name, entry)| (name.to_owned(), entry)).into(),
+            disciplines: discipline::BUILT_IN.map(|(name, entry)| (name.to_owned(), entry)).into(),
+            topologies: topology::BUILT_IN.map(|(name, entry)| (name.to_owned(), entry)).into(),
+        }
     }
 }
 
-impl Registry {
-    /// Registers a congestion controller; it replaces one of the same name.
-    pub fn add_congestion(&mut self, name: &str, entry: impl CongestionControl + 'static) -> &mut Self {
-        self.congestion.insert(name.to_owned(), Arc::new(entry));
-        self
-    }
-
-    /// Registers a queue discipline; it replaces one of the same name.
-    pub fn add_discipline(&mut self, name: &str, entry: impl QueueDiscipline + 'static) -> &mut Self {
-        self.disciplines.insert(name.to_owned(), Arc::new(entry));
-        self
-    }
-
-    /// Registers a topology; it replaces one of the same name.
-    pub fn add_topology(&mut self, name: &str, entry: impl TopologyKind + 'static) -> &mut Self {
-        self.topologies.insert(name.to_owned(), Arc::new(entry));
-        self
-    }
-
-    /// Names and descriptions of all congestion controllers.
-    pub fn congestion(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.congestion.iter().map(|(name, entry)| (name.as_str(), entry.about()))
-    }
-
-    /// Names and descriptions of all queue disciplines.
-    pub fn disciplines(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.disciplines.iter().map(|(name, entry)| (name.as_str(), entry.about()))
-    }
-
-    /// Names, descriptions and keys of all topologies.
-    pub fn topologies(&self) -> impl Iterator<Item = (&str, &str, Vec<&'static str>)> {
-        self.topologies.iter().map(|(name, entry)| (name.as_str(), entry.about(), entry.keys()))
-    }
-
-    pub(crate) fn find_congestion(&self, name: &str, key: &str) -> Result<Arc<dyn CongestionControl>, Fault> {
-        find(&self.congestion, name, key)
-    }
-
-    pub(crate) fn find_discipline(&self, name: &str, key: &str) -> Result<Arc<dyn QueueDiscipline>, Fault> {
-        find(&self.disciplines, name, key)
-    }
-
-    pub(crate) fn find_topology(&self, name: &str, key: &str) -> Result<Arc<dyn TopologyKind>, Fault> {
-        find(&self.topologies, name, key)
-    }
-}
-
-fn find<T: ?Sized>(names: &Names<T>, name: &str, key: &str) -> Result<Arc<T>, Fault> {
-    names.get(name).cloned().ok_or_else(|| {
-        let known: Vec<&str> = names.keys().map(String::as_str).collect();
+/// The entry of a name that stands at `key`.
+pub(crate) fn find<T: Copy>(entries: &BTreeMap<String, T>, name: &str, key: &str) -> Result<T, Fault> {
+    entries.get(name).copied().ok_or_else(|| {
+        let known: Vec<&str> = entries.keys().map(String::as_str).collect();
         let hint = match nearest(name, &known) {
             Some(known) => format!("did you mean `{known}`? "),
             None => String::new(),
@@ -161,29 +96,25 @@ fn find<T: ?Sized>(names: &Names<T>, name: &str, key: &str) -> Result<Arc<T>, Fa
     })
 }
 
-/// Whether two maps have the same entries under the same names.
-fn same<T: ?Sized>(a: &Names<T>, b: &Names<T>) -> bool {
-    let is_in_b =
-        |(name, entry): (&String, &Arc<T>)| b.get(name).is_some_and(|other| registered::same(entry, other));
-    a.len() == b.len() && a.iter().all(is_in_b)
+/// An entry of a registry as a world uses it. Two of one registry are equal if name and parameters are.
+#[derive(Clone)]
+pub struct Registered<T> {
+    /// The name in scenario files.
+    pub name: String,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// The entry.
+    pub entry: T,
 }
 
-impl PartialEq for Registry {
+impl<T> PartialEq for Registered<T> {
     fn eq(&self, other: &Self) -> bool {
-        same(&self.congestion, &other.congestion)
-            && same(&self.disciplines, &other.disciplines)
-            && same(&self.topologies, &other.topologies)
+        self.name == other.name && self.parameters == other.parameters
     }
 }
 
-impl Eq for Registry {}
-
-impl fmt::Debug for Registry {
+impl<T> fmt::Debug for Registered<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registry")
-            .field("congestion", &self.congestion.keys())
-            .field("disciplines", &self.disciplines.keys())
-            .field("topologies", &self.topologies.keys())
-            .finish()
+        f.debug_tuple(&self.name).field(&self.parameters).finish()
     }
 }

@@ -1,6 +1,6 @@
 //! Topologies by name.
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use rc3_core::units::Rate;
 
@@ -17,22 +17,26 @@ const HOSTS_MAX: u32 = 10_000;
 /// [`TopologyRequest::access`].
 pub const HOST_KEYS: [&str; 6] = ["hosts", "uplink", "downlink", "overhead", "access-delay", "access-rtts"];
 
-/// A topology, or a family of them.
-pub trait TopologyKind: Send + Sync {
-    /// One line for users, with the parameters.
-    fn about(&self) -> &str;
+const PARKING_LOT_KEYS: [&str; 7] = host_keys_and("links");
+const FILE_KEYS: [&str; 7] = host_keys_and("file");
 
+/// [`HOST_KEYS`] and another key.
+pub const fn host_keys_and(key: &'static str) -> [&'static str; 7] {
+    let [hosts, uplink, downlink, overhead, access_delay, access_rtts] = HOST_KEYS;
+    [hosts, uplink, downlink, overhead, access_delay, access_rtts, key]
+}
+
+/// A topology, or a family of them.
+#[derive(Debug, Clone, Copy)]
+pub struct TopologyKind {
+    /// One line for users, with the parameters.
+    pub about: &'static str,
     /// The keys of the table `topology` with a meaning, besides `kind`, `rate`, `rtt`, `core-factors` and
     /// `without-priorities`. A scenario with another one is refused. One with parameters of its own names `parameters`.
-    fn keys(&self) -> Vec<&'static str> {
-        HOST_KEYS.to_vec()
-    }
-
-    /// The network. It is called for each world.
-    ///
-    /// # Errors
-    /// If a key is invalid; keys are relative to the table `topology`, `parameters.routers`.
-    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault>;
+    pub keys: &'static [&'static str],
+    /// Makes the network. It is called for each world. Keys of its faults are relative to the table `topology`,
+    /// `parameters.routers`.
+    pub topology: fn(&TopologyRequest<'_>) -> Result<Topology, Fault>,
 }
 
 /// The keys of a topology.
@@ -100,134 +104,112 @@ fn gigabits(gigabits: u64) -> Rate {
     Rate::from_bits_per_second(gigabits * 1_000_000_000).expect("not zero")
 }
 
-struct OfMap(Map, &'static str);
+/// A network of this crate whose core links are as fast as uplinks need.
+fn of_map(map: Map, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+    let rate = request.rate();
+    Ok(map.topology(rate, request.rtt(), request.hosts()?, request.access(rate)))
+}
 
-impl TopologyKind for OfMap {
-    fn about(&self) -> &str {
-        self.1
-    }
-
-    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        let rate = request.rate();
-        Ok(self.0.topology(rate, request.rtt(), request.hosts()?, request.access(rate)))
+fn of_fat_tree(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+    let rate = request.spec.rate.unwrap_or_else(|| gigabits(100));
+    let rtt = request.spec.rtt.unwrap_or(Duration::from_micros(96));
+    match request.spec.ports.unwrap_or(8) {
+        ports @ 2..=64 if ports % 2 == 0 => Ok(fat_tree(ports, rate, rtt)),
+        _ => Err(Fault::new("ports", "an even number from 2 to 64")),
     }
 }
 
-struct FatTree;
+fn of_dumbbell(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+    let access = request.access(request.times(10));
+    Ok(dumbbell(request.rate(), request.rtt(), request.hosts()?, access))
+}
 
-impl TopologyKind for FatTree {
-    fn about(&self) -> &str {
-        "A data centre's fat tree, with links of one rate everywhere."
-    }
-
-    fn keys(&self) -> Vec<&'static str> {
-        vec!["ports"]
-    }
-
-    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        let rate = request.spec.rate.unwrap_or_else(|| gigabits(100));
-        let rtt = request.spec.rtt.unwrap_or(Duration::from_micros(96));
-        match request.spec.ports.unwrap_or(8) {
-            ports @ 2..=64 if ports % 2 == 0 => Ok(fat_tree(ports, rate, rtt)),
-            _ => Err(Fault::new("ports", "an even number from 2 to 64")),
+fn of_bottleneck(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+    match request.spec.card.unwrap_or(10) {
+        card @ 1..=1000 => {
+            Ok(bottleneck(request.rate(), request.rtt(), request.hosts()?, request.times(card)))
         }
+        _ => Err(Fault::new("card", "not within 1 to 1000")),
     }
 }
 
-struct Dumbbell;
-
-impl TopologyKind for Dumbbell {
-    fn about(&self) -> &str {
-        "Two routers with one core link of `rate` between them. Hosts 0 to `hosts` - 1 are at router 0, the others at router 1."
-    }
-
-    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        let access = request.access(request.times(10));
-        Ok(dumbbell(request.rate(), request.rtt(), request.hosts()?, access))
+fn of_parking_lot(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+    let access = request.access(request.times(10));
+    match request.spec.links.unwrap_or(3) {
+        links @ 1..=100 => Ok(parking_lot(links, request.rate(), request.rtt(), request.hosts()?, access)),
+        _ => Err(Fault::new("links", "a number from 1 to 100")),
     }
 }
 
-struct Bottleneck;
-
-impl TopologyKind for Bottleneck {
-    fn about(&self) -> &str {
-        "Two routers with one core link of `rate` between them. Hosts with even numbers are at router 0, the others at router 1; their uplinks are `card` times as fast."
-    }
-
-    fn keys(&self) -> Vec<&'static str> {
-        vec!["hosts", "card"]
-    }
-
-    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        match request.spec.card.unwrap_or(10) {
-            card @ 1..=1000 => {
-                Ok(bottleneck(request.rate(), request.rtt(), request.hosts()?, request.times(card)))
-            }
-            _ => Err(Fault::new("card", "not within 1 to 1000")),
-        }
-    }
+fn of_file(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
+    let file =
+        request.spec.file.as_ref().ok_or_else(|| Fault::new("", "kind `file` needs the key `file`"))?;
+    let text = request.read(file)?;
+    let rate = request.rate();
+    let mut topology = from_csv(&text, file, request.hosts()?, request.access(rate), rate)
+        .map_err(|error| Fault::new("file", error))?;
+    topology.nominal.rtt = request.spec.rtt.unwrap_or(topology.nominal.rtt);
+    Ok(topology)
 }
 
-struct ParkingLot;
-
-impl TopologyKind for ParkingLot {
-    fn about(&self) -> &str {
-        "Routers in a row, joined by core links of `rate`."
-    }
-
-    fn keys(&self) -> Vec<&'static str> {
-        [&HOST_KEYS[..], &["links"]].concat()
-    }
-
-    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        let access = request.access(request.times(10));
-        match request.spec.links.unwrap_or(3) {
-            links @ 1..=100 => {
-                Ok(parking_lot(links, request.rate(), request.rtt(), request.hosts()?, access))
-            }
-            _ => Err(Fault::new("links", "a number from 1 to 100")),
-        }
-    }
-}
-
-struct OfFile;
-
-impl TopologyKind for OfFile {
-    fn about(&self) -> &str {
-        "Core links from a CSV file."
-    }
-
-    fn keys(&self) -> Vec<&'static str> {
-        [&HOST_KEYS[..], &["file"]].concat()
-    }
-
-    fn topology(&self, request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-        let file =
-            request.spec.file.as_ref().ok_or_else(|| Fault::new("", "kind `file` needs the key `file`"))?;
-        let text = request.read(file)?;
-        let rate = request.rate();
-        let mut topology = from_csv(&text, file, request.hosts()?, request.access(rate), rate)
-            .map_err(|error| Fault::new("file", error))?;
-        topology.nominal.rtt = request.spec.rtt.unwrap_or(topology.nominal.rtt);
-        Ok(topology)
-    }
+const fn built_in(
+    about: &'static str,
+    keys: &'static [&'static str],
+    topology: fn(&TopologyRequest<'_>) -> Result<Topology, Fault>,
+) -> TopologyKind {
+    TopologyKind { about, keys, topology }
 }
 
 /// The built-in ones.
-pub(super) fn built_in() -> [(&'static str, Arc<dyn TopologyKind>); 10] {
-    [
-        (
-            "internet2",
-            Arc::new(OfMap(Map::Internet2, "The papers' Internet-2: ten routers, sixteen core links.")),
+pub(super) const BUILT_IN: [(&str, TopologyKind); 10] = [
+    (
+        "internet2",
+        built_in("The papers' Internet-2: ten routers, sixteen core links.", &HOST_KEYS, |request| {
+            of_map(Map::Internet2, request)
+        }),
+    ),
+    ("telstra", built_in("Rocketfuel's AS 1221.", &HOST_KEYS, |request| of_map(Map::Telstra, request))),
+    (
+        "redclara",
+        built_in("The academic network of Latin America.", &HOST_KEYS, |request| {
+            of_map(Map::Redclara, request)
+        }),
+    ),
+    (
+        "esnet",
+        built_in("The network of the U.S. Department of Energy.", &HOST_KEYS, |request| {
+            of_map(Map::Esnet, request)
+        }),
+    ),
+    (
+        "abilene",
+        built_in("Internet2 in 2004, from the Topology Zoo.", &HOST_KEYS, |request| {
+            of_map(Map::Abilene, request)
+        }),
+    ),
+    (
+        "fat-tree",
+        built_in("A data centre's fat tree, with links of one rate everywhere.", &["ports"], of_fat_tree),
+    ),
+    (
+        "dumbbell",
+        built_in(
+            "Two routers with one core link of `rate` between them. Hosts 0 to `hosts` - 1 are at router 0, the others at router 1.",
+            &HOST_KEYS,
+            of_dumbbell,
         ),
-        ("telstra", Arc::new(OfMap(Map::Telstra, "Rocketfuel's AS 1221."))),
-        ("redclara", Arc::new(OfMap(Map::Redclara, "The academic network of Latin America."))),
-        ("esnet", Arc::new(OfMap(Map::Esnet, "The network of the U.S. Department of Energy."))),
-        ("abilene", Arc::new(OfMap(Map::Abilene, "Internet2 in 2004, from the Topology Zoo."))),
-        ("fat-tree", Arc::new(FatTree)),
-        ("dumbbell", Arc::new(Dumbbell)),
-        ("bottleneck", Arc::new(Bottleneck)),
-        ("parking-lot", Arc::new(ParkingLot)),
-        ("file", Arc::new(OfFile)),
-    ]
-}
+    ),
+    (
+        "bottleneck",
+        built_in(
+            "Two routers with one core link of `rate` between them. Hosts with even numbers are at router 0, the others at router 1; their uplinks are `card` times as fast.",
+            &["hosts", "card"],
+            of_bottleneck,
+        ),
+    ),
+    (
+        "parking-lot",
+        built_in("Routers in a row, joined by core links of `rate`.", &PARKING_LOT_KEYS, of_parking_lot),
+    ),
+    ("file", built_in("Core links from a CSV file.", &FILE_KEYS, of_file)),
+];

@@ -50,7 +50,7 @@ impl Run {
         let wire = bytes as f64 / PACKET_DATA * PACKET_WIRE;
         let rate = nominal.rate.bits_per_second() as f64 / 8.0;
         let seconds = match (self.queues.buffer, rate_change) {
-            (QueueLimit::Bytes(bucket), _) if self.queues.discipline.entry().is_policer() => {
+            (QueueLimit::Bytes(bucket), _) if self.queues.discipline.entry.is_policer => {
                 let card = wire / (rate * self.card().max(1) as f64);
                 ((wire - bucket as f64) / rate).max(card)
             }
@@ -64,7 +64,7 @@ impl Run {
     /// Whether a verdict is right about its path. A card that is no faster than the bottleneck has the queue on the host, which
     /// honours priorities.
     pub fn is_right(&self, verdict: Verdict) -> bool {
-        let honours = self.queues.discipline.entry().honours_levels();
+        let honours = self.queues.discipline.entry.honours_levels;
         verdict == if honours { Verdict::Honoured } else { Verdict::Ignored }
             || (verdict == Verdict::Honoured && self.card() <= 1)
     }

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use rc3_text::document::quoted;
+
 use crate::registry::Registry;
 
 /// A struct or an enum of `spec.rs`.
@@ -84,18 +86,17 @@ fn registered(registry: &Registry) -> String {
     let mut page = String::from(
         "\n## Topologies\n\nNames for `topology.kind`.\n\n| name | network | keys |\n|---|---|---|\n",
     );
-    for (name, about, keys) in registry.topologies() {
-        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-        let _ = writeln!(page, "| `{name}` | {} | {} |", cell(about), keys.join(", "));
+    for (name, entry) in &registry.topologies {
+        let _ = writeln!(page, "| `{name}` | {} | {} |", cell(entry.about), quoted(entry.keys));
     }
     page += "\n## Queue disciplines\n\nNames for `queue.discipline`.\n\n| name | discipline |\n|---|---|\n";
-    for (name, about) in registry.disciplines() {
-        let _ = writeln!(page, "| `{name}` | {} |", cell(about));
+    for (name, entry) in &registry.disciplines {
+        let _ = writeln!(page, "| `{name}` | {} |", cell(entry.about));
     }
     page +=
         "\n## Congestion controllers\n\nNames for `scheme.congestion`.\n\n| name | controller |\n|---|---|\n";
-    for (name, about) in registry.congestion() {
-        let _ = writeln!(page, "| `{name}` | {} |", cell(about));
+    for (name, entry) in &registry.congestion {
+        let _ = writeln!(page, "| `{name}` | {} |", cell(entry.about));
     }
     page += "\n## Bases\n\nNames for `base`; the file of each is in `crates/rc3-sim/src/scenario/bases`.\n\n| name | scenario |\n|---|---|\n";
     for (name, text) in super::BASES {

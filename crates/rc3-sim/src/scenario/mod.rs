@@ -109,7 +109,7 @@ const RUNS_MAX: usize = 100_000;
 /// assert!(error.to_string().contains("load"), "{error}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Scenario {
     document: Document,
     spec: Spec,

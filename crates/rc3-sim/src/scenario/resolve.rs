@@ -19,7 +19,7 @@ use crate::{
     agent::{HostId, SchemeId, Writes},
     host::Reads,
     random::{self, derive},
-    registry::{QueueRequest, Registered, Registry, TopologyRequest},
+    registry::{CongestionRequest, QueueRequest, Registered, Registry, TopologyRequest, find},
     topology::{Site, Topology},
     workload::{self, ClosedLoop, Ends, Listed, OnOff, One, Poisson, Sizes, Workload},
 };
@@ -38,14 +38,14 @@ const SOURCES_MAX: u32 = 1_000_000;
 
 /// Whether all registered names in a scenario are known.
 pub(super) fn names(spec: &Spec, registry: &Registry) -> Result<(), Fault> {
-    registry.find_topology(&spec.topology.kind, "topology.kind")?;
+    find(&registry.topologies, &spec.topology.kind, "topology.kind")?;
     for (key, name) in
         [("discipline", &spec.queue.discipline), ("uplink-discipline", &spec.queue.uplink_discipline)]
     {
-        registry.find_discipline(name.as_deref().unwrap_or(DISCIPLINE), &format!("queue.{key}"))?;
+        find(&registry.disciplines, name.as_deref().unwrap_or(DISCIPLINE), &format!("queue.{key}"))?;
     }
     for (n, scheme) in spec.scheme.iter().enumerate() {
-        registry.find_congestion(congestion(scheme), &format!("scheme.{n}.congestion"))?;
+        find(&registry.congestion, congestion(scheme), &format!("scheme.{n}.congestion"))?;
     }
     Ok(())
 }
@@ -65,10 +65,10 @@ pub(super) fn topology(
     folder: &Path,
     seed: u64,
 ) -> Result<Topology, Fault> {
-    let kind = registry.find_topology(&spec.kind, "topology.kind")?;
-    check_topology_keys(spec, &kind.keys())?;
+    let kind = find(&registry.topologies, &spec.kind, "topology.kind")?;
+    check_topology_keys(spec, kind.keys)?;
     let request = TopologyRequest { spec, folder, seed: derive(seed, random::TOPOLOGY) };
-    let mut topology = kind.topology(&request).map_err(|fault| within("topology", fault))?;
+    let mut topology = (kind.topology)(&request).map_err(|fault| within("topology", fault))?;
     if let Some((low, high)) = spec.core_factors {
         topology.vary_core_rates(low, high, derive(seed, random::CORE_RATES));
     }
@@ -157,17 +157,17 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
     if uplink_backlog == Some(0) {
         return Err(Fault::new("queue.uplink-backlog", "is zero, so RLP would never send"));
     }
-    let find = |name: &str, key| {
-        let entry = registry.find_discipline(name, key)?;
-        Ok(Registered::new(name, spec.parameters.clone(), entry))
+    let registered = |name: &str, key| {
+        let entry = find(&registry.disciplines, name, key)?;
+        Ok(Registered { name: name.to_owned(), parameters: spec.parameters.clone(), entry })
     };
     let name = spec.discipline.as_deref().unwrap_or(DISCIPLINE);
     let uplink_name = spec.uplink_discipline.as_deref().unwrap_or(name);
     let limit =
         |buffer: BufferSize, min, key| buffer.limit(bdp, min).map_err(|message| Fault::new(key, message));
     let queues = Queues {
-        discipline: find(name, "queue.discipline")?,
-        uplink_discipline: find(uplink_name, "queue.uplink-discipline")?,
+        discipline: registered(name, "queue.discipline")?,
+        uplink_discipline: registered(uplink_name, "queue.uplink-discipline")?,
         buffer: limit(spec.buffer, spec.buffer_min, "queue.buffer")?,
         uplink_buffer: limit(spec.uplink_buffer, 0, "queue.uplink-buffer")?,
         uplink_backlog,
@@ -184,14 +184,14 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
     {
         let rate = Some(topology.nominal.rate);
         let request = QueueRequest {
-            parameters: discipline.parameters(),
+            parameters: &discipline.parameters,
             limit,
             rate,
             priorities: true,
             low_priority: queues.low_priority,
             seed: 0,
         };
-        discipline.entry().queue(&request).map_err(|fault| within("queue", fault))?;
+        (discipline.entry.queue)(&request).map_err(|fault| within("queue", fault))?;
     }
     Ok(queues)
 }
@@ -332,7 +332,7 @@ pub(super) fn one(spec: &Spec, queues: &Queues) -> Result<(), Fault> {
     }
     let changes = [("taught-at", spec.workload.taught_at), ("rate-change", spec.workload.rate_change)];
     match changes.iter().find(|(_, factor)| factor.is_some()) {
-        Some((key, _)) if queues.discipline.entry().is_policer() => {
+        Some((key, _)) if queues.discipline.entry.is_policer => {
             Err(Fault::new(format!("workload.{key}"), "the rate of a policer does not change"))
         }
         _ if spec.workload.size == Some(0) => Err(Fault::new("workload.size", "a flow without bytes")),
@@ -569,10 +569,10 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         return Err(Fault::new(format!("{key}.constants.{name}"), "no number of RLP's law"));
     }
     let name = congestion(spec);
-    let entry = registry.find_congestion(name, &format!("{key}.congestion"))?;
-    let congestion = Registered::new(name, spec.parameters.clone(), entry);
-    let checked = congestion.entry().configure(&spec.parameters, 0, &mut TransportConfig::default());
-    checked.map_err(|fault| within(key, fault))?;
+    let entry = find(&registry.congestion, name, &format!("{key}.congestion"))?;
+    let request = CongestionRequest { parameters: &spec.parameters, seed: 0, remembered: None };
+    (entry.configure)(&request, &mut TransportConfig::default()).map_err(|fault| within(key, fault))?;
+    let congestion = Registered { name: name.to_owned(), parameters: spec.parameters.clone(), entry };
     let level = Level::new(spec.level)
         .ok_or_else(|| Fault::new(format!("{key}.level"), format!("not within 0 to {}", Level::MAX)))?;
     let default = [Rung::Packets(40), Rung::Packets(400), Rung::Packets(4000), Rung::Rest];
@@ -627,7 +627,7 @@ pub(super) fn assignment(
     topology: &Topology,
     seed: u64,
 ) -> Result<Assignment, Fault> {
-    let find = |name: &str, key: &str| find(name, &format!("run.{n}.{key}"), schemes);
+    let find = |name: &str, key: &str| find_scheme(name, &format!("run.{n}.{key}"), schemes);
     let scheme = find(&run.scheme, "scheme")?;
     let background = match &run.background {
         Some(name) => find(name, "background")?,
@@ -659,7 +659,7 @@ fn mixed(mix: &MixSpec, topology: &Topology, seed: u64) -> Mixed {
     }
 }
 
-fn find(name: &str, key: &str, schemes: &[Scheme]) -> Result<SchemeId, Fault> {
+fn find_scheme(name: &str, key: &str, schemes: &[Scheme]) -> Result<SchemeId, Fault> {
     if let Some(at) = schemes.iter().position(|scheme| scheme.name == name) {
         return Ok(SchemeId(u16::try_from(at).expect("counted before")));
     }

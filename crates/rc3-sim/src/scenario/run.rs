@@ -10,7 +10,7 @@ use crate::{
     host::Reads,
     random,
     record::Fct,
-    registry::{Congestion, Discipline, QueueLimit},
+    registry::{CongestionControl, QueueDiscipline, QueueLimit, Registered},
     topology::{Site, Topology},
     workload::{Arrivals, LoopSource, Merge, Workload},
 };
@@ -201,9 +201,9 @@ impl fmt::Display for Label {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queues {
     /// Order of service at routers with priorities.
-    pub discipline: Discipline,
+    pub discipline: Registered<QueueDiscipline>,
     /// The same at uplinks.
-    pub uplink_discipline: Discipline,
+    pub uplink_discipline: Registered<QueueDiscipline>,
     /// Limit of each core and downlink queue.
     pub buffer: QueueLimit,
     /// Limit of each uplink queue.
@@ -240,7 +240,7 @@ pub struct Scheme {
     /// When RLP sends.
     pub mode: Mode,
     /// Congestion controller of the primary loop.
-    pub congestion: Congestion,
+    pub congestion: Registered<CongestionControl>,
     /// Initial congestion window in packets; `None` is that of the library.
     pub initial_window: Option<u64>,
     /// Round trip assumed before one has been measured.

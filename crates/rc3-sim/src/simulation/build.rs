@@ -13,7 +13,7 @@ use crate::{
     host::{Host, HostConfig},
     random::{LINKS, UPLINKS, derive},
     rcp::{self, RcpQueue},
-    registry::QueueRequest,
+    registry::{CongestionRequest, QueueRequest},
     scenario::{self, Defaults, DirectionsSpec, KickAssSpec, Mode, RlpRate, Run, SchemeKind},
     topology::Topology,
     world::{LinkId, ParcelQueue, World},
@@ -111,7 +111,7 @@ impl Builder<'_> {
     /// The rate of a core link behind a queue that drains at `rate`: what passes a policer goes on at line rate.
     fn behind(&self, rate: Rate) -> Rate {
         let uplink = self.run.topology.hosts.first().and_then(|host| host.access.uplink);
-        uplink.filter(|_| self.run.queues.discipline.entry().is_policer()).unwrap_or(rate)
+        uplink.filter(|_| self.run.queues.discipline.entry.is_policer).unwrap_or(rate)
     }
 
     /// The queue of a link that leaves this place.
@@ -129,12 +129,10 @@ impl Builder<'_> {
                 (&queues.discipline, queues.buffer, self.run.topology.routers[router].priorities)
             }
         };
-        let (parameters, low_priority) = (discipline.parameters(), queues.low_priority);
+        let (parameters, low_priority) = (&discipline.parameters, queues.low_priority);
         let request = QueueRequest { parameters, limit, rate, priorities, low_priority, seed };
-        let queue = discipline
-            .entry()
-            .queue(&request)
-            .map_err(|fault| SimulationError::registered(discipline.name(), fault))?;
+        let queue = (discipline.entry.queue)(&request)
+            .map_err(|fault| SimulationError::registered(&discipline.name, fault))?;
         Ok(match rate {
             Some(rate) if self.rcp => {
                 let config = kickass::rcp::RcpConfig::default();
@@ -227,15 +225,13 @@ fn transport(scheme: &scenario::Scheme, run: &Run) -> Result<TransportConfig, Si
         (SchemeKind::Rc3, Mode::Guard) => RlpMode::Guard,
         _ => RlpMode::Off,
     });
-    let congestion = &scheme.congestion;
-    congestion
-        .entry()
-        .configure(congestion.parameters(), run.seed, &mut config)
-        .map_err(|fault| SimulationError::registered(congestion.name(), fault))?;
     let nominal = run.topology.nominal;
-    if let Some(factor) = run.one().and_then(|one| one.taught_at) {
-        congestion.entry().remember((nominal.product() * factor) as u64, &mut config);
-    }
+    let taught_at = run.one().and_then(|one| one.taught_at);
+    let remembered = taught_at.map(|factor| (nominal.product() * factor) as u64);
+    let congestion = &scheme.congestion;
+    let request = CongestionRequest { parameters: &congestion.parameters, seed: run.seed, remembered };
+    (congestion.entry.configure)(&request, &mut config)
+        .map_err(|fault| SimulationError::registered(&congestion.name, fault))?;
     config.initial_packets(scheme.initial_window.map(|window| u32::try_from(window).unwrap_or(u32::MAX)));
     if let Some(constants) = &scheme.constants {
         set_constants(&mut config, constants.clone());

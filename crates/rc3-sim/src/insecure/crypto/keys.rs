@@ -6,7 +6,6 @@ use quinn_proto::{
     crypto::{AeadKey, CryptoError, HandshakeTokenKey, HeaderKey, KeyPair, Keys, PacketKey},
 };
 
-use super::padding;
 use crate::insecure::tag::{self, Tagger};
 
 /// Bytes of ciphertext that header protection samples (RFC 9001 §5.4.2): quinn-proto pads packets to have them.
@@ -16,24 +15,28 @@ const SAMPLE_LEN: usize = 16;
 const CONFIDENTIALITY_LIMIT: u64 = 1 << 23;
 const INTEGRITY_LIMIT: u64 = 1 << 52;
 
+/// Zeros kept at the end of an Initial packet. Its last frame may be an ACK that ends in fewer.
+const ZEROS_KEPT: usize = 16;
+
 const CLIENT: u64 = 2;
 const SERVER: u64 = 3;
 
 /// The keys of Initial packets (RFC 9001 §5.2).
 pub(super) fn initial(dst_cid: &ConnectionId, side: Side) -> Keys {
-    keys(Tagger::new(dst_cid), side)
+    let secret = Tagger::new(dst_cid);
+    Keys { packet: packet_keys(secret, side, true), ..keys(secret, side) }
 }
 
 /// The keys of `side` between peers that share `secret`.
 pub(super) fn keys(secret: Tagger, side: Side) -> Keys {
     let header = KeyPair { local: no_header_protection(), remote: no_header_protection() };
-    Keys { header, packet: packet_keys(secret, side) }
+    Keys { header, packet: packet_keys(secret, side, false) }
 }
 
 /// The part that key updates change.
-pub(super) fn packet_keys(secret: Tagger, side: Side) -> KeyPair<Box<dyn PacketKey>> {
+pub(super) fn packet_keys(secret: Tagger, side: Side, padded: bool) -> KeyPair<Box<dyn PacketKey>> {
     let key = |of_client| -> Box<dyn PacketKey> {
-        Box::new(Tags(secret.derive(if of_client { CLIENT } else { SERVER })))
+        Box::new(Tags { tagger: secret.derive(if of_client { CLIENT } else { SERVER }), padded })
     };
     KeyPair { local: key(side.is_client()), remote: key(side.is_server()) }
 }
@@ -59,18 +62,26 @@ impl HeaderKey for InTheClear {
     }
 }
 
-struct Tags(Tagger);
+struct Tags {
+    tagger: Tagger,
+    /// Whether packets end in much PADDING, which quinn-proto would parse byte by byte, and in no data of a stream.
+    padded: bool,
+}
 
 impl PacketKey for Tags {
     fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
         let (header, sealed) = buf.split_at_mut(header_len);
         let (payload, place) = sealed.split_at_mut(sealed.len() - tag::LEN);
-        place.copy_from_slice(&self.0.tag(packet, header, payload.len()));
+        place.copy_from_slice(&self.tagger.tag(packet, header, payload.len()));
     }
 
     fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
-        let len = self.0.check(packet, header, payload).ok_or(CryptoError)?;
-        payload.truncate(padding::len_without(&payload[..len]));
+        let mut len = self.tagger.check(packet, header, payload).ok_or(CryptoError)?;
+        if self.padded {
+            let zeros = payload[..len].iter().rev().take_while(|&&byte| byte == 0).count();
+            len -= zeros.saturating_sub(ZEROS_KEPT);
+        }
+        payload.truncate(len);
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 mod keys;
 mod message;
-mod padding;
 mod session;
 
 use std::{io::Cursor, sync::Arc};

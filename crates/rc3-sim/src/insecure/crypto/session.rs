@@ -8,7 +8,7 @@
 //!                        <-   SessionTickets 1-RTT
 //! ```
 
-use std::{any::Any, mem, sync::Arc};
+use std::{any::Any, sync::Arc};
 
 use quinn_proto::{
     ConnectionId, Side, TransportError, TransportErrorCode,
@@ -20,7 +20,7 @@ use rc3_core::internals::security::{absorb, mix};
 
 use super::{
     Settings, keys,
-    message::{Hello, Message},
+    message::{self, CLIENT_FINISHED, CLIENT_HELLO, Message, SERVER_FLIGHT, SERVER_HELLO, SESSION_TICKETS},
     read_params, write_params,
 };
 use crate::insecure::tag::Tagger;
@@ -60,7 +60,7 @@ pub(super) struct Session {
     server_name: String,
     params: Vec<u8>,
     step: Step,
-    random: u64,
+    random: [u8; 8],
     /// Known once both hellos were exchanged.
     secret: Option<Tagger>,
     /// What the newest 1-RTT keys come from.
@@ -89,7 +89,7 @@ impl Session {
             server_name: server_name.to_owned(),
             step: Step::Begin,
             // Connection ids are among the parameters, so no other session has the same.
-            random: absorb(0, &params),
+            random: absorb(0, &params).to_be_bytes(),
             params,
             secret: None,
             generation: None,
@@ -100,13 +100,8 @@ impl Session {
         }
     }
 
-    fn hello(&mut self, protocols: Vec<Vec<u8>>) -> Hello {
-        let server_name = if self.side.is_client() { self.server_name.clone() } else { String::new() };
-        Hello { random: self.random, protocols, server_name, params: mem::take(&mut self.params) }
-    }
-
-    fn agree(&mut self, client: u64, server: u64) {
-        self.secret = Some(Tagger::new(&[client.to_be_bytes(), server.to_be_bytes()].concat()));
+    fn agree(&mut self, client: &[u8], server: &[u8]) {
+        self.secret = Some(Tagger::new(&[client, server].concat()));
         self.step = Step::HelloRead;
     }
 
@@ -116,34 +111,37 @@ impl Session {
     }
 
     /// Whether `handshake_data` is known from here on.
-    fn on_message(&mut self, message: Message) -> Result<bool, TransportError> {
-        match (self.side, self.step, message) {
-            (Side::Server, Step::Begin, Message::ClientHello(hello)) => {
-                let chosen = self.settings.offer.iter().find(|name| hello.protocols.contains(name));
-                if chosen.is_none() && !self.settings.offer.is_empty() && !hello.protocols.is_empty() {
+    fn on_message(&mut self, (kind, fields): Message<'_>) -> Result<bool, TransportError> {
+        match (self.side, self.step, kind, &fields[..]) {
+            (Side::Server, Step::Begin, CLIENT_HELLO, [random, name, params, protocols @ ..]) => {
+                let offer = &self.settings.offer;
+                let chosen = offer.iter().find(|name| protocols.contains(&name.as_slice()));
+                if chosen.is_none() && !offer.is_empty() && !protocols.is_empty() {
                     return Err(alert(NO_APPLICATION_PROTOCOL, "no application protocol in common"));
                 }
                 self.protocol = chosen.cloned();
-                self.server_name = hello.server_name;
-                self.peer_params = Some(read_params(self.side, &hello.params)?);
-                self.agree(hello.random, self.random);
+                self.server_name = String::from_utf8_lossy(name).into_owned();
+                self.peer_params = Some(read_params(self.side, params)?);
+                let own = self.random;
+                self.agree(random, &own);
                 Ok(true)
             }
-            (Side::Client, Step::HelloSent, Message::ServerHello(random)) => {
-                self.agree(self.random, random);
+            (Side::Client, Step::HelloSent, SERVER_HELLO, [random]) => {
+                let own = self.random;
+                self.agree(&own, random);
                 Ok(false)
             }
-            (Side::Client, Step::HandshakeKeys, Message::ServerFlight(mut hello)) => {
-                self.protocol = hello.protocols.pop();
-                self.peer_params = Some(read_params(self.side, &hello.params)?);
+            (Side::Client, Step::HandshakeKeys, SERVER_FLIGHT, [params, chosen @ ..]) => {
+                self.protocol = chosen.first().map(|name| name.to_vec());
+                self.peer_params = Some(read_params(self.side, params)?);
                 self.step = Step::Flight;
                 Ok(true)
             }
-            (Side::Server, Step::Flight, Message::ClientFinished) => {
+            (Side::Server, Step::Flight, CLIENT_FINISHED, _) => {
                 self.step = Step::Tickets;
                 Ok(false)
             }
-            (Side::Client, Step::Complete, Message::SessionTickets) => Ok(false),
+            (Side::Client, Step::Complete, SESSION_TICKETS, _) => Ok(false),
             _ => Err(alert(UNEXPECTED_MESSAGE, "an unexpected message")),
         }
     }
@@ -188,14 +186,14 @@ impl crypto::Session for Session {
         if self.received.len() + buf.len() > RECEIVED_MAX {
             return Err(alert(DECODE_ERROR, "a message too long"));
         }
-        self.received.extend_from_slice(buf);
-        let mut learned = false;
-        while let Some((message, len)) =
-            Message::parse(&self.received).map_err(|_| alert(DECODE_ERROR, "a malformed message"))?
-        {
-            self.received.drain(..len);
+        let mut received = std::mem::take(&mut self.received);
+        received.extend_from_slice(buf);
+        let (mut learned, mut rest) = (false, &received[..]);
+        while let Some((message, len)) = message::parse(rest) {
             learned |= self.on_message(message)?;
+            rest = &rest[len..];
         }
+        self.received = rest.to_vec();
         self.peer_heard |= learned;
         Ok(learned)
     }
@@ -207,31 +205,33 @@ impl crypto::Session for Session {
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
         match (self.side, self.step) {
             (Side::Client, Step::Begin) => {
-                let offer = self.settings.offer.clone();
-                Message::ClientHello(self.hello(offer)).emit(buf);
+                let mut fields = vec![&self.random[..], self.server_name.as_bytes(), &self.params];
+                fields.extend(self.settings.offer.iter().map(Vec::as_slice));
+                message::emit(CLIENT_HELLO, &fields, buf);
                 self.step = Step::HelloSent;
                 None
             }
             (_, Step::HelloRead) => {
                 if self.side.is_server() {
-                    Message::ServerHello(self.random).emit(buf);
+                    message::emit(SERVER_HELLO, &[&self.random], buf);
                 }
                 self.step = Step::HandshakeKeys;
                 Some(keys::keys(self.secret?.derive(HANDSHAKE), self.side))
             }
             (Side::Server, Step::HandshakeKeys) => {
-                let chosen = self.protocol.iter().cloned().collect();
-                Message::ServerFlight(self.hello(chosen)).emit(buf);
+                let fields: Vec<&[u8]> =
+                    [&self.params].into_iter().chain(&self.protocol).map(Vec::as_slice).collect();
+                message::emit(SERVER_FLIGHT, &fields, buf);
                 self.step = Step::Flight;
                 self.one_rtt_keys()
             }
             (Side::Client, Step::Flight) => {
-                Message::ClientFinished.emit(buf);
+                message::emit(CLIENT_FINISHED, &[], buf);
                 self.step = Step::Complete;
                 self.one_rtt_keys()
             }
             (Side::Server, Step::Tickets) => {
-                Message::SessionTickets.emit(buf);
+                message::emit(SESSION_TICKETS, &[], buf);
                 self.step = Step::Complete;
                 None
             }
@@ -241,7 +241,7 @@ impl crypto::Session for Session {
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
         self.generation = self.generation.map(Tagger::following);
-        Some(keys::packet_keys(self.generation?, self.side))
+        Some(keys::packet_keys(self.generation?, self.side, false))
     }
 
     fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
@@ -326,7 +326,7 @@ mod tests {
     fn messages_out_of_turn_and_endless_ones_are_refused() {
         let [_, mut server] = sessions(&[], &[]);
         let mut finished = Vec::new();
-        Message::ClientFinished.emit(&mut finished);
+        message::emit(CLIENT_FINISHED, &[], &mut finished);
         assert!(server.read_handshake(&finished).is_err());
         let [mut client, _] = sessions(&[], &[]);
         let mut refused = (0..100).map(|_| client.read_handshake(&[0xff; 1000]));
