@@ -2,8 +2,10 @@
 
 use super::Outcome;
 
-/// Kinds of harm: the name, how much of it an outcome has, and what counts as none (bytes, shares, seconds).
-const HARMS: [(&str, fn(&Outcome) -> f64, f64); 6] = [
+/// A kind of harm: the name, how much of it an outcome has, and what counts as none (bytes, shares, seconds).
+type Harm = (&'static str, fn(&Outcome) -> f64, f64);
+
+const HARMS: [Harm; 6] = [
     // RLP bytes that the path did not carry.
     ("flood", |outcome| outcome.rlp_lost as f64, 100_000.0),
     // Cross traffic that was lost.
