@@ -4,7 +4,7 @@ use std::io;
 
 use rc3::{
     cli::{exit::Exit, high::UsageError},
-    transfer::error::TransferError,
+    error::{Error, ErrorKind},
 };
 
 /// Exit code of the command for wrong usage.
@@ -45,16 +45,16 @@ fn class(exit: Exit) -> &'static str {
     }
 }
 
-impl From<TransferError> for Failure {
-    fn from(error: TransferError) -> Self {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
         let exit = Exit::from(&error);
-        let class = match error {
+        let class = match error.kind() {
             // Another try may succeed.
-            TransferError::Resolve { .. }
-            | TransferError::Connect { .. }
-            | TransferError::Busy
-            | TransferError::Stalled(_)
-            | TransferError::Lost(_) => "ConnectionError",
+            ErrorKind::Resolve
+            | ErrorKind::Connect
+            | ErrorKind::Busy
+            | ErrorKind::Stalled
+            | ErrorKind::Lost => "ConnectionError",
             _ => class(exit),
         };
         Self { class, message: error.to_string(), hint: error.hint().to_owned(), exit_code: exit.code() }

@@ -5,7 +5,8 @@ use std::{ffi::OsString, sync::Arc};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use rc3::{
     cli::high::Command,
-    transfer::{error::TransferError, progress::Reporter, receive},
+    error::Error,
+    transfer::{progress::Reporter, receive},
 };
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +52,7 @@ impl Receiver {
             let mut listening = tokio::select! {
                 biased;
                 listening = listening.lock() => listening,
-                () = stop.cancelled() => return Err(TransferError::Interrupted { kept: 0 }.into()),
+                () = stop.cancelled() => return Err(Error::interrupted(0).into()),
             };
             let receiver = listening.as_mut().ok_or_else(closed)?;
             Ok(receiver.receive(stop.cancelled_owned(), &mut reporter).await?)

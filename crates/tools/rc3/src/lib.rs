@@ -11,6 +11,7 @@ pub mod demo;
 pub mod descriptors;
 #[cfg(unix)]
 pub mod emulator;
+pub mod error;
 pub mod figures;
 pub mod identity;
 mod mtu;

@@ -17,8 +17,8 @@ use rc3::{
     cli::{exit::Exit, high::Command, low::LowArgs, tunnel::TunnelCommand, usage},
     copy::{self, copy},
     descriptors,
+    error::Error,
     transfer::{
-        error::TransferError,
         progress::{Reporter, Style},
         receive::receive,
         send::{Content, send},
@@ -92,7 +92,7 @@ fn transfer(
     style: Style,
     verb: &'static str,
     grace: Duration,
-    work: impl AsyncFnOnce(&mut Reporter) -> Result<(), TransferError>,
+    work: impl AsyncFnOnce(&mut Reporter) -> Result<(), Error>,
 ) -> Exit {
     let mut reporter = Reporter::new(style, verb);
     with_runtime(grace, |runtime| {

@@ -4,19 +4,19 @@ use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use rc3_net::{Connection, ConnectionError};
 use rc3_text::units::about_time;
-use thiserror::Error;
 
 use super::{REFUSED, UNAUTHORISED};
-use crate::transfer::{
-    error::TransferError,
-    identity::IdentityError,
-    lost,
-    message::MessageError,
-    paths::{printable, printable_path},
+use crate::{
+    error::{Error, ErrorKind},
+    transfer::{
+        lost,
+        message::MessageError,
+        paths::{printable, printable_path},
+    },
 };
 
 /// Why a check, or the whole command, ended.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
     /// Cannot connect.
@@ -75,7 +75,7 @@ pub enum CheckError {
     },
     /// An error that a transfer has too: no such host, no socket, no certificate, a protocol violation.
     #[error(transparent)]
-    Other(TransferError),
+    Other(Error),
 }
 
 impl CheckError {
@@ -116,20 +116,15 @@ impl CheckError {
 
     /// A peer that violates the protocol.
     pub(super) fn protocol(what: &str) -> Self {
-        Self::Other(TransferError::Protocol(what.to_owned()))
+        Self::Other(Error::protocol(what))
     }
 }
 
-impl From<TransferError> for CheckError {
-    fn from(error: TransferError) -> Self {
-        match error {
-            TransferError::Connect { address, reason } => Self::Connect { address, reason },
-            TransferError::Busy => Self::Busy,
-            TransferError::WrongReceiver(address) => Self::WrongListener(address),
-            TransferError::Refused(reason) => Self::Refused(reason),
-            TransferError::Stalled(patience) => Self::Stalled(patience),
-            TransferError::Lost(reason) => Self::Lost(reason),
-            error => Self::Other(error),
+impl From<Error> for CheckError {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::Busy => Self::Busy,
+            _ => Self::Other(error),
         }
     }
 }
@@ -150,12 +145,6 @@ impl From<ConnectionError> for CheckError {
 
 impl From<MessageError> for CheckError {
     fn from(error: MessageError) -> Self {
-        TransferError::from(error).into()
-    }
-}
-
-impl From<IdentityError> for CheckError {
-    fn from(error: IdentityError) -> Self {
-        Self::Other(error.into())
+        Error::from(error).into()
     }
 }

@@ -19,7 +19,7 @@ use super::{
     pattern::{Counter, Pattern},
     plan::Amount,
 };
-use crate::transfer::{error::TransferError, moved::Moved};
+use crate::{error::Error, transfer::moved::Moved};
 
 /// Interval of looking for progress.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ pub(super) async fn send(
 ) -> Result<(), CheckError> {
     let mut stream = soon(patience, connection.open_uni()).await??;
     let sending = async {
-        let lost = |error: &dyn ToString| CheckError::of(connection, TransferError::Lost(error.to_string()));
+        let lost = |error: &dyn std::fmt::Display| CheckError::of(connection, Error::lost(error));
         let stopped = match stream.send_file(Pattern, amount.bytes_max()).await {
             Ok(()) => stream.stopped().await.map_err(|error| lost(&error))?,
             Err(SendFileError::Stopped(code)) => Some(code),
@@ -110,6 +110,6 @@ fn unread(connection: &Connection, error: &RecvFileError) -> CheckError {
     match error {
         RecvFileError::Write { .. } => CheckError::Damaged,
         RecvFileError::TooLong => CheckError::protocol("more bytes than agreed"),
-        error => CheckError::of(connection, TransferError::Lost(error.to_string())),
+        error => CheckError::of(connection, Error::lost(error)),
     }
 }

@@ -25,10 +25,10 @@ use super::{
     visitor::{Visitor, Visitors},
 };
 use crate::{
+    error::Error,
     figures::PathFigures,
     transfer::{
         FAILED,
-        error::TransferError,
         identity::Identity,
         interrupted,
         meet::{self, Settings},
@@ -315,7 +315,7 @@ async fn while_open<T>(connection: &Connection, work: impl Future<Output = T>) -
 
 async fn say(visitor: &mut Visitor, reply: &Reply, patience: Duration) -> Result<(), CheckError> {
     let written = soon(patience, visitor.control.write_chunk(message::encode(reply).into())).await?;
-    written.map_err(|error| CheckError::of(&visitor.connection, TransferError::Lost(error.to_string())))
+    written.map_err(|error| CheckError::of(&visitor.connection, Error::lost(error)))
 }
 
 /// Opens a socket at a port that was released a moment ago.

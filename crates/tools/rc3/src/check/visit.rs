@@ -41,6 +41,8 @@ use crate::{
     },
 };
 
+/// The command that listens.
+const COMMAND: &str = "rc3 check --listen";
 /// Pause after each flow in round trips, so that its last packets do not meet the next flow.
 const PAUSE_ROUND_TRIPS: u32 = 2;
 
@@ -239,7 +241,7 @@ impl Visit<'_> {
             .endpoint
             .connect_with(config, self.address, SERVER_NAME)
             .map_err(|error| CheckError::Connect { address: self.address, reason: error.to_string() })?;
-        let connection = connecting.await.map_err(|error| not_connected(self.address, error))?;
+        let connection = connecting.await.map_err(|error| not_connected(self.address, COMMAND, error))?;
         let (mut control, replies) = connection.open_bi().await?;
         let hello = Hello { version: VERSION, secret: self.job.ticket.secret().0, request };
         let written = control.write_chunk(message::encode(&hello).into()).await;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::{
     check::error::CheckError,
-    transfer::error::TransferError,
+    error::{Error, ErrorKind},
     tunnel::{error::TunnelError, open::Answer},
 };
 
@@ -73,22 +73,19 @@ impl From<Exit> for ExitCode {
     }
 }
 
-impl From<&TransferError> for Exit {
-    fn from(error: &TransferError) -> Self {
-        match error {
-            TransferError::NotVerified(_) => Self::NotVerified,
-            TransferError::WrongReceiver(_) | TransferError::Unauthorised(_) | TransferError::Refused(_) => {
-                Self::Refused
-            }
-            TransferError::Conflicts(_) => Self::Exists,
-            TransferError::LeftOut(_) => Self::LeftOut,
-            TransferError::Interrupted { .. } => Self::Interrupted,
-            TransferError::NoSsh { .. } => Self::NoSsh,
-            TransferError::Ssh(_) => Self::Ssh,
-            TransferError::NoPeer { .. } => Self::NoPeer,
-            TransferError::Version { .. } => Self::Version,
-            TransferError::NoUdp { .. } => Self::NoUdp,
-            TransferError::Pipe(error) => Self::from(&**error),
+impl From<&Error> for Exit {
+    fn from(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotVerified => Self::NotVerified,
+            ErrorKind::Refused => Self::Refused,
+            ErrorKind::Conflicts => Self::Exists,
+            ErrorKind::LeftOut(_) => Self::LeftOut,
+            ErrorKind::Interrupted => Self::Interrupted,
+            ErrorKind::NoSsh => Self::NoSsh,
+            ErrorKind::Ssh => Self::Ssh,
+            ErrorKind::NoPeer => Self::NoPeer,
+            ErrorKind::Version => Self::Version,
+            ErrorKind::NoUdp => Self::NoUdp,
             _ => Self::Failure,
         }
     }
@@ -100,6 +97,7 @@ impl From<&CheckError> for Exit {
             CheckError::Damaged => Self::NotVerified,
             CheckError::WrongListener(_) | CheckError::Unauthorised | CheckError::Refused(_) => Self::Refused,
             CheckError::Interrupted => Self::Interrupted,
+            CheckError::Other(error) => Self::from(error),
             _ => Self::Failure,
         }
     }
@@ -114,6 +112,7 @@ impl From<&TunnelError> for Exit {
             | TunnelError::RemoteListen { .. }
             | TunnelError::Target { answer: Answer::NotAllowed, .. } => Self::Refused,
             TunnelError::Interrupted => Self::Interrupted,
+            TunnelError::Other(error) => Self::from(error),
             _ => Self::Failure,
         }
     }

@@ -21,9 +21,9 @@ use super::{
 };
 use crate::{
     cli::low::NetworkArgs,
+    error::{Error, Result},
     transfer::{
         asked::Asked,
-        error::TransferError,
         interrupted,
         meet::{Listener, Settings},
         message::{FromReceiver, FromSender, listen_up_to},
@@ -66,7 +66,7 @@ pub async fn serve() {
     let _ = timeout(END_PATIENCE, async { while let Some(Ok(_)) = wire.messages.recv().await {} }).await;
 }
 
-async fn copy(request: Request, wire: &mut Wire) -> Result<u32, TransferError> {
+async fn copy(request: Request, wire: &mut Wire) -> Result<u32> {
     let Request { action, carrier, rlp, congestion, marks } = request;
     let settings = settings(rlp, congestion, NetworkArgs::with_marks(marks), carrier);
     let (side, rename) = prepared(action, wire).await?;
@@ -77,7 +77,7 @@ async fn copy(request: Request, wire: &mut Wire) -> Result<u32, TransferError> {
             relay.start(listener.address.port(), wire.outbox.clone()).await?;
             io::Result::Ok(relay)
         };
-        wire.relay = Some(relayed.await.map_err(|error| TransferError::local("relay", error))?);
+        wire.relay = Some(relayed.await.map_err(|error| Error::local("relay", error))?);
     }
     let left_out = report_left_out(&side);
     let reply = Reply::Listening {
@@ -96,13 +96,13 @@ async fn copy(request: Request, wire: &mut Wire) -> Result<u32, TransferError> {
 
 /// Prepares in the background, with signs of life: listing many files takes long. Also returns the new name of a single
 /// source.
-async fn prepared(action: Action, wire: &Wire) -> Result<(Side, Option<Vec<u8>>), TransferError> {
+async fn prepared(action: Action, wire: &Wire) -> Result<(Side, Option<Vec<u8>>)> {
     let mut preparing = tokio::task::spawn_blocking(move || prepare(action));
     let mut tick = tokio::time::interval(WORKING_EVERY);
     loop {
         tokio::select! {
             prepared = &mut preparing => {
-                return prepared.map_err(|error| TransferError::local("work", error.into()))?;
+                return prepared.map_err(|error| Error::local("work", error))?;
             }
             _ = tick.tick() => wire.reply(Reply::Working).await,
         }
@@ -110,7 +110,7 @@ async fn prepared(action: Action, wire: &Wire) -> Result<(Side, Option<Vec<u8>>)
 }
 
 /// Checks everything that can fail before the peer connects.
-fn prepare(action: Action) -> Result<(Side, Option<Vec<u8>>), TransferError> {
+fn prepare(action: Action) -> Result<(Side, Option<Vec<u8>>)> {
     let path_of = |path: &Vec<u8>| path_of(path).unwrap_or_default();
     match action {
         Action::Receive { path, sources, policy, fsync } => {
@@ -119,7 +119,7 @@ fn prepare(action: Action) -> Result<(Side, Option<Vec<u8>>), TransferError> {
         }
         Action::Send { paths, selection, rename, rate_limit } => {
             let paths: Vec<_> = paths.iter().map(path_of).collect();
-            let selection = selection.resolve().map_err(|error| TransferError::Refused(error.to_string()))?;
+            let selection = selection.resolve().map_err(Error::refused)?;
             let limit = rate_limit.and_then(Rate::from_bits_per_second);
             Ok((Side::sending(&paths, &selection, rename.as_deref(), limit)?, None))
         }
@@ -135,7 +135,7 @@ fn report_left_out(side: &Side) -> u32 {
 }
 
 /// The first free port of the range, or only loopback if ssh carries the datagrams.
-fn listen(side: &Side, settings: &Settings, carrier: Carrier) -> Result<Listener, TransferError> {
+fn listen(side: &Side, settings: &Settings, carrier: Carrier) -> Result<Listener> {
     let open = |ip: IpAddr, port| {
         let (identity, address) = (new_identity()?, Some(SocketAddr::new(ip, port)));
         match side {
@@ -144,7 +144,7 @@ fn listen(side: &Side, settings: &Settings, carrier: Carrier) -> Result<Listener
         }
     };
     let Carrier::Udp { first, last } = carrier else { return open(Ipv4Addr::LOCALHOST.into(), 0) };
-    let mut outcome = Err(TransferError::Nothing);
+    let mut outcome = Err(Error::nothing());
     for port in first..=last.max(first) {
         outcome =
             open(Ipv6Addr::UNSPECIFIED.into(), port).or_else(|_| open(Ipv4Addr::UNSPECIFIED.into(), port));

@@ -20,9 +20,9 @@ use crate::{
         high,
         low::{CongestionChoice, NetworkArgs, RlpChoice},
     },
+    error::{Error, Result},
     transfer::{
         close_code,
-        error::TransferError,
         meet::Settings,
         network::{Marking, Network},
         progress::Reporter,
@@ -83,10 +83,10 @@ async fn transfer(
     wire: &mut Wire,
     stop: impl Future<Output = ()>,
     reporter: &mut Reporter,
-) -> Result<(), TransferError> {
+) -> Result<()> {
     // Dropped after the close: the end of its streams must not arrive before the reason.
     let mut moving = pin!(side.run(meeting, reporter));
-    let ended = || Err(TransferError::Lost("ssh or the far end ended".to_owned()));
+    let ended = || Err(Error::lost("ssh or the far end ended"));
     let outcome = tokio::select! {
         outcome = moving.as_mut() => outcome,
         done = wire.run() => match done {
@@ -94,7 +94,7 @@ async fn transfer(
             Some(_) => timeout(END_PATIENCE, moving.as_mut()).await.unwrap_or_else(|_| ended()),
             None => ended(),
         },
-        () = stop => Err(TransferError::Interrupted { kept: 0 }),
+        () = stop => Err(Error::interrupted(0)),
     };
     let parting = close_code(outcome.as_ref().err());
     wire.during(wind_up(meeting.endpoint(), side.destination(), parting, outcome)).await

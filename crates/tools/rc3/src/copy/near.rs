@@ -18,9 +18,9 @@ use super::{
     settings, ssh, transfer,
     wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, Reply, Request, Unanswered, VERSION, Wire, skip_banner},
 };
+use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::{
     asked::Asked,
-    error::TransferError,
     interrupted,
     manifest::Found,
     meet::{Settings, open, resolve},
@@ -40,26 +40,22 @@ const WORK_PATIENCE: Duration = Duration::from_secs(30);
 /// Copies, by UDP or through ssh, until the user interrupts.
 ///
 /// # Errors
-/// See [`TransferError`].
+/// See [`Error`].
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<(), TransferError> {
+pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<()> {
     copy_until(interrupted(), job, reporter).await
 }
 
 /// As [`copy`], but `stop` interrupts it instead of the user's signals, so that a program keeps its own handlers.
 ///
 /// # Errors
-/// See [`TransferError`].
+/// See [`Error`].
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn copy_until(
-    stop: impl Future<Output = ()>,
-    job: CopyJob,
-    reporter: &mut Reporter,
-) -> Result<(), TransferError> {
+pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: &mut Reporter) -> Result<()> {
     let mut stop = pin!(stop);
     let (mut side, rename) = side(&job)?;
     if let Side::Send(Found { left_out, .. }, _) = &side {
@@ -70,17 +66,17 @@ pub async fn copy_until(
     let carrier = if job.args.via_ssh == ViaSsh::Always { Carrier::Ssh } else { udp };
     let action = action(&job, rename);
     let skipped = match attempt(stop.as_mut(), &job, &mut side, &action, carrier, reporter).await {
-        Err(TransferError::NoUdp { .. }) if job.args.via_ssh == ViaSsh::Auto => {
+        Err(error) if error.kind() == ErrorKind::NoUdp && job.args.via_ssh == ViaSsh::Auto => {
             reporter.note("UDP does not answer; trying again through ssh");
             attempt(stop, &job, &mut side, &action, Carrier::Ssh, reporter).await?
         }
         outcome => outcome?,
     };
-    if skipped == 0 { Ok(()) } else { Err(TransferError::LeftOut(skipped)) }
+    if skipped == 0 { Ok(()) } else { Err(Error::left_out(skipped)) }
 }
 
 /// What this host does, and the new name that a download gives to a single source.
-fn side(job: &CopyJob) -> Result<(Side, Option<Vec<u8>>), TransferError> {
+fn side(job: &CopyJob) -> Result<(Side, Option<Vec<u8>>)> {
     match &job.direction {
         Direction::Upload { sources, .. } => {
             // The patterns were checked before.
@@ -126,7 +122,7 @@ async fn attempt(
     action: &Action,
     carrier: Carrier,
     reporter: &mut Reporter,
-) -> Result<usize, TransferError> {
+) -> Result<usize> {
     let (mut ssh, from, to) = ssh::start(job)?;
     let (outbox, _) = outbox(to);
     let CopyArgs { rlp, congestion, network, .. } = &job.args;
@@ -135,17 +131,18 @@ async fn attempt(
     let _ = outbox.send(encode(&Frame::Request(request))).await;
     let answer = tokio::select! {
         answer = reply(from, START_PATIENCE, WORK_PATIENCE) => answer,
-        () = stop.as_mut() => return Err(TransferError::Interrupted { kept: 0 }),
+        () = stop.as_mut() => return Err(Error::interrupted(0)),
     };
     let (reply, messages) = match answer {
         Ok(answer) => answer,
         Err(Unanswered::Ended) => return Err(ended(job, ssh::exit_code(&mut ssh).await)),
         Err(Unanswered::Version(found)) => {
             let found = format!("it has {found} where this rc3 has {VERSION}");
-            return Err(TransferError::Version { host: job.host.clone(), found });
+            return Err(other_version(job, &found));
         }
         Err(Unanswered::Silent(step, patience)) => {
-            return Err(TransferError::Unresponsive { host: job.host.clone(), step, patience });
+            let hint = "check that `ssh HOST rc3 --version` prints a version and ends: a login or a start-up file may wait for input";
+            return Err(Error::silent(&job.host, step, patience).hinted(hint));
         }
         Err(Unanswered::Invalid(reason)) => return Err(invalid(job, &reason)),
     };
@@ -160,11 +157,15 @@ async fn attempt(
     let meeting = Meeting::Connect(endpoint, address, ticket.clone(), settings);
     let moved = match transfer(side, &meeting, &mut wire, stop, reporter).await {
         Ok(()) => Ok(0),
-        Err(TransferError::LeftOut(skipped)) => Ok(skipped),
-        Err(TransferError::Connect { .. }) if carrier != Carrier::Ssh => {
-            Err(TransferError::NoUdp { address: ticket.host().to_owned(), port: ticket.port() })
-        }
-        Err(error) => Err(error),
+        Err(error) => match error.kind() {
+            ErrorKind::LeftOut(skipped) => Ok(skipped),
+            ErrorKind::Connect if carrier != Carrier::Ssh => Err(Error::new(
+                ErrorKind::NoUdp,
+                format!("UDP {} of {} does not answer", ticket.port(), ticket.host()),
+                "open it there or choose another by --port, pass another --address, or use --via-ssh",
+            )),
+            _ => Err(error),
+        },
     };
     let mut skipped_there = 0;
     if moved.is_ok() {
@@ -198,11 +199,11 @@ async fn reply(
 }
 
 /// Where the far end listens, and the new name of a single source there.
-fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Option<Vec<u8>>), TransferError> {
+fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Option<Vec<u8>>)> {
     match reply {
         Reply::Failed { message, hint } => {
-            let (message, hint) = (printable(&message), printable(&hint));
-            Err(TransferError::There { host: job.host.clone(), message, hint })
+            let message = format!("{}: {}", job.host, printable(&message));
+            Err(Error::new(ErrorKind::Other, message, printable(&hint)))
         }
         Reply::Done { .. } | Reply::Working => Err(invalid(job, "done before it began")),
         Reply::Listening { address, port, fingerprint, secret, rename } => {
@@ -210,7 +211,11 @@ fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Opti
                 (Carrier::Ssh, ..) => "127.0.0.1".to_owned(),
                 (_, Some(address), _) => address.clone(),
                 (_, None, Some(address)) => address.to_string(),
-                (_, None, None) => return Err(TransferError::NoAddress(job.host.clone())),
+                (_, None, None) => {
+                    let message = format!("{} does not report its address", job.host);
+                    let hint = "pass its address by --address, or use --via-ssh";
+                    return Err(Error::new(ErrorKind::Other, message, hint));
+                }
             };
             let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret));
             Ok((ticket.map_err(|error| invalid(job, &error.to_string()))?, rename))
@@ -219,20 +224,34 @@ fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Opti
 }
 
 /// ssh ended before the far end answered.
-fn ended(job: &CopyJob, code: Option<i32>) -> TransferError {
-    let (host, program) = (job.host.clone(), job.args.rc3_path.clone());
+fn ended(job: &CopyJob, code: Option<i32>) -> Error {
+    let (host, program) = (&job.host, &job.args.rc3_path);
     match code {
-        Some(255) => TransferError::Ssh(host),
-        Some(126 | 127) => TransferError::NoPeer { host, program },
+        Some(255) => {
+            let hint = "the lines above are ssh's; try: ssh HOST true";
+            Error::new(ErrorKind::Ssh, format!("ssh to {host} failed"), hint)
+        }
+        Some(126 | 127) => {
+            let hint = "install rc3 there, or pass its path by --rc3-path";
+            Error::new(ErrorKind::NoPeer, format!("{host} has no {program}"), hint)
+        }
         // A usage error: it does not know the command.
-        Some(2) => TransferError::Version { host, found: "it does not know `copy`".to_owned() },
+        Some(2) => other_version(job, "it does not know `copy`"),
         Some(code) => invalid(job, &format!("it ended with exit code {code}")),
         None => invalid(job, "it ended"),
     }
 }
 
-fn invalid(job: &CopyJob, reason: &str) -> TransferError {
-    TransferError::Answer { host: job.host.clone(), reason: reason.to_owned() }
+fn other_version(job: &CopyJob, found: &str) -> Error {
+    let message = format!("rc3 at {} has another version: {found}", job.host);
+    Error::new(ErrorKind::Version, message, "install the same version of rc3 on both hosts")
+}
+
+/// The far end answers neither as rc3 nor as a shell.
+fn invalid(job: &CopyJob, reason: &str) -> Error {
+    let message = format!("no valid answer from {}: {reason}", job.host);
+    let hint = "check that `ssh HOST rc3 --version` prints a version and no other output";
+    Error::new(ErrorKind::Other, message, hint)
 }
 
 /// An endpoint, and the address that reaches the far end.
@@ -241,12 +260,12 @@ async fn reach(
     settings: &Settings,
     carrier: Carrier,
     wire: &mut Wire,
-) -> Result<(Endpoint, SocketAddr), TransferError> {
+) -> Result<(Endpoint, SocketAddr)> {
     if carrier != Carrier::Ssh {
         let address = resolve(ticket).await?;
         return Ok((open(&settings.network, address)?, address));
     }
-    let failed = |error| TransferError::local("relay through ssh", error);
+    let failed = |error| Error::local("relay through ssh", error);
     let mut relay = Relay::bind().await.map_err(failed)?;
     let address = relay.address().map_err(failed)?;
     let endpoint = open(&settings.network, address)?;

@@ -9,7 +9,7 @@ use tokio::{
 };
 
 use super::CopyJob;
-use crate::transfer::error::TransferError;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Time for ssh to end by itself.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -20,7 +20,7 @@ const PEER_COMMAND: &str = "copy-peer";
 
 /// Starts the far end; ssh is killed when the process is dropped. What ssh prints on standard error passes through. Nothing
 /// secret is in the arguments or the environment.
-pub(super) fn start(job: &CopyJob) -> Result<(Child, BufReader<ChildStdout>, ChildStdin), TransferError> {
+pub(super) fn start(job: &CopyJob) -> Result<(Child, BufReader<ChildStdout>, ChildStdin)> {
     let mut words = job.ssh.iter();
     let program = words.next().map_or("ssh", String::as_str);
     let mut command = Command::new(program);
@@ -30,7 +30,10 @@ pub(super) fn start(job: &CopyJob) -> Result<(Child, BufReader<ChildStdout>, Chi
     }
     command.arg(&job.host).arg(format!("{} {PEER_COMMAND}", shell_word(&job.args.rc3_path)));
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
-    let failed = |error| TransferError::NoSsh { program: program.to_owned(), error };
+    let failed = |error: io::Error| {
+        let hint = "install an ssh client, or name one by --ssh";
+        Error::new(ErrorKind::NoSsh, format!("cannot run {program}: {error}"), hint)
+    };
     let mut child = spawned.map_err(failed)?;
     let pipes = child.stdout.take().zip(child.stdin.take());
     let (from, to) = pipes.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;

@@ -34,8 +34,9 @@ use super::{
 };
 use crate::{
     emulator::{EmulatorConfig, LinkEmulator},
+    error,
     scheme::Scheme,
-    transfer::identity::{self, Identity, IdentityError, SERVER_NAME},
+    transfer::identity::{self, Identity, SERVER_NAME},
 };
 
 const ALPN: &[u8] = b"rc3-demo";
@@ -65,7 +66,7 @@ pub enum DemoError {
     Socket(#[from] io::Error),
     /// Cannot create a certificate.
     #[error(transparent)]
-    Identity(#[from] IdentityError),
+    Identity(#[from] error::Error),
     /// Cannot connect.
     #[error("cannot connect: {0}")]
     Connect(#[from] ConnectError),

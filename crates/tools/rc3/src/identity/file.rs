@@ -15,10 +15,13 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::trust::{self, Distrust};
 
-use crate::transfer::{
-    identity::{Identity, IdentityError, SERVER_NAME},
-    paths::printable_path,
-    ticket::{SECRET_BYTES, Secret},
+use crate::{
+    error::{self, ErrorKind},
+    transfer::{
+        identity::{self, Identity, SERVER_NAME},
+        paths::printable_path,
+        ticket::{SECRET_BYTES, Secret},
+    },
 };
 
 /// Longer than any identity file.
@@ -54,7 +57,7 @@ pub enum IdentityFileError {
     Malformed(PathBuf),
     /// Cannot make a certificate.
     #[error(transparent)]
-    Identity(#[from] IdentityError),
+    Identity(#[from] error::Error),
 }
 
 impl IdentityFileError {
@@ -69,6 +72,12 @@ impl IdentityFileError {
     }
 }
 
+impl From<IdentityFileError> for error::Error {
+    fn from(error: IdentityFileError) -> Self {
+        Self::new(ErrorKind::Other, error.to_string(), error.hint())
+    }
+}
+
 /// The identity in the file at `path`, which is made on first use, with its directory.
 ///
 /// # Errors
@@ -79,8 +88,7 @@ pub fn open(path: &Path) -> Result<Identity, IdentityFileError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(IdentityFileError::Read { path: path.to_owned(), error }),
     }
-    let mut made =
-        rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]).map_err(IdentityError::from)?;
+    let mut made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]).map_err(identity::failed)?;
     let key = Zeroizing::new(made.signing_key.serialize_pem());
     made.signing_key.zeroize();
     let text = Zeroizing::new(made.cert.pem() + &key);

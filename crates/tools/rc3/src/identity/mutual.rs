@@ -18,20 +18,24 @@ use rustls::{
     },
 };
 
-use crate::transfer::{
-    identity::{Identity, IdentityError, Pinned, provider},
-    ticket::Fingerprint,
+use crate::{
+    error,
+    transfer::{
+        identity::{Identity, Pinned, failed, provider},
+        ticket::Fingerprint,
+    },
 };
 
 /// TLS configuration of the side that listens.
 ///
 /// # Errors
 /// When the key does not fit the provider.
-pub fn server(identity: &Identity, alpn: &[u8]) -> Result<ServerConfig, IdentityError> {
+pub fn server(identity: &Identity, alpn: &[u8]) -> error::Result<ServerConfig> {
     let provider = provider();
     let verifier = Arc::new(AnyIdentity { provider: Arc::clone(&provider) });
     let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(failed)?
         .with_client_cert_verifier(verifier)
         .with_cert_resolver(identity.certified()?);
     config.alpn_protocols = vec![alpn.to_vec()];
@@ -45,14 +49,11 @@ pub fn server(identity: &Identity, alpn: &[u8]) -> Result<ServerConfig, Identity
 ///
 /// # Errors
 /// When the key does not fit the provider.
-pub fn client(
-    identity: &Identity,
-    fingerprint: Fingerprint,
-    alpn: &[u8],
-) -> Result<ClientConfig, IdentityError> {
+pub fn client(identity: &Identity, fingerprint: Fingerprint, alpn: &[u8]) -> error::Result<ClientConfig> {
     let provider = provider();
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(failed)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
         .with_client_cert_resolver(identity.certified()?);

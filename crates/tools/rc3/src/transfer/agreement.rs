@@ -7,10 +7,11 @@ use std::{
     time::Duration,
 };
 
+use rc3_text::units::about_bytes;
+
 use super::{
     content::Content,
     destination::{Destination, Same},
-    error::TransferError,
     expected::{Expected, Received, Totals},
     message::{Change, FromReceiver, FromSender, Refusal, Work, reason},
     paths::SafePath,
@@ -18,6 +19,7 @@ use super::{
     session::Session,
     verdict::{Unkept, Verdict},
 };
+use crate::error::{Error, ErrorKind, Result};
 
 /// Hashes requested in advance: a round trip's worth of small files.
 const COMPARED_AHEAD: usize = 4096;
@@ -66,7 +68,7 @@ impl Agreement {
         manifest: Received,
         arrived: &Arc<AtomicU64>,
         dry_run: bool,
-    ) -> Result<Self, TransferError> {
+    ) -> Result<Self> {
         let there = destination.clone();
         let look = move || {
             let places = Places::new(&there, &manifest);
@@ -91,7 +93,7 @@ impl Agreement {
         mut blocked: HashMap<SafePath, Verdict>,
         arrived: &Arc<AtomicU64>,
         dry_run: bool,
-    ) -> Result<Self, TransferError> {
+    ) -> Result<Self> {
         let mut agreement = Self { totals: manifest.totals, ..Self::default() };
         agreement.verdicts.extend(manifest.unnameable.iter().map(|&entry| (entry, Verdict::Name)));
         for (path, reason) in &manifest.absent {
@@ -126,9 +128,11 @@ impl Agreement {
             agreement.files.push(file);
         }
         match destination.free_bytes() {
-            Some(free) if agreement.needed > free => {
-                Err(TransferError::NoSpace { needed: agreement.needed, free })
-            }
+            Some(free) if agreement.needed > free => Err(Error::new(
+                ErrorKind::Storage,
+                format!("{} needed, {} free", about_bytes(agreement.needed), about_bytes(free)),
+                "free some space at the receiver, then run the same command again",
+            )),
             _ => Ok(agreement),
         }
     }
@@ -157,7 +161,7 @@ impl Agreement {
     }
 
     /// Signals everything to the sender, which then begins to send unless this is a dry run.
-    pub(super) async fn say(&self, session: &mut Session, dry_run: bool) -> Result<(), TransferError> {
+    pub(super) async fn say(&self, session: &mut Session, dry_run: bool) -> Result<()> {
         for (entry, verdict) in &self.verdicts {
             session.say(&FromReceiver::Settled { entry: *entry, verdict: verdict.clone() }).await?;
         }
@@ -176,7 +180,7 @@ fn make_directories(
     destination: &Destination,
     manifest: &Received,
     blocked: &mut HashMap<SafePath, Verdict>,
-) -> Result<Vec<(Expected, bool)>, TransferError> {
+) -> Result<Vec<(Expected, bool)>> {
     let mut made = Vec::new();
     for directory in &manifest.directories {
         let path = &directory.path;
@@ -191,7 +195,7 @@ fn make_directories(
             Ok(new) => made.push((directory.clone(), new)),
             Err(error) => match Verdict::of(&error) {
                 Some(verdict) => drop(blocked.insert(path.clone(), verdict)),
-                None => return Err(TransferError::Write { path: path.to_string(), error }),
+                None => return Err(Error::write(path, &error)),
             },
         }
     }
@@ -204,7 +208,7 @@ async fn compare(
     destination: &Destination,
     files: &[Expected],
     looks: Vec<Look>,
-) -> Result<Vec<Fate>, TransferError> {
+) -> Result<Vec<Fate>> {
     let mut fates = Vec::new();
     let mut open = VecDeque::new();
     for (at, (file, Look { candidates, fate })) in files.iter().zip(looks).enumerate() {
@@ -235,8 +239,8 @@ async fn compare(
             FromSender::Omit { entry, omission } if entry == file.entry => {
                 Fate::Settled(Verdict::Omitted(omission))
             }
-            FromSender::Abort { reason } => return Err(TransferError::peer(&reason)),
-            _ => return Err(TransferError::Protocol("a message other than the requested hash".to_owned())),
+            FromSender::Abort { reason } => return Err(Error::peer(&reason)),
+            _ => return Err(Error::protocol("a message other than the requested hash")),
         };
         fates[at] = fate;
     }

@@ -7,8 +7,6 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use thiserror::Error;
-
 use super::{
     gaps::Gaps,
     manifest::{ENTRIES_MAX, HOLES_BYTES_MAX},
@@ -16,6 +14,7 @@ use super::{
     paths::{PathError, Rules, SafePath, misleads, printable, printable_bytes},
     rights::MODE_BITS,
 };
+use crate::error::{Error, Result};
 
 /// Total bytes of all paths: bounds the receiver's memory.
 const PATHS_BYTES_MAX: usize = 128 << 20;
@@ -88,14 +87,15 @@ impl Totals {
     /// Adds a file of this length; returns its holes.
     ///
     /// # Errors
-    /// See [`ManifestError`]; nothing is added then.
-    pub fn add(&mut self, path: &SafePath, bytes: u64, holes: &[(u64, u64)]) -> Result<Gaps, ManifestError> {
-        let all = self.bytes.checked_add(bytes).ok_or(ManifestError::TooLong)?;
-        let holes = Gaps::parse(holes, bytes).ok_or_else(|| ManifestError::Holes(path.clone()))?;
+    /// When a peer violates the protocol; nothing is added then.
+    pub fn add(&mut self, path: &SafePath, bytes: u64, holes: &[(u64, u64)]) -> Result<Gaps> {
+        let all = self.bytes.checked_add(bytes).ok_or_else(too_long)?;
+        let holes = Gaps::parse(holes, bytes)
+            .ok_or_else(|| Error::protocol(format!("impossible holes in {path}")))?;
         // No more than the bytes of the file, whose sum does not overflow.
         let all_holes = self.holes_bytes + holes.len();
         if all_holes > HOLES_BYTES_MAX {
-            return Err(ManifestError::TooLong);
+            return Err(too_long());
         }
         *self = Self { bytes: all, holes_bytes: all_holes };
         Ok(holes)
@@ -104,10 +104,10 @@ impl Totals {
     /// Another version of a file: its new length and holes are in place of the old ones. Returns the file then expected.
     ///
     /// # Errors
-    /// See [`ManifestError`].
-    pub fn replace(&mut self, old: &Expected, kind: Kind) -> Result<Expected, ManifestError> {
+    /// When a peer violates the protocol.
+    pub fn replace(&mut self, old: &Expected, kind: Kind) -> Result<Expected> {
         let Kind::File { bytes, mode, modified, holes } = kind else {
-            return Err(ManifestError::NoFile(old.path.clone()));
+            return Err(Error::protocol(format!("{} is a file no more", old.path)));
         };
         self.bytes -= old.bytes;
         self.holes_bytes -= old.holes.len();
@@ -115,44 +115,6 @@ impl Totals {
         let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
         Ok(Expected { bytes, mode, modified, holes, ..old.clone() })
     }
-}
-
-/// What is wrong with a peer's manifest.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ManifestError {
-    /// A path that leaves the destination, or that the system does not accept.
-    #[error("refused path {path}: {fault}")]
-    Path {
-        /// The path, shortened and printable.
-        path: String,
-        /// The reason.
-        fault: PathError,
-    },
-    /// The same path twice.
-    #[error("the path {0} appears twice")]
-    Twice(SafePath),
-    /// Its parent is not a directory of the manifest.
-    #[error("the parent of the path {0} is not a listed directory")]
-    NoDirectory(SafePath),
-    /// Ranges outside the file, or too many.
-    #[error("impossible holes in {0}")]
-    Holes(SafePath),
-    /// A second version that is no file.
-    #[error("{0} is a file no more")]
-    NoFile(SafePath),
-    /// A target that no link can have.
-    #[error("an impossible link {0}")]
-    Link(SafePath),
-    /// A pipe beside other entries.
-    #[error("a pipe beside other files")]
-    NotAlone,
-    /// A pipe that cannot become a file.
-    #[error("a stream without a name; use rc3 send --name, or rc3 recv --stdout")]
-    NoName,
-    /// More than the receiver keeps in memory.
-    #[error("it is too long, send fewer than {ENTRIES_MAX} files at a time")]
-    TooLong,
 }
 
 impl Received {
@@ -164,19 +126,19 @@ impl Received {
     /// Adds an entry.
     ///
     /// # Errors
-    /// See [`ManifestError`]; the manifest is unusable afterwards.
-    pub fn add(&mut self, entry: Entry) -> Result<(), ManifestError> {
+    /// When a peer violates the protocol; the manifest is unusable afterwards.
+    pub fn add(&mut self, entry: Entry) -> Result<()> {
         let at = self.entries;
         self.paths_bytes += entry.path.len();
         if at as usize >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
-            return Err(ManifestError::TooLong);
+            return Err(too_long());
         }
         self.entries += 1;
         if self.is_pipe() || (entry.kind == Kind::Pipe && at > 0) {
-            return Err(ManifestError::NotAlone);
+            return Err(Error::protocol("a pipe beside other files"));
         }
         if entry.kind == Kind::Pipe && entry.path.is_empty() {
-            return Err(ManifestError::NoName);
+            return Err(Error::refused("a stream without a name; use rc3 send --name, or rc3 recv --stdout"));
         }
         let path = match SafePath::parse(&entry.path, Rules::HERE) {
             Ok(path) => path,
@@ -187,11 +149,11 @@ impl Received {
             Err(fault) => return Err(refused(&entry.path, fault)),
         };
         if path.parent().is_some_and(|parent| self.names.get(parent) != Some(&true)) {
-            return Err(ManifestError::NoDirectory(path));
+            return Err(Error::protocol(format!("the parent of the path {path} is not a listed directory")));
         }
         let directory = matches!(entry.kind, Kind::Directory { .. });
         if self.names.insert(path.clone(), directory).is_some() {
-            return Err(ManifestError::Twice(path));
+            return Err(Error::protocol(format!("the path {path} appears twice")));
         }
         if String::from_utf8_lossy(path.as_bytes()).contains(misleads) {
             self.misleading.push(path.clone());
@@ -202,18 +164,18 @@ impl Received {
     /// Adds something that the sender cannot read.
     ///
     /// # Errors
-    /// See [`ManifestError`]; the manifest is unusable afterwards.
-    pub fn add_absent(&mut self, path: &[u8], reason: &str) -> Result<(), ManifestError> {
+    /// When a peer violates the protocol; the manifest is unusable afterwards.
+    pub fn add_absent(&mut self, path: &[u8], reason: &str) -> Result<()> {
         self.paths_bytes += path.len() + reason.len();
         if self.absent.len() >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
-            return Err(ManifestError::TooLong);
+            return Err(too_long());
         }
         let path = SafePath::parse(path, Rules::HERE).map_err(|fault| refused(path, fault))?;
         self.absent.push((path, printable(reason)));
         Ok(())
     }
 
-    fn add_checked(&mut self, path: SafePath, kind: Kind, entry: u32) -> Result<(), ManifestError> {
+    fn add_checked(&mut self, path: SafePath, kind: Kind, entry: u32) -> Result<()> {
         let new = Expected { entry, ..Expected::new(path.clone(), 0) };
         match kind {
             Kind::Directory { mode, modified } => {
@@ -227,7 +189,7 @@ impl Received {
             }
             Kind::Link { target, modified } => {
                 if target.is_empty() || target.len() > LINK_BYTES_MAX || target.contains(&0) {
-                    return Err(ManifestError::Link(path));
+                    return Err(Error::protocol(format!("an impossible link {path}")));
                 }
                 self.paths_bytes += target.len();
                 let modified = modified.and_then(system_time);
@@ -259,9 +221,13 @@ impl Received {
     }
 }
 
-fn refused(path: &[u8], fault: PathError) -> ManifestError {
+fn refused(path: &[u8], fault: PathError) -> Error {
     let cut = path.get(..80).unwrap_or(path);
-    ManifestError::Path { path: printable_bytes(cut), fault }
+    Error::protocol(format!("refused path {}: {fault}", printable_bytes(cut)))
+}
+
+fn too_long() -> Error {
+    Error::protocol(format!("its list of files is too long, send fewer than {ENTRIES_MAX} at a time"))
 }
 
 fn system_time((seconds, nanos): Modified) -> Option<SystemTime> {
@@ -279,6 +245,11 @@ fn system_time((seconds, nanos): Modified) -> Option<SystemTime> {
 mod tests {
     use super::*;
 
+    fn refused(added: Result<()>, why: &str) {
+        let error = added.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+
     #[test]
     fn impossible_holes_and_links_are_refused() {
         let entry = |kind| Entry { path: b"a".to_vec(), kind };
@@ -286,14 +257,14 @@ mod tests {
             entry(Kind::File { bytes, mode: None, modified: None, holes: holes.to_vec() })
         };
         for holes in [&[(0, 11)][..], &[(5, 4)], &[(0, 2), (1, 3)], &[(3, 3)]] {
-            assert!(matches!(Received::default().add(file(10, holes)), Err(ManifestError::Holes(_))));
+            refused(Received::default().add(file(10, holes)), "impossible holes");
         }
-        assert_eq!(Received::default().add(file(1 << 50, &[(0, 1 << 50)])), Err(ManifestError::TooLong));
+        refused(Received::default().add(file(1 << 50, &[(0, 1 << 50)])), "too long");
         assert!(Received::default().add(file(10, &[(0, 10)])).is_ok());
         let long = vec![b'a'; LINK_BYTES_MAX + 1];
         for target in [&b""[..], b"a\0b", &long] {
             let link = entry(Kind::Link { target: target.to_vec(), modified: None });
-            assert!(matches!(Received::default().add(link), Err(ManifestError::Link(_))));
+            refused(Received::default().add(link), "an impossible link");
         }
     }
 
@@ -319,19 +290,19 @@ mod tests {
         assert_eq!((manifest.files[0].modified, manifest.files[0].mode), (None, Some(0o777)));
         assert_eq!(manifest.directories[0].mode, Some(0o777));
         for twice in [file("a/b", 1), directory("a/b"), file("a", 1)] {
-            assert!(matches!(manifest.add(twice), Err(ManifestError::Twice(_))));
+            refused(manifest.add(twice), "appears twice");
         }
         for stray in [file("b/c", 1), directory("b/c/d"), file("a/b/c", 1), directory("a/b/c")] {
             let mut manifest = Received::default();
             manifest.add(directory("a")).unwrap();
             manifest.add(file("a/b", 1)).unwrap();
-            assert!(matches!(manifest.add(stray), Err(ManifestError::NoDirectory(_))));
+            refused(manifest.add(stray), "is not a listed directory");
         }
-        assert!(matches!(manifest.add(file("../b", 1)), Err(ManifestError::Path { .. })));
+        refused(manifest.add(file("../b", 1)), "refused path");
         let error = manifest.add(file("\u{202e}/../b", 1)).unwrap_err().to_string();
         assert!(error.contains("\\u{202e}/../b"), "{error}");
         manifest.add(file("large", 1 << 62)).unwrap();
-        assert_eq!(manifest.add(file("c", u64::MAX)), Err(ManifestError::TooLong));
+        refused(manifest.add(file("c", u64::MAX)), "too long");
         assert_eq!(manifest.bytes(), (1 << 62) + 1);
         let mut manifest = Received::default();
         for name in ["gpj\u{202e}", "a\rb", "\u{9b}", "emoji \u{1f469}\u{200d}\u{1f469}", "\u{5d0}\u{200f}"] {

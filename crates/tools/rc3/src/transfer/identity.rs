@@ -3,10 +3,10 @@
 //! No authority or name is checked: the ticket carries the certificate's fingerprint. The TLS provider checks the
 //! handshake's signature, which proves that the peer has the certificate's key.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
 use rustls::{
-    CertificateError, DigitallySignedStruct, Error, SignatureScheme,
+    CertificateError, DigitallySignedStruct, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::{
         CryptoProvider, ring::sign::any_supported_type, verify_tls12_signature, verify_tls13_signature,
@@ -14,10 +14,10 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
     sign::{CertifiedKey, SingleCertAndKey},
 };
-use thiserror::Error;
 use zeroize::Zeroize;
 
 use super::ticket::Fingerprint;
+use crate::error::{Error, ErrorKind, Result};
 
 /// The name in the certificate and in the handshake. Security does not depend on it.
 pub const SERVER_NAME: &str = "rc3.invalid";
@@ -29,16 +29,10 @@ pub struct Identity {
     key: PrivateKeyDer<'static>,
 }
 
-/// Why there is no certificate or TLS configuration.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum IdentityError {
-    /// Cannot make a certificate.
-    #[error("cannot make a certificate: {0}")]
-    Certificate(#[from] rcgen::Error),
-    /// Cannot set up TLS.
-    #[error("cannot set up TLS: {0}")]
-    Tls(#[from] Error),
+/// Certificates and keys need random numbers.
+pub(crate) fn failed(error: impl Display) -> Error {
+    let hint = "check that the system provides random numbers (/dev/urandom)";
+    Error::new(ErrorKind::Other, format!("cannot make or use a certificate: {error}"), hint)
 }
 
 impl Identity {
@@ -46,8 +40,8 @@ impl Identity {
     ///
     /// # Errors
     /// When the system provides no random numbers.
-    pub fn generate() -> Result<Self, IdentityError> {
-        let mut made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()])?;
+    pub fn generate() -> Result<Self> {
+        let mut made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]).map_err(failed)?;
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
         made.signing_key.zeroize();
         Ok(Self { certificate: made.cert.into(), key })
@@ -67,10 +61,10 @@ impl Identity {
     ///
     /// # Errors
     /// When the key is not one that the provider supports, or not that of the certificate.
-    pub(crate) fn certified(&self) -> Result<Arc<SingleCertAndKey>, IdentityError> {
-        let key = any_supported_type(&self.key)?;
+    pub(crate) fn certified(&self) -> Result<Arc<SingleCertAndKey>> {
+        let key = any_supported_type(&self.key).map_err(failed)?;
         let certified = CertifiedKey::new(vec![self.certificate.clone()], key);
-        certified.keys_match()?;
+        certified.keys_match().map_err(failed)?;
         Ok(Arc::new(certified.into()))
     }
 
@@ -83,9 +77,10 @@ impl Identity {
     ///
     /// # Errors
     /// When the key does not fit the provider.
-    pub fn server(&self, alpn: &[u8]) -> Result<rustls::ServerConfig, IdentityError> {
+    pub fn server(&self, alpn: &[u8]) -> Result<rustls::ServerConfig> {
         let mut config = rustls::ServerConfig::builder_with_provider(provider())
-            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .map_err(failed)?
             .with_no_client_auth()
             .with_cert_resolver(self.certified()?);
         config.alpn_protocols = vec![alpn.to_vec()];
@@ -104,10 +99,11 @@ impl Drop for Identity {
 ///
 /// # Errors
 /// When the provider does not support TLS 1.3.
-pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientConfig, IdentityError> {
+pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientConfig> {
     let provider = provider();
     let mut config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])?
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(failed)?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
         .with_no_client_auth();
@@ -135,7 +131,7 @@ impl ServerCertVerifier for Pinned {
         _server_name: &ServerName<'_>,
         _ocsp_response: &[u8],
         _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+    ) -> Result<ServerCertVerified, rustls::Error> {
         if Fingerprint::of(end_entity) == self.fingerprint {
             Ok(ServerCertVerified::assertion())
         } else {
@@ -148,7 +144,7 @@ impl ServerCertVerifier for Pinned {
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, certificate, signature, algorithms)
     }
@@ -158,7 +154,7 @@ impl ServerCertVerifier for Pinned {
         message: &[u8],
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, certificate, signature, algorithms)
     }

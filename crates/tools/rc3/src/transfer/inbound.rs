@@ -23,15 +23,15 @@ use super::{
     background,
     content::Content,
     destination::Destination,
-    error::TransferError,
     expected::{Expected, Received},
     lost,
     message::{self, FromReceiver, FromSender, Kind, Refusal, Work},
     progress::{Reporter, Summary},
-    session::{FINAL_PATIENCE, Session},
+    session::{FINAL_PATIENCE, Session, unasked},
     ticks,
     verdict::{Omission, Verdict},
 };
+use crate::error::{Error, ErrorKind, RESTART, Result};
 
 /// Most files between their first byte and their final name. With those of all senders, below the usual limit of 1024.
 const OPEN_FILES_MAX: usize = 128;
@@ -61,7 +61,7 @@ pub(super) enum Finish {
     /// The sender only asked.
     DryRun,
     /// All files are settled: in place, or reported in the error.
-    Complete(Result<(), TransferError>),
+    Complete(Result<()>),
 }
 
 /// Receives what one sender has, below `destination` or on standard output.
@@ -69,22 +69,22 @@ pub(super) async fn run(
     mut session: Session,
     destination: Option<&Destination>,
     reporter: &mut Reporter,
-) -> Result<Finish, TransferError> {
+) -> Result<Finish> {
     let destination = destination.map(Destination::begin_transfer);
     let (manifest, dry_run) = read_manifest(&mut session).await?;
     let is_pipe = manifest.is_pipe();
     let received = receive_all(session, destination.as_ref(), manifest, dry_run, reporter).await;
     match received {
-        Ok(Finish::Complete(Err(error))) if is_pipe => {
-            Ok(Finish::Complete(Err(TransferError::of_pipe(error))))
-        }
-        Err(error) if is_pipe => Err(TransferError::of_pipe(error)),
+        Ok(Finish::Complete(Err(error))) if is_pipe => Ok(Finish::Complete(Err(error.of_pipe()))),
+        // Standard output cannot take its bytes back.
+        Err(error) if is_pipe && destination.is_none() => Ok(Finish::Complete(Err(error.of_pipe()))),
+        Err(error) if is_pipe => Err(error.of_pipe()),
         received => received,
     }
 }
 
 /// Reads up to the end of the manifest. Also returns whether the sender only asks what would happen.
-async fn read_manifest(session: &mut Session) -> Result<(Received, bool), TransferError> {
+async fn read_manifest(session: &mut Session) -> Result<(Received, bool)> {
     let mut manifest = Received::below(session.asked.link_floor());
     let error = loop {
         session.sign_of_life(Work::Comparing).await?;
@@ -92,19 +92,19 @@ async fn read_manifest(session: &mut Session) -> Result<(Received, bool), Transf
             Ok(FromSender::Entry(entry)) => manifest.add(session.asked.named(entry)),
             Ok(FromSender::Absent { path, reason }) => manifest.add_absent(&path, &reason),
             Ok(FromSender::ManifestEnd { .. }) if session.asked.is_download() && manifest.is_empty() => {
-                break TransferError::Unanswered;
+                break unasked("nothing of what was asked for");
             }
             Ok(FromSender::ManifestEnd { dry_run }) => return Ok((manifest, dry_run)),
-            Ok(FromSender::Abort { reason }) => return Err(TransferError::peer(&reason)),
-            Ok(_) => return Err(violation("an unexpected message")),
-            Err(TransferError::Unasked) if session.asked == Asked::Pipe => {
-                break TransferError::Refused("it writes to a pipe; send with: rc3 send - <FILE".to_owned());
+            Ok(FromSender::Abort { reason }) => return Err(Error::peer(&reason)),
+            Ok(_) => return Err(Error::protocol("an unexpected message")),
+            Err(error) if error.kind() == ErrorKind::Unasked && session.asked == Asked::Pipe => {
+                break Error::refused("it writes to a pipe; send with: rc3 send - <FILE");
             }
-            Err(error @ TransferError::Unasked) => break error,
+            Err(error) if error.kind() == ErrorKind::Unasked => break error,
             Err(error) => return Err(error),
         };
         if let Err(error) = added {
-            break error.into();
+            break error;
         }
     };
     session.refuse(Refusal::Manifest, error).await
@@ -116,7 +116,7 @@ async fn receive_all(
     manifest: Received,
     dry_run: bool,
     reporter: &mut Reporter,
-) -> Result<Finish, TransferError> {
+) -> Result<Finish> {
     let connection = session.channel.connection.clone();
     connection.set_max_concurrent_uni_streams(STREAMS_MAX.into());
     let total = (!manifest.is_pipe()).then_some(manifest.bytes());
@@ -158,7 +158,7 @@ async fn receive_all(
 }
 
 impl Transfer<'_> {
-    async fn receive_files(&mut self, reporter: &mut Reporter) -> Result<(), TransferError> {
+    async fn receive_files(&mut self, reporter: &mut Reporter) -> Result<()> {
         let connection = self.session.channel.connection.clone();
         let mut tick = ticks();
         while !self.arrivals.is_done() {
@@ -195,25 +195,27 @@ impl Transfer<'_> {
         });
     }
 
-    async fn on_message(&mut self, message: FromSender) -> Result<(), TransferError> {
+    async fn on_message(&mut self, message: FromSender) -> Result<()> {
         match message {
             FromSender::Hash { entry, hash } => {
-                self.arrivals.on_sent(entry, hash).map_err(violation)?;
+                self.arrivals.on_sent(entry, hash).map_err(Error::protocol)?;
                 self.complete_without_stream(entry).await
             }
             FromSender::Again { entry, kind } => self.on_again(entry, kind),
             FromSender::Omit { entry, omission } => self.on_omit(entry, omission),
-            FromSender::Abort { reason } => Err(TransferError::peer(&reason)),
-            _ => Err(violation("an unexpected message")),
+            FromSender::Abort { reason } => Err(Error::peer(&reason)),
+            _ => Err(Error::protocol("an unexpected message")),
         }
     }
 
     /// Another version of a file comes; what arrived of the first one is void.
-    fn on_again(&mut self, at: u32, kind: Kind) -> Result<(), TransferError> {
-        let Ok(place) = self.place_of(at) else { return Err(violation("a file outside the agreement")) };
+    fn on_again(&mut self, at: u32, kind: Kind) -> Result<()> {
+        let Ok(place) = self.place_of(at) else {
+            return Err(Error::protocol("a file outside the agreement"));
+        };
         let agreement = &mut self.agreement;
         let new = agreement.totals.replace(&agreement.files[place], kind)?;
-        let void = self.arrivals.on_again(at, new.has_stream()).map_err(violation)?;
+        let void = self.arrivals.on_again(at, new.has_stream()).map_err(Error::protocol)?;
         agreement.files[place] = new;
         discard(void, agreement.resumed.remove(&at));
         Ok(())
@@ -227,8 +229,8 @@ impl Transfer<'_> {
     }
 
     /// The sender leaves a file out. What arrived of an unreadable one may be continued later.
-    fn on_omit(&mut self, at: u32, omission: Omission) -> Result<(), TransferError> {
-        let void = self.arrivals.on_omit(at, omission == Omission::Changed).map_err(violation)?;
+    fn on_omit(&mut self, at: u32, omission: Omission) -> Result<()> {
+        let void = self.arrivals.on_omit(at, omission == Omission::Changed).map_err(Error::protocol)?;
         let resumed = self.agreement.resumed.remove(&at);
         if omission == Omission::Changed {
             discard(void, resumed);
@@ -242,7 +244,7 @@ impl Transfer<'_> {
     }
 
     /// A file without missing bytes has no stream that would complete it.
-    async fn complete_without_stream(&mut self, at: u32) -> Result<(), TransferError> {
+    async fn complete_without_stream(&mut self, at: u32) -> Result<()> {
         let version = self.arrivals.version(at);
         if let Some(content) = self.without_stream(at) {
             match content.and_then(Arrived::complete) {
@@ -267,7 +269,7 @@ impl Transfer<'_> {
         Some(Content::create(self.destination?, file, Arc::clone(&self.arrived)))
     }
 
-    async fn on_task_done(&mut self, done: TaskDone, reporter: &mut Reporter) -> Result<(), TransferError> {
+    async fn on_task_done(&mut self, done: TaskDone, reporter: &mut Reporter) -> Result<()> {
         match done {
             TaskDone::Received(version, Ok(content)) => {
                 let unwanted = self.arrivals.on_content(version, content);
@@ -276,7 +278,7 @@ impl Transfer<'_> {
                 Ok(())
             }
             TaskDone::Received(version, Err(FileError::Broken(content))) => {
-                let unwanted = self.arrivals.on_broken(version, content).map_err(violation)?;
+                let unwanted = self.arrivals.on_broken(version, content).map_err(Error::protocol)?;
                 self.dispose(version, unwanted);
                 Ok(())
             }
@@ -294,7 +296,7 @@ impl Transfer<'_> {
     }
 
     /// Goes on without a file, if the others can arrive.
-    async fn give_up(&mut self, at: u32, error: FileError) -> Result<(), TransferError> {
+    async fn give_up(&mut self, at: u32, error: FileError) -> Result<()> {
         if self.arrivals.settle(at) { self.fail(at, error).await } else { Ok(()) }
     }
 
@@ -306,29 +308,30 @@ impl Transfer<'_> {
     }
 
     /// Signals to the sender that a file is not kept; an error if the transfer ends.
-    async fn fail(&mut self, entry: u32, error: FileError) -> Result<(), TransferError> {
+    async fn fail(&mut self, entry: u32, error: FileError) -> Result<()> {
         let Some(path) = self.file(entry).map(|file| file.path.clone()) else { return Ok(()) };
         let (refusal, error) = match error {
             FileError::Settled(verdict) => {
                 self.agreement.unkept.add(&path, &verdict);
                 return self.session.say(&FromReceiver::Settled { entry, verdict }).await;
             }
-            FileError::Storage(error) => {
-                (Refusal::Storage, TransferError::Write { path: path.to_string(), error })
+            FileError::Storage(error) => (Refusal::Storage, Error::write(path, &error)),
+            FileError::Output(error) => {
+                let message = format!("cannot write to standard output: {error}");
+                (Refusal::Storage, Error::new(ErrorKind::Other, message, RESTART))
             }
-            FileError::Output(error) => (Refusal::Storage, TransferError::Output(error)),
             FileError::Length => {
-                (Refusal::Manifest, violation(&format!("{path} is not as long as announced")))
+                (Refusal::Manifest, Error::protocol(format!("{path} is not as long as announced")))
             }
             FileError::Broken(_) => return Ok(()),
             FileError::Lost(RecvFileError::ConnectionLost(error)) => return Err(lost(error)),
-            FileError::Lost(error) => return Err(TransferError::Lost(error.to_string())),
+            FileError::Lost(error) => return Err(Error::lost(error)),
         };
         self.session.refuse(refusal, error).await
     }
 
     /// Makes the links, after all files.
-    async fn make_links(&mut self, reporter: &mut Reporter) -> Result<(), TransferError> {
+    async fn make_links(&mut self, reporter: &mut Reporter) -> Result<()> {
         let (Some(there), links) = (self.destination.cloned(), std::mem::take(&mut self.agreement.links))
         else {
             return Ok(());
@@ -352,7 +355,7 @@ impl Transfer<'_> {
     }
 
     /// Sets modes and times of directories, and syncs what the policy wants.
-    async fn finish_directories(&mut self) -> Result<(), TransferError> {
+    async fn finish_directories(&mut self) -> Result<()> {
         let Some(there) = self.destination.cloned() else { return Ok(()) };
         let directories: Vec<(Expected, bool)> = std::mem::take(&mut self.agreement.directories);
         let finish = move || {
@@ -366,7 +369,7 @@ impl Transfer<'_> {
             there.finish().map(|()| refused)
         };
         let finished = self.session.blocking(Work::Storing, finish).await?;
-        let failed = |error| TransferError::local("complete the directories", error);
+        let failed = |error| Error::local("complete the directories", error);
         for (Expected { entry, path, .. }, verdict) in finished.map_err(failed)? {
             self.agreement.unkept.add(&path, &verdict);
             self.session.say(&FromReceiver::Settled { entry, verdict }).await?;
@@ -381,10 +384,6 @@ impl Transfer<'_> {
     fn place_of(&self, at: u32) -> Result<usize, usize> {
         self.agreement.files.binary_search_by_key(&at, |file| file.entry)
     }
-}
-
-fn violation(what: &str) -> TransferError {
-    TransferError::Protocol(what.to_owned())
 }
 
 fn discard(arrived: Option<Box<Arrived>>, resumed: Option<Content>) {

@@ -12,7 +12,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use thiserror::Error;
 
 use super::{
     gaps::Gaps,
@@ -24,6 +23,7 @@ use super::{
     stamp::Stamp,
     unlisted::{self, HELD_BYTES_MAX},
 };
+use crate::error::{Error, ErrorKind, Result};
 
 /// Files and directories of one transfer.
 pub const ENTRIES_MAX: usize = 1_000_000;
@@ -89,6 +89,15 @@ impl LeftOut {
     pub fn absent(&self) -> Option<&SafePath> {
         self.name.as_ref().filter(|_| matches!(self.reason, LeaveOut::Unreadable(_)))
     }
+
+    fn error(&self) -> Error {
+        let (path, reason) = (printable_path(&self.path), &self.reason);
+        let hint = match reason {
+            LeaveOut::Name(_) => "rename it, or pack it into an archive first",
+            _ => "check the path and its permissions",
+        };
+        Error::new(ErrorKind::Other, format!("cannot send {path}: {reason}"), hint)
+    }
 }
 
 impl fmt::Display for LeftOut {
@@ -98,7 +107,7 @@ impl fmt::Display for LeftOut {
 }
 
 /// Why an entry is skipped.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LeaveOut {
     /// A symbolic link.
     #[error("links are sent only with --links")]
@@ -141,78 +150,39 @@ pub struct Found {
     pub holes_bytes: u64,
 }
 
-/// Why a manifest could not be made.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ScanError {
-    /// An entry cannot be read.
-    #[error("cannot read {}: {error}", printable_path(path))]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The system error.
-        error: io::Error,
-    },
-    /// A path from the command line whose name cannot be sent.
-    #[error("cannot send {}: {fault}", printable_path(path))]
-    Name {
-        /// The path.
-        path: PathBuf,
-        /// The reason.
-        fault: PathError,
-    },
-    /// Two arguments with the same last name.
-    #[error("two of the paths have the name {0}")]
-    Twice(SafePath),
-    /// More than a receiver accepts.
-    #[error("more than {ENTRIES_MAX} files and directories")]
-    TooMany,
-}
-
-impl ScanError {
-    /// The path that is left out instead, if others remain.
-    fn left_out(&self) -> Option<LeftOut> {
-        let (path, reason) = match self {
-            Self::Io { path, error } => (path, LeaveOut::Unreadable(error.to_string())),
-            Self::Name { path, fault } => (path, (*fault).into()),
-            Self::Twice(_) | Self::TooMany => return None,
-        };
-        let name = path.file_name().and_then(name_bytes);
-        let name = name.and_then(|name| SafePath::parse(name, Rules::HERE).ok());
-        Some(LeftOut { path: path.clone(), name, reason })
-    }
-}
-
 impl Found {
     /// Lists `paths` and what is selected below them. Symbolic links below them are never followed; one in `paths` is.
     /// What cannot be read or named is left out.
     ///
     /// # Errors
-    /// See [`ScanError`]. If nothing is left, that of the first of `paths` that is left out.
-    pub fn scan(paths: &[PathBuf], selection: &Selection) -> Result<Self, ScanError> {
+    /// When two paths have one name, or there are more than [`ENTRIES_MAX`] entries. If nothing is left, why the first of
+    /// `paths` is left out.
+    pub fn scan(paths: &[PathBuf], selection: &Selection) -> Result<Self> {
         let mut found = Self::default();
         let mut names = HashSet::new();
-        let mut first_fault = None;
         for path in paths {
             let (name, metadata) = match look(path) {
                 Ok(seen) => seen,
-                Err(fault) => {
-                    found.left_out.extend(fault.left_out());
-                    first_fault.get_or_insert(fault);
+                Err(reason) => {
+                    let name = path.file_name().and_then(name_bytes);
+                    let name = name.and_then(|name| SafePath::parse(name, Rules::HERE).ok());
+                    found.left_out.push(LeftOut { path: path.clone(), name, reason });
                     continue;
                 }
             };
             // Below different names all paths differ.
             if !names.insert(name.clone()) {
-                return Err(ScanError::Twice(name));
+                let message = format!("two of the paths have the name {name}");
+                let hint = "send them one after the other, or send a directory that holds both";
+                return Err(Error::new(ErrorKind::Other, message, hint));
             }
             found.add(path.clone(), name, metadata, selection)?;
         }
         if selection.patterns.is_selective() {
             found.remove_empty_directories();
         }
-        match first_fault.filter(|_| found.entries.is_empty()) {
-            Some(fault) => Err(fault),
+        match found.left_out.first().filter(|_| names.is_empty()) {
+            Some(left_out) => Err(left_out.error()),
             None => Ok(found),
         }
     }
@@ -294,7 +264,7 @@ impl Found {
         name: SafePath,
         metadata: Metadata,
         selection: &Selection,
-    ) -> Result<(), ScanError> {
+    ) -> Result<()> {
         let Selection { links, patterns } = selection;
         // A directory that is chosen as a whole includes its content. Recursion would overflow the stack before
         // `SafePath` skips deep trees.
@@ -320,7 +290,8 @@ impl Found {
                 }
             };
             if self.entries.len() == ENTRIES_MAX {
-                return Err(ScanError::TooMany);
+                let message = format!("more than {ENTRIES_MAX} files and directories");
+                return Err(Error::new(ErrorKind::Other, message, "pack them into an archive first"));
             }
             open.extend(children.into_iter().map(|(path, name, metadata)| (path, name, metadata, chosen)));
             self.push(SourceEntry { path, name, kind, stamp: Stamp::of(&metadata), held });
@@ -379,20 +350,16 @@ impl Found {
 }
 
 /// The name and properties of a path from the command line.
-fn look(path: &Path) -> Result<(SafePath, Metadata), ScanError> {
-    let io = |error| ScanError::Io { path: path.to_owned(), error };
-    let metadata = fs::metadata(path).map_err(io)?;
+fn look(path: &Path) -> Result<(SafePath, Metadata), LeaveOut> {
+    let metadata = fs::metadata(path)?;
     // `.` and `..` get a name only by resolving; a link keeps its own name.
     let named = match path.file_name() {
         Some(name) => PathBuf::from(name),
-        None => fs::canonicalize(path).map_err(io)?,
+        None => fs::canonicalize(path)?,
     };
-    let fault = |fault| ScanError::Name { path: path.to_owned(), fault };
     // `/` has no name of its own.
-    let name = named.file_name().ok_or_else(|| fault(PathError::Empty))?;
-    let name = name_bytes(name).ok_or(PathError::NotText);
-    let name = name.and_then(|name| SafePath::parse(name, Rules::HERE)).map_err(fault)?;
-    Ok((name, metadata))
+    let name = named.file_name().ok_or(PathError::Empty)?;
+    Ok((SafePath::parse(name_bytes(name).ok_or(PathError::NotText)?, Rules::HERE)?, metadata))
 }
 
 fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) -> Result<Kind, LeaveOut> {
@@ -436,7 +403,7 @@ fn modified(metadata: &Metadata) -> Option<Modified> {
 mod tests {
     use super::*;
 
-    fn scan(paths: &[PathBuf]) -> Result<Found, ScanError> {
+    fn scan(paths: &[PathBuf]) -> Result<Found> {
         Found::scan(paths, &Selection::default())
     }
 
@@ -490,7 +457,7 @@ mod tests {
             fs::write(root.path().join(side).join("same"), b"1").unwrap();
         }
         let paths = [root.path().join("l/same"), root.path().join("r/same")];
-        assert!(matches!(scan(&paths), Err(ScanError::Twice(_))));
+        assert!(scan(&paths).unwrap_err().to_string().contains("have the name same"));
     }
 
     #[cfg(unix)]
@@ -508,7 +475,7 @@ mod tests {
         assert_eq!(found.entries.len(), 129);
         let reasons: Vec<_> = found.left_out.iter().map(|left_out| left_out.reason.clone()).collect();
         assert_eq!(reasons, [LeaveOut::Name(PathError::Part), LeaveOut::Name(PathError::TooLong)]);
-        assert!(matches!(scan(&[part]), Err(ScanError::Name { .. })));
+        assert!(scan(&[part]).is_err());
     }
 
     #[cfg(unix)]

@@ -10,19 +10,21 @@ use tokio::{io::BufReader, time::timeout};
 
 use super::{
     IDLE_TIMEOUT, before_any_reply,
-    error::TransferError,
     identity::{Identity, SERVER_NAME, client},
     message::{self, ALPN, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
     network::Network,
     newcomers::{Authorise, Newcomers},
-    not_connected,
+    no_connection, not_connected,
     reachable::{self, invite},
     session::Channel,
     ticket::{Fingerprint, Secret, Ticket},
 };
+use crate::error::{Error, ErrorKind, Result};
 
 /// Default time without progress after which a transfer fails, and for each message before its files.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+/// The command that listens.
+const COMMAND: &str = "rc3 recv";
 /// Time for the peer of a copy to connect.
 const MEET_PATIENCE: Duration = Duration::from_secs(60);
 /// Bound on the memory in bytes that all senders together can use, with and without a ticket, and on what they may still
@@ -70,7 +72,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Transport configuration of one side, on which the peer may open this many unidirectional and bidirectional streams.
-    pub(crate) fn transport(&self, uni: u32, bidi: u32) -> Result<TransportConfig, TransferError> {
+    pub(crate) fn transport(&self, uni: u32, bidi: u32) -> Result<TransportConfig> {
         let mut config = TransportConfig::default();
         let milliseconds = u32::try_from(self.idle_timeout.as_millis()).unwrap_or(u32::MAX);
         config
@@ -85,7 +87,7 @@ impl Settings {
             config.path_mtu_max(mtu);
         }
         let qlog = self.qlog.as_ref().map(rc3_net::qlog::directory).transpose();
-        config.qlog(qlog.map_err(|error| TransferError::local("make the qlog directory", error))?);
+        config.qlog(qlog.map_err(|error| Error::local("make the qlog directory", error))?);
         Ok(config)
     }
 }
@@ -114,19 +116,19 @@ pub(crate) async fn connect<S: Says, R: Says>(
     address: SocketAddr,
     ticket: &Ticket,
     settings: &Settings,
-) -> Result<Channel<S, R>, TransferError> {
+) -> Result<Channel<S, R>> {
     let mut config = ClientConfig::new(Arc::new(client(ticket.fingerprint(), S::ALPN)?));
     config.transport_config(Arc::new(settings.transport(R::STREAMS_MAX, 0)?));
     let connecting = endpoint
         .connect_with(config, address, SERVER_NAME)
-        .map_err(|error| TransferError::Connect { address, reason: error.to_string() })?;
-    let connection = connecting.await.map_err(|error| not_connected(address, error))?;
+        .map_err(|error| no_connection(address, COMMAND, &error.to_string()))?;
+    let connection = connecting.await.map_err(|error| not_connected(address, COMMAND, error))?;
     let opened = timeout(settings.patience, connection.open_bi()).await;
-    let opened = opened.map_err(|_| TransferError::Stalled(settings.patience))?;
+    let opened = opened.map_err(|_| Error::stalled(settings.patience))?;
     let (mut control, replies) = opened.map_err(before_any_reply)?;
     let hello = message::encode(&Hello { version: VERSION, secret: ticket.secret().0 });
     let failed = |error: rc3_net::WriteError| {
-        let lost_control = TransferError::Lost(error.to_string());
+        let lost_control = Error::lost(error);
         connection.close_reason().map_or(lost_control, before_any_reply)
     };
     control.write_chunk(hello.into()).await.map_err(failed)?;
@@ -134,14 +136,18 @@ pub(crate) async fn connect<S: Says, R: Says>(
 }
 
 /// An endpoint for connections to `address`.
-pub(crate) fn open(network: &Network, address: SocketAddr) -> Result<Endpoint, TransferError> {
-    network.client(address).map_err(|error| TransferError::local("open a UDP socket", error))
+pub(crate) fn open(network: &Network, address: SocketAddr) -> Result<Endpoint> {
+    network.client(address).map_err(|error| Error::local("open a UDP socket", error))
 }
 
 /// The first address of a ticket's host.
-pub(crate) async fn resolve(ticket: &Ticket) -> Result<SocketAddr, TransferError> {
-    let failed = |error| TransferError::Resolve { host: ticket.host().to_owned(), error };
-    let mut addresses = tokio::net::lookup_host((ticket.host(), ticket.port())).await.map_err(failed)?;
+pub(crate) async fn resolve(ticket: &Ticket) -> Result<SocketAddr> {
+    let host = ticket.host();
+    let failed = |error: io::Error| {
+        let hint = "check the host in the ticket; the receiver can set it with --advertise";
+        Error::new(ErrorKind::Resolve, format!("cannot find {host}: {error}"), hint)
+    };
+    let mut addresses = tokio::net::lookup_host((host, ticket.port())).await.map_err(failed)?;
     addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }
 
@@ -161,7 +167,7 @@ impl Listener {
         settings: &Settings,
         keep_alive: Option<Duration>,
         address: Option<SocketAddr>,
-    ) -> Result<Self, TransferError> {
+    ) -> Result<Self> {
         let mut transport = settings.transport(R::STREAMS_MAX, 1)?;
         if let Some(interval) = keep_alive {
             transport.keep_alive_interval(Some(interval.min(settings.idle_timeout * 3 / 10)));
@@ -170,7 +176,7 @@ impl Listener {
         config.transport_config(Arc::new(transport));
         let endpoint = bind(&config, &settings.network, address)?;
         let found = endpoint.local_addr();
-        let address = found.map_err(|error| TransferError::local("find the port", error))?;
+        let address = found.map_err(|error| Error::local("find the port", error))?;
         Ok(Self {
             endpoint,
             address,
@@ -181,10 +187,9 @@ impl Listener {
     }
 
     /// The ticket for peers, with the host and port to advertise if they differ.
-    pub(crate) fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket, TransferError> {
-        invite(self.address, advertise, self.fingerprint, self.secret).map_err(|error| {
-            TransferError::local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error))
-        })
+    pub(crate) fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket> {
+        invite(self.address, advertise, self.fingerprint, self.secret)
+            .map_err(|error| Error::local("make a ticket", error))
     }
 
     /// Those who may connect.
@@ -194,7 +199,7 @@ impl Listener {
     }
 
     /// The first peer with the secret.
-    pub(crate) async fn meet<S: Says, R: Says>(&self) -> Result<Channel<S, R>, TransferError> {
+    pub(crate) async fn meet<S: Says, R: Says>(&self) -> Result<Channel<S, R>> {
         let mut newcomers = self.holders();
         let met = async {
             loop {
@@ -203,7 +208,7 @@ impl Listener {
                 }
             }
         };
-        timeout(MEET_PATIENCE, met).await.map_err(|_| TransferError::Stalled(MEET_PATIENCE))
+        timeout(MEET_PATIENCE, met).await.map_err(|_| Error::stalled(MEET_PATIENCE))
     }
 }
 
@@ -212,13 +217,13 @@ pub(crate) fn bind(
     config: &ServerConfig,
     network: &Network,
     address: Option<SocketAddr>,
-) -> Result<Endpoint, TransferError> {
+) -> Result<Endpoint> {
     let server = |address: SocketAddr| {
         Endpoint::bind(network.options(address.ip(), None), Some(config.clone()), address)
     };
     let endpoint = reachable::bind(address, server).map_err(|error| {
         let at = address.map_or_else(|| "any address".to_owned(), |address| address.to_string());
-        TransferError::local(format!("listen on {at}"), error)
+        Error::local(format!("listen on {at}"), error)
     })?;
     endpoint.set_memory_max(MEMORY_MAX);
     Ok(endpoint)

@@ -38,6 +38,7 @@ use super::{
     ticket::SECRET_BYTES,
     verdict::{Omission, Verdict},
 };
+use crate::error::Error;
 
 /// The protocol version. A listening side refuses others.
 pub const VERSION: u16 = 6;
@@ -268,6 +269,15 @@ pub enum MessageError {
     /// Not a message of this version.
     #[error("a message that does not parse")]
     Malformed,
+}
+
+impl From<MessageError> for Error {
+    fn from(error: MessageError) -> Self {
+        match error {
+            MessageError::Ended | MessageError::Io(_) => Self::lost(error),
+            MessageError::TooLong(_) | MessageError::Malformed => Self::protocol(error),
+        }
+    }
 }
 
 /// A message in its frame.

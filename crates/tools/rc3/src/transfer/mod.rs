@@ -29,7 +29,8 @@ use std::{net::SocketAddr, time::Duration};
 
 use rc3_net::{ConnectionError, TransportErrorCode, VarInt};
 
-use error::TransferError;
+use crate::error::{Error, ErrorKind};
+
 use meet::{OTHER_VERSION, UNAUTHORISED};
 
 mod agreement;
@@ -40,7 +41,6 @@ mod claims;
 pub(crate) mod conclude;
 pub mod content;
 pub mod destination;
-pub mod error;
 #[cfg(test)]
 mod every_message;
 pub mod expected;
@@ -114,79 +114,86 @@ pub(crate) async fn interrupted() {
 }
 
 /// Close code and reason for a connection.
-pub(crate) fn close_code(error: Option<&TransferError>) -> (VarInt, &'static str) {
-    match error {
+pub(crate) fn close_code(error: Option<&Error>) -> (VarInt, &'static str) {
+    match error.map(Error::kind) {
         None => (VarInt::from_u32(0), "done"),
-        Some(TransferError::Interrupted { .. }) => (VarInt::from_u32(2), "was interrupted"),
-        Some(TransferError::Pipe(error)) if matches!(**error, TransferError::Interrupted { .. }) => {
-            (VarInt::from_u32(2), "was interrupted")
-        }
+        Some(ErrorKind::Interrupted) => (VarInt::from_u32(2), "was interrupted"),
         Some(_) => (FAILED, "failed"),
     }
 }
 
 /// The end of a connection as text.
-pub(crate) fn lost(error: ConnectionError) -> TransferError {
-    TransferError::Lost(match error {
-        ConnectionError::ApplicationClosed(close) if close.error_code == BUSY => return TransferError::Busy,
-        ConnectionError::ApplicationClosed(close)
-            if [UNAUTHORISED, OTHER_VERSION].contains(&close.error_code) =>
-        {
-            let reason = paths::printable(&String::from_utf8_lossy(&close.reason));
-            let is_version = close.error_code == OTHER_VERSION;
-            return if is_version {
-                TransferError::Refused(reason)
-            } else {
-                TransferError::Unauthorised(reason)
-            };
+pub(crate) fn lost(error: ConnectionError) -> Error {
+    let reason = match error {
+        ConnectionError::ApplicationClosed(close) => {
+            let reason = paths::printable_bytes(&close.reason);
+            match close.error_code {
+                BUSY => return Error::busy(),
+                OTHER_VERSION => return Error::refused(reason),
+                UNAUTHORISED => {
+                    let message = format!("the other side rejects this host: {reason}");
+                    let hint = "copy the whole ticket of the command that runs on the other side";
+                    return Error::new(ErrorKind::Refused, message, hint);
+                }
+                _ if reason.is_empty() => "the other side closed it".to_owned(),
+                _ => format!("the other side {reason}"),
+            }
         }
         ConnectionError::TimedOut => "the other side stopped responding".to_owned(),
         ConnectionError::Reset => "the other side was restarted".to_owned(),
-        ConnectionError::ApplicationClosed(close) if close.reason.is_empty() => {
-            "the other side closed it".to_owned()
-        }
-        ConnectionError::ApplicationClosed(close) => {
-            format!("the other side {}", paths::printable(&String::from_utf8_lossy(&close.reason)))
-        }
         error => paths::printable(&error.to_string()),
-    })
-}
-
-/// Why there is no connection.
-pub(crate) fn not_connected(address: SocketAddr, error: ConnectionError) -> TransferError {
-    // TLS alert 49, access_denied: our check of the certificate failed. 120: no_application_protocol.
-    let reason = match before_any_reply(error.clone()) {
-        TransferError::Busy => return TransferError::Busy,
-        _ => match error {
-            ConnectionError::TransportError(error) if error.code == TransportErrorCode::crypto(49) => {
-                return TransferError::WrongReceiver(address);
-            }
-            ConnectionError::ConnectionClosed(close)
-                if close.error_code == TransportErrorCode::crypto(120) =>
-            {
-                return TransferError::Refused("it has another protocol version".to_owned());
-            }
-            ConnectionError::TimedOut => "no answer".to_owned(),
-            error => error.to_string(),
-        },
     };
-    TransferError::Connect { address, reason: paths::printable(&reason) }
+    Error::lost(reason)
 }
 
-/// The end of a connection before any message of the receiver. Without a reason, the receiver had no free slot.
-fn before_any_reply(error: ConnectionError) -> TransferError {
-    let busy = match &error {
+/// Why there is no connection to the other side, where `command` should run.
+pub(crate) fn not_connected(address: SocketAddr, command: &str, error: ConnectionError) -> Error {
+    // TLS alert 49, access_denied: our check of the certificate failed. 120: no_application_protocol.
+    let reason = match &error {
+        _ if is_busy(&error) => return Error::busy(),
+        ConnectionError::TransportError(error) if error.code == TransportErrorCode::crypto(49) => {
+            let message = format!("{address} is not the host that made this ticket");
+            let hint = format!(
+                "use the ticket of the running `{command}`; without --identity each run makes a new one"
+            );
+            return Error::new(ErrorKind::Refused, message, hint);
+        }
+        ConnectionError::ConnectionClosed(close) if close.error_code == TransportErrorCode::crypto(120) => {
+            return Error::refused("it has another protocol version");
+        }
+        ConnectionError::TimedOut => "no answer".to_owned(),
+        error => error.to_string(),
+    };
+    no_connection(address, command, &reason)
+}
+
+/// There is no connection, for this reason.
+pub(crate) fn no_connection(address: SocketAddr, command: &str, reason: &str) -> Error {
+    Error::new(
+        ErrorKind::Connect,
+        format!("cannot connect to {address}: {}", paths::printable(reason)),
+        format!("check that `{command}` still runs there and that firewalls pass UDP to that port"),
+    )
+}
+
+/// The end of a connection before any message of the receiver.
+fn before_any_reply(error: ConnectionError) -> Error {
+    if is_busy(&error) { Error::busy() } else { lost(error) }
+}
+
+/// Whether the end of a connection before any message means that the other side had no free slot: it gives no reason.
+fn is_busy(error: &ConnectionError) -> bool {
+    match error {
         ConnectionError::ConnectionClosed(close) => {
             [TransportErrorCode::CONNECTION_REFUSED, TransportErrorCode::APPLICATION_ERROR]
                 .contains(&close.error_code)
         }
         ConnectionError::ApplicationClosed(close) => close.error_code == BUSY || close.reason.is_empty(),
         _ => false,
-    };
-    if busy { TransferError::Busy } else { lost(error) }
+    }
 }
 
 /// A background task that failed.
-fn background(error: tokio::task::JoinError) -> TransferError {
-    TransferError::local("work in the background", error.into())
+fn background(error: tokio::task::JoinError) -> Error {
+    Error::local("work in the background", error)
 }

@@ -1,8 +1,8 @@
 //! Whether a transfer makes progress.
 
-use std::time::{Duration, Instant};
+use crate::error::{Error, Result};
 
-use super::error::TransferError;
+use std::time::{Duration, Instant};
 
 /// Detects a transfer that stopped.
 pub(crate) struct Moved {
@@ -25,12 +25,12 @@ impl Moved {
     /// Compares the delivered bytes with those of the last call.
     ///
     /// # Errors
-    /// [`TransferError::Stalled`] if they have been the same for too long.
-    pub(crate) fn check(&mut self, delivered: u64) -> Result<(), TransferError> {
+    /// [`ErrorKind::Stalled`] if they have been the same for too long.
+    pub(crate) fn check(&mut self, delivered: u64) -> Result<()> {
         if delivered != self.delivered {
             self.delivered = delivered;
             self.at = Instant::now();
         }
-        if self.at.elapsed() > self.patience { Err(TransferError::Stalled(self.patience)) } else { Ok(()) }
+        if self.at.elapsed() > self.patience { Err(Error::stalled(self.patience)) } else { Ok(()) }
     }
 }

@@ -23,7 +23,6 @@ use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 
 use super::{
     background, before_any_reply,
-    error::TransferError,
     gaps::Gaps,
     lost,
     manifest::{Found, LeaveOut, SourceEntry},
@@ -36,6 +35,7 @@ use super::{
     ticks,
     verdict::Omission,
 };
+use crate::error::{Error, ErrorKind, RESTART, Result};
 use crate::figures::PathFigures;
 
 /// Most files read at a time, whatever their size.
@@ -73,7 +73,7 @@ pub(super) struct Outbound<'a> {
     dry_run: bool,
     throttle: Arc<Throttle>,
     /// Files that are being sent; each with its index, the bytes of its stream, and whether it is sent again.
-    sending: JoinSet<(u32, u64, bool, Result<Sent, TransferError>)>,
+    sending: JoinSet<(u32, u64, bool, Result<Sent>)>,
     /// Bytes of the files in `sending`.
     on_offer: u64,
     /// Files that the receiver compares, one at a time.
@@ -115,15 +115,15 @@ impl<'a> Outbound<'a> {
         input: &mut Option<Input>,
         marks: &Marks,
         reporter: &mut Reporter,
-    ) -> Result<(), TransferError> {
+    ) -> Result<()> {
         match self.exchange(input, reporter).await {
             Ok(()) => {}
-            Err(error @ TransferError::Input(_)) => {
+            Err(error) if error.kind() == ErrorKind::Input => {
                 self.channel.say_last(&FromSender::Abort { reason: message::reason(&error) }).await;
                 return Err(error);
             }
             // The receiver may have given a reason before it closed. Closed before any message: it has no free slot.
-            Err(error @ TransferError::Lost(_)) => {
+            Err(error) if error.kind() == ErrorKind::Lost => {
                 let word = self.last_word().await;
                 let closed = self.channel.connection.close_reason().filter(|_| !self.answered);
                 return Err(word.unwrap_or_else(|| closed.map_or(error, before_any_reply)));
@@ -137,11 +137,7 @@ impl<'a> Outbound<'a> {
     }
 
     /// Returns when the receiver has settled every file, or has accepted a dry run.
-    async fn exchange(
-        &mut self,
-        input: &mut Option<Input>,
-        reporter: &mut Reporter,
-    ) -> Result<(), TransferError> {
+    async fn exchange(&mut self, input: &mut Option<Input>, reporter: &mut Reporter) -> Result<()> {
         let (connection, outbox) = (self.channel.connection.clone(), self.channel.outbox.clone());
         let (mut tick, mut moved) = (ticks(), Moved::new(self.patience()));
         let (mut message, mut next) = (None, None);
@@ -197,7 +193,7 @@ impl<'a> Outbound<'a> {
     ///
     /// # Errors
     /// When there is none for too long.
-    fn look(&self, moved: &mut Moved, reporter: &mut Reporter) -> Result<(), TransferError> {
+    fn look(&self, moved: &mut Moved, reporter: &mut Reporter) -> Result<()> {
         let delivered = delivered(&self.channel.connection);
         // However long a disk or a pipe takes, here or at the receiver.
         if !self.hashing.is_empty() || (self.found.is_pipe() && reporter.has_started()) {
@@ -213,14 +209,14 @@ impl<'a> Outbound<'a> {
     }
 
     /// Handles a message; returns whether it was the last one.
-    fn on_reply(&mut self, reply: FromReceiver, reporter: &mut Reporter) -> Result<bool, TransferError> {
+    fn on_reply(&mut self, reply: FromReceiver, reporter: &mut Reporter) -> Result<bool> {
         self.answered = true;
         match self.sender.on_reply(reply)? {
             Heard::Noted => {}
             Heard::Working(work) => {
                 self.signs_of_life += 1;
                 if self.signs_of_life > SIGNS_AT_ONCE + self.began.elapsed().as_secs() {
-                    return Err(TransferError::Protocol("too many `Working` messages".to_owned()));
+                    return Err(Error::protocol("too many `Working` messages"));
                 }
                 reporter.waiting(work);
             }
@@ -297,7 +293,7 @@ impl<'a> Outbound<'a> {
     }
 
     /// The receiver's last message, if it explains the close.
-    async fn last_word(&mut self) -> Option<TransferError> {
+    async fn last_word(&mut self) -> Option<Error> {
         let word = async {
             loop {
                 match self.channel.hear().await {
@@ -345,10 +341,10 @@ fn delivered(connection: &Connection) -> u64 {
 }
 
 /// Why the connection failed, as an error of this program.
-fn broken(error: WriteError) -> TransferError {
+fn broken(error: WriteError) -> Error {
     match error {
         WriteError::ConnectionLost(error) => lost(error),
-        error => TransferError::Lost(error.to_string()),
+        error => Error::lost(error),
     }
 }
 
@@ -367,7 +363,7 @@ async fn send_file(
     file: SourceEntry,
     gaps: Gaps,
     throttle: Arc<Throttle>,
-) -> Result<Sent, TransferError> {
+) -> Result<Sent> {
     let (file_bytes, len) = (file.bytes(), gaps.len());
     let source = match blocking(move || FileSource::open(&file, gaps, throttle)).await? {
         Ok(source) => Arc::new(source),
@@ -384,7 +380,7 @@ async fn send_file(
             Err(SendFileError::Read { error, .. }) => return Ok(SourceError::from(error).into()),
             Err(SendFileError::Shrunk(_)) => return Ok(Sent::Changed),
             Err(SendFileError::ConnectionLost(error)) => return Err(lost(error)),
-            Err(error) => return Err(TransferError::Lost(error.to_string())),
+            Err(error) => return Err(Error::lost(error)),
         }
     }
     let hash = blocking(move || match Arc::into_inner(source) {
@@ -395,17 +391,13 @@ async fn send_file(
 }
 
 /// Sends a pipe to its end.
-async fn send_pipe(
-    mut stream: SendStream,
-    input: Input,
-    throttle: Arc<Throttle>,
-) -> Result<Sent, TransferError> {
+async fn send_pipe(mut stream: SendStream, input: Input, throttle: Arc<Throttle>) -> Result<Sent> {
     let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
     // A blocked read must not delay the end of the program.
     thread::spawn(move || read_pipe(input, &throttle, &sender));
     let mut hasher = blake3::Hasher::new();
     while let Some(chunk) = chunks.recv().await {
-        let chunk = chunk.map_err(TransferError::Input)?;
+        let chunk = chunk.map_err(unreadable)?;
         hasher.update(&chunk);
         match stream.write_chunk(chunk).await {
             Ok(()) => {}
@@ -414,8 +406,12 @@ async fn send_pipe(
             Err(error) => return Err(broken(error)),
         }
     }
-    stream.finish().map_err(|error| TransferError::Lost(error.to_string()))?;
+    stream.finish().map_err(Error::lost)?;
     Ok(Sent::Whole(hasher.finalize(), hasher.count()))
+}
+
+fn unreadable(error: io::Error) -> Error {
+    Error::new(ErrorKind::Input, format!("cannot read standard input: {error}"), RESTART)
 }
 
 /// Passes chunks on until the pipe ends, or an error.
@@ -436,6 +432,6 @@ fn read_pipe(mut input: Input, throttle: &Throttle, chunks: &mpsc::Sender<io::Re
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, TransferError> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(background)
 }

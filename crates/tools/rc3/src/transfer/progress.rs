@@ -21,11 +21,11 @@ use rc3_text::units::{about_bytes, about_rate, about_time};
 use serde::{Serialize, Serializer};
 
 use super::{
-    error::TransferError,
     manifest::{LeftOut, SourceEntry},
     message::{Kind, Work},
     paths::{SafePath, is_hidden, printable_bytes, printable_path},
 };
+use crate::error::Error;
 use crate::figures::PathFigures;
 
 /// Most misleading names with their own line.
@@ -568,7 +568,7 @@ impl Reporter {
     }
 
     /// The command failed: one line and a hint, in every style.
-    pub fn error(&mut self, error: &TransferError) {
+    pub fn error(&mut self, error: &Error) {
         self.clear();
         self.report(&Event::Error { message: error.to_string(), hint: error.hint() });
     }

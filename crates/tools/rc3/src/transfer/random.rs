@@ -1,17 +1,15 @@
 //! Random bytes.
 
-use std::io;
-
-use super::error::TransferError;
+use crate::error::{Error, Result};
 
 /// Unpredictable bytes.
 ///
 /// # Errors
 /// When the system provides none.
-pub fn random<const N: usize>() -> Result<[u8; N], TransferError> {
+pub fn random<const N: usize>() -> Result<[u8; N]> {
     use ring::rand::{SecureRandom, SystemRandom};
     let mut bytes = [0; N];
-    let failed = |_| TransferError::local("get random numbers", io::Error::other("the system has none"));
+    let failed = |_| Error::local("get random numbers", "the system has none");
     SystemRandom::new().fill(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }

@@ -23,7 +23,6 @@ use super::{
     asked::Asked,
     background, close_code,
     destination::{Destination, Policy},
-    error::TransferError,
     identity::Identity,
     inbound::{self, Finish},
     interrupted,
@@ -38,6 +37,7 @@ use super::{
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
 };
+use crate::error::{Error, ErrorKind, Result};
 use crate::identity::file;
 
 /// Most transfers at a time.
@@ -73,11 +73,11 @@ pub struct ReceiveJob {
 /// Prints a ticket and receives: one complete transfer, or all until interrupted.
 ///
 /// # Errors
-/// See [`TransferError`]. A failed transfer is reported but does not end the receiver.
+/// See [`Error`]. A failed transfer is reported but does not end the receiver.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), TransferError> {
+pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
     let mut receiver = Receiver::listen(job)?;
     let announced = match &receiver.written {
         Some(file) => {
@@ -88,11 +88,11 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<(), Tra
     };
     let outcome = match announced {
         Ok(()) => receiver.receive(interrupted(), reporter).await,
-        Err(error) => Err(TransferError::local("print the ticket", error)),
+        Err(error) => Err(Error::local("print the ticket", error)),
     };
     let is_pipe = receiver.destination.is_none();
     let outcome = receiver.close(outcome).await;
-    if is_pipe { outcome.map_err(TransferError::of_pipe) } else { outcome }
+    if is_pipe { outcome.map_err(Error::of_pipe) } else { outcome }
 }
 
 /// A port with a ticket, and the directory behind it.
@@ -112,18 +112,18 @@ impl Receiver {
     /// Opens the directory and a port, and makes a ticket.
     ///
     /// # Errors
-    /// See [`TransferError`].
+    /// See [`Error`].
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O and time.
-    pub fn listen(job: ReceiveJob) -> Result<Self, TransferError> {
+    pub fn listen(job: ReceiveJob) -> Result<Self> {
         // Check the directory before anyone gets a ticket.
         let destination = job.dir.as_deref().map(|dir| open(dir, job.policy)).transpose()?;
         let identity = identity(job.identity.as_deref())?;
         let listener = Listener::open::<FromSender>(identity, &job.settings, Some(ASK_EVERY), job.listen)?;
         let ticket = listener.ticket(job.advertise.as_ref())?;
         let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
-        let written = written.map_err(|error| TransferError::local("write the ticket", error))?;
+        let written = written.map_err(|error| Error::local("write the ticket", error))?;
         let (newcomers, waiting) = (listener.holders(), VecDeque::new());
         Ok(Self { job, destination, endpoint: listener.endpoint, ticket, written, newcomers, waiting })
     }
@@ -137,15 +137,11 @@ impl Receiver {
     /// `stop` too: senders that arrive between two calls wait until their own patience ends.
     ///
     /// # Errors
-    /// See [`TransferError`]. A failed transfer is reported but does not end the call.
+    /// See [`Error`]. A failed transfer is reported but does not end the call.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O and time.
-    pub async fn receive(
-        &mut self,
-        stop: impl Future<Output = ()>,
-        reporter: &mut Reporter,
-    ) -> Result<(), TransferError> {
+    pub async fn receive(&mut self, stop: impl Future<Output = ()>, reporter: &mut Reporter) -> Result<()> {
         self.serve(pin!(stop), reporter).await
     }
 
@@ -153,7 +149,7 @@ impl Receiver {
         &mut self,
         mut stop: Pin<&mut impl Future<Output = ()>>,
         reporter: &mut Reporter,
-    ) -> Result<(), TransferError> {
+    ) -> Result<()> {
         let mut tick = tokio::time::interval(REASSURE_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let most = if self.job.keep { SENDERS_MAX } else { 1 };
@@ -191,7 +187,7 @@ impl Receiver {
                 }
                 Some(done) = transfers.join_next() => done.map_err(background)?,
                 () = stop.as_mut() => {
-                    let error = TransferError::Interrupted { kept: 0 };
+                    let error = Error::interrupted(0);
                     // Senders should receive the reason before their connections are dropped.
                     let (code, reason) = parting(Some(&error), &self.job.policy);
                     pulses.close(code, reason);
@@ -204,8 +200,6 @@ impl Receiver {
             }
             match done {
                 Ok(Finish::Complete(result)) if !self.job.keep => return result,
-                // Standard output cannot take its bytes back.
-                Err(error @ TransferError::Pipe(_)) if self.destination.is_none() => return Err(error),
                 Ok(Finish::Complete(result)) => {
                     if let Err(error) = result {
                         reporter.error(&error);
@@ -233,7 +227,7 @@ impl Receiver {
     ///
     /// # Errors
     /// That of `outcome`.
-    pub async fn close(self, outcome: Result<(), TransferError>) -> Result<(), TransferError> {
+    pub async fn close(self, outcome: Result<()>) -> Result<()> {
         let parting = parting(outcome.as_ref().err(), &self.job.policy);
         wind_up(&self.endpoint, self.destination.as_ref(), parting, outcome).await
     }
@@ -250,8 +244,8 @@ pub(crate) async fn wind_up(
     endpoint: &Endpoint,
     destination: Option<&Destination>,
     (code, reason): (VarInt, &str),
-    outcome: Result<(), TransferError>,
-) -> Result<(), TransferError> {
+    outcome: Result<()>,
+) -> Result<()> {
     endpoint.close(code, reason.as_bytes());
     // Record files that are still being written first.
     let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
@@ -259,15 +253,15 @@ pub(crate) async fn wind_up(
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
     match outcome {
-        Err(TransferError::Interrupted { .. }) => {
-            Err(TransferError::Interrupted { kept: destination.map_or(0, Destination::kept) })
+        Err(error) if error.kind() == ErrorKind::Interrupted => {
+            Err(Error::interrupted(destination.map_or(0, Destination::kept)))
         }
         outcome => outcome,
     }
 }
 
 /// The certificate and the ticket's secret. Those of a file are the same in every run.
-fn identity(file: Option<&Path>) -> Result<(Identity, Secret), TransferError> {
+fn identity(file: Option<&Path>) -> Result<(Identity, Secret)> {
     match file {
         Some(path) => {
             let identity = file::open(path)?;
@@ -279,20 +273,19 @@ fn identity(file: Option<&Path>) -> Result<(Identity, Secret), TransferError> {
 }
 
 /// A certificate and a secret for this run.
-pub(crate) fn new_identity() -> Result<(Identity, Secret), TransferError> {
+pub(crate) fn new_identity() -> Result<(Identity, Secret)> {
     Ok((Identity::generate()?, Secret(random::<SECRET_BYTES>()?)))
 }
 
 /// Close code and reason for a connection.
-fn parting(error: Option<&TransferError>, policy: &Policy) -> (VarInt, &'static str) {
-    match (close_code(error), error) {
-        ((code, _), Some(TransferError::Interrupted { .. })) if policy.discard_partial => {
+fn parting(error: Option<&Error>, policy: &Policy) -> (VarInt, &'static str) {
+    let (code, reason) = close_code(error);
+    match error.map(Error::kind) {
+        Some(ErrorKind::Interrupted) if policy.discard_partial => {
             (code, "was interrupted, and deletes what is incomplete")
         }
-        ((code, _), Some(TransferError::Interrupted { .. })) => {
-            (code, "was interrupted, and keeps what arrived")
-        }
-        (closing, _) => closing,
+        Some(ErrorKind::Interrupted) => (code, "was interrupted, and keeps what arrived"),
+        _ => (code, reason),
     }
 }
 
@@ -301,7 +294,7 @@ async fn serve_one(
     destination: Option<Destination>,
     mut reporter: Reporter,
     policy: Policy,
-) -> Result<Finish, TransferError> {
+) -> Result<Finish> {
     let connection = session.channel.connection.clone();
     let outcome = inbound::run(session, destination.as_ref(), &mut reporter).await;
     reporter.clear();
@@ -318,7 +311,7 @@ async fn idle(destination: Option<&Destination>) {
     }
 }
 
-fn open(dir: &Path, policy: Policy) -> Result<Destination, TransferError> {
-    let failed = |error| TransferError::local(format!("receive into {}", printable_path(dir)), error);
+fn open(dir: &Path, policy: Policy) -> Result<Destination> {
+    let failed = |error| Error::local(format!("receive into {}", printable_path(dir)), error);
     Destination::open(dir, policy, random()?).map_err(failed)
 }

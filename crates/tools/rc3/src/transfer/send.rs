@@ -11,7 +11,6 @@ use rc3_core::units::Rate;
 use super::{
     background, close_code,
     conclude::conclude,
-    error::TransferError,
     interrupted,
     manifest::{Found, Selection},
     meet::{Settings, connect, open, resolve},
@@ -19,6 +18,7 @@ use super::{
     progress::{Event, Reporter},
     ticket::Ticket,
 };
+use crate::error::{Error, ErrorKind, Result};
 
 /// How long to retry at a busy receiver.
 const BUSY_PATIENCE: Duration = Duration::from_secs(120);
@@ -55,26 +55,22 @@ pub enum Content {
 /// Sends everything, until it is in place at the receiver or the user interrupts.
 ///
 /// # Errors
-/// See [`TransferError`].
+/// See [`Error`].
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<(), TransferError> {
+pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<()> {
     send_until(interrupted(), job, reporter).await
 }
 
 /// As [`send`], but `stop` interrupts it instead of the user's signals, so that a program keeps its own handlers.
 ///
 /// # Errors
-/// See [`TransferError`].
+/// See [`Error`].
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn send_until(
-    stop: impl Future<Output = ()>,
-    job: SendJob,
-    reporter: &mut Reporter,
-) -> Result<(), TransferError> {
+pub async fn send_until(stop: impl Future<Output = ()>, job: SendJob, reporter: &mut Reporter) -> Result<()> {
     let mut stop = pin!(stop);
     let found = match job.content.clone() {
         Content::Paths(paths) => {
@@ -89,7 +85,7 @@ pub async fn send_until(
     };
     found.left_out.iter().for_each(|left_out| reporter.report(&Event::from(left_out)));
     if found.entries.is_empty() {
-        return Err(TransferError::Nothing);
+        return Err(Error::nothing());
     }
     send_found(stop, &job, &found, None, reporter).await
 }
@@ -101,9 +97,9 @@ pub(super) async fn send_pipe(
     name: Option<&str>,
     input: Input,
     reporter: &mut Reporter,
-) -> Result<(), TransferError> {
+) -> Result<()> {
     let sent = send_found(stop, job, &Found::pipe(name), Some(input), reporter).await;
-    sent.map_err(TransferError::of_pipe)
+    sent.map_err(Error::of_pipe)
 }
 
 async fn send_found(
@@ -112,7 +108,7 @@ async fn send_found(
     found: &Found,
     input: Option<Input>,
     reporter: &mut Reporter,
-) -> Result<(), TransferError> {
+) -> Result<()> {
     let address = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
     let endpoint = open(&job.settings.network, address)?;
     let work = async {
@@ -124,7 +120,7 @@ async fn send_found(
                 outbound.run(&mut input, endpoint.marks(), reporter).await
             };
             match once.await {
-                Err(TransferError::Busy) if began.elapsed() + pause < BUSY_PATIENCE => {
+                Err(error) if error.kind() == ErrorKind::Busy && began.elapsed() + pause < BUSY_PATIENCE => {
                     reporter.report(&Event::Retrying { seconds: pause.as_secs_f64() });
                     tokio::time::sleep(pause).await;
                     pause = (2 * pause).min(BUSY_PAUSE_MAX);
@@ -135,7 +131,7 @@ async fn send_found(
     };
     let stopped = async {
         stop.await;
-        TransferError::Interrupted { kept: 0 }
+        Error::interrupted(0)
     };
     conclude(&endpoint, work, stopped, close_code).await
 }
@@ -143,10 +139,10 @@ async fn send_found(
 /// The outcome of `work`, or that `stop` came first.
 async fn or_stop<T>(
     stop: Pin<&mut impl Future<Output = ()>>,
-    work: impl Future<Output = Result<T, TransferError>>,
-) -> Result<T, TransferError> {
+    work: impl Future<Output = Result<T>>,
+) -> Result<T> {
     tokio::select! {
         outcome = work => outcome,
-        () = stop => Err(TransferError::Interrupted { kept: 0 }),
+        () = stop => Err(Error::interrupted(0)),
     }
 }

@@ -6,13 +6,13 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{
-    error::TransferError,
     gaps::{GAPS_MAX, Gaps},
     manifest::{Found, LeftOut, SourceEntry},
     message::{self, Change, FromReceiver, FromSender, Kind, Refusal, Work},
     paths::printable,
     verdict::{Omission, Unkept, Verdict},
 };
+use crate::error::{Error, Result};
 
 /// Most gaps of all files together: a receiver resumes some hundred files at most.
 const ALL_GAPS_MAX: usize = 512 * GAPS_MAX;
@@ -195,7 +195,7 @@ impl<'a> Sender<'a> {
     ///
     /// # Errors
     /// Why the transfer ends.
-    pub(super) fn on_reply(&mut self, reply: FromReceiver) -> Result<Heard, TransferError> {
+    pub(super) fn on_reply(&mut self, reply: FromReceiver) -> Result<Heard> {
         let before = !self.accepted;
         match reply {
             FromReceiver::Working(work) => return Ok(Heard::Working(work)),
@@ -221,7 +221,7 @@ impl<'a> Sender<'a> {
             FromReceiver::Finished if self.accepted && self.open == 0 => return Ok(Heard::Finished),
             _ => {}
         }
-        Err(violation("an unexpected reply"))
+        Err(Error::protocol("an unexpected reply"))
     }
 
     fn is_file_in(&self, entry: u32, state: &State) -> bool {
@@ -230,38 +230,38 @@ impl<'a> Sender<'a> {
             && self.found.entries.get(entry).is_some_and(|file| matches!(file.kind, Kind::File { .. }))
     }
 
-    fn missing(&mut self, entry: u32, gaps: &[(u64, u64)]) -> Result<Heard, TransferError> {
+    fn missing(&mut self, entry: u32, gaps: &[(u64, u64)]) -> Result<Heard> {
         self.all_gaps += gaps.len();
         let is_file = self.is_file_in(entry, &State::Announced) || self.is_file_in(entry, &State::Compared);
         let file =
             self.found.entries.get(entry as usize).filter(|_| is_file && self.all_gaps <= ALL_GAPS_MAX);
         let gaps = file.and_then(|file| Gaps::parse(gaps, file.bytes()));
         if gaps.is_none_or(|gaps| self.gaps.insert(entry, gaps).is_some()) {
-            return Err(violation("impossible gaps"));
+            return Err(Error::protocol("impossible gaps"));
         }
         Ok(Heard::Noted)
     }
 
-    fn settle(&mut self, entry: u32, verdict: Verdict) -> Result<Heard, TransferError> {
+    fn settle(&mut self, entry: u32, verdict: Verdict) -> Result<Heard> {
         let Some(state) = self.states.get_mut(entry as usize) else {
-            return Err(violation("a verdict on an unknown entry"));
+            return Err(Error::protocol("a verdict on an unknown entry"));
         };
         let heard = match (&*state, &verdict) {
             (State::Sent(bytes), Verdict::Placed) if self.accepted => Heard::InPlace(entry, *bytes),
             (_, Verdict::Placed | Verdict::Omitted(_)) | (State::Settled(_), _) => {
-                return Err(violation("an impossible verdict"));
+                return Err(Error::protocol("an impossible verdict"));
             }
             (State::Directory, Verdict::Same | Verdict::Damaged) => {
-                return Err(violation("an impossible verdict on a directory"));
+                return Err(Error::protocol("an impossible verdict on a directory"));
             }
             // Their messages have crossed.
             (State::Omitted(omission), _) => {
                 *state = State::Settled(Verdict::Omitted(omission.clone()));
                 return Ok(Heard::Noted);
             }
-            (_, Verdict::Same) if self.accepted => return Err(violation("a file that was not sent")),
+            (_, Verdict::Same) if self.accepted => return Err(Error::protocol("a file that was not sent")),
             (..) if !self.accepted && self.gaps.contains_key(&entry) => {
-                return Err(violation("a verdict on a file that is missing"));
+                return Err(Error::protocol("a verdict on a file that is missing"));
             }
             _ => Heard::Noted,
         };
@@ -321,15 +321,11 @@ impl<'a> Sender<'a> {
 }
 
 /// A reply that ends the transfer.
-pub(super) fn refused(refusal: Refusal, reason: &str) -> TransferError {
+pub(super) fn refused(refusal: Refusal, reason: &str) -> Error {
     match refusal {
-        Refusal::Manifest => TransferError::Refused(printable(reason)),
-        Refusal::Storage => TransferError::Peer(printable(reason)),
+        Refusal::Manifest => Error::refused(printable(reason)),
+        Refusal::Storage => Error::peer(reason),
     }
-}
-
-fn violation(what: &str) -> TransferError {
-    TransferError::Protocol(what.to_owned())
 }
 
 #[cfg(test)]

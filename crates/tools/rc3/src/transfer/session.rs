@@ -18,11 +18,10 @@ use tokio::{
 
 use super::{
     asked::Asked,
-    background,
-    error::TransferError,
-    lost,
+    background, lost,
     message::{self, FromReceiver, FromSender, MESSAGES_AHEAD, Messages, Refusal, Work},
 };
+use crate::error::{Error, ErrorKind, Result};
 
 /// Time limit for the last message to arrive.
 pub(super) const FINAL_PATIENCE: Duration = Duration::from_secs(3);
@@ -76,25 +75,25 @@ impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
     /// The next message.
     ///
     /// Cancel-safe: dropping the future loses nothing.
-    pub(super) async fn hear(&mut self) -> Result<R, TransferError> {
+    pub(super) async fn hear(&mut self) -> Result<R> {
         match (self.messages.recv().await, self.connection.close_reason()) {
             (Some(Ok(message)), _) => Ok(message),
             (_, Some(error)) => Err(lost(error)),
             (Some(Err(error)), None) => Err(error.into()),
-            (None, None) => Err(TransferError::Lost("the control stream ended".to_owned())),
+            (None, None) => Err(Error::lost("the control stream ended")),
         }
     }
 
     /// Sends a message, when there is room for it.
-    pub(super) async fn say(&mut self, message: &S) -> Result<(), TransferError> {
+    pub(super) async fn say(&mut self, message: &S) -> Result<()> {
         self.written = Instant::now();
         let queued = timeout(self.patience, self.outbox.send(message::encode(message))).await;
-        queued.map_err(|_| TransferError::Stalled(self.patience))?.map_err(|_| self.broken())
+        queued.map_err(|_| Error::stalled(self.patience))?.map_err(|_| self.broken())
     }
 
     /// Why the outbox is closed.
-    pub(super) fn broken(&self) -> TransferError {
-        let broken = || TransferError::Lost("the control stream broke".to_owned());
+    pub(super) fn broken(&self) -> Error {
+        let broken = || Error::lost("the control stream broke");
         self.connection.close_reason().map_or_else(broken, lost)
     }
 
@@ -131,40 +130,37 @@ impl Session {
     /// The next message, which names only what this side asked for.
     ///
     /// Cancel-safe: dropping the future loses nothing.
-    pub(super) async fn hear(&mut self) -> Result<FromSender, TransferError> {
+    pub(super) async fn hear(&mut self) -> Result<FromSender> {
         let message = self.channel.hear().await?;
-        if self.asked.admits(&message) { Ok(message) } else { Err(TransferError::Unasked) }
+        if self.asked.admits(&message) {
+            Ok(message)
+        } else {
+            Err(unasked("something that was not asked for"))
+        }
     }
 
     /// The next message before files; `step` is what the sender owes. Work of `extra` time is allowed for.
     ///
     /// # Errors
-    /// [`TransferError::Silent`] when it does not come.
-    pub(super) async fn hear_soon(
-        &mut self,
-        step: &'static str,
-        extra: Duration,
-    ) -> Result<FromSender, TransferError> {
+    /// [`ErrorKind::Stalled`] when it does not come.
+    pub(super) async fn hear_soon(&mut self, step: &'static str, extra: Duration) -> Result<FromSender> {
         let patience = self.channel.patience.saturating_add(extra);
-        timeout(patience, self.hear()).await.unwrap_or(Err(TransferError::Silent { step, patience }))
+        let silent = |_| Err(Error::silent("the sender", &format!("send {step}"), patience));
+        timeout(patience, self.hear()).await.unwrap_or_else(silent)
     }
 
-    pub(super) async fn say(&mut self, message: &FromReceiver) -> Result<(), TransferError> {
+    pub(super) async fn say(&mut self, message: &FromReceiver) -> Result<()> {
         self.channel.say(message).await
     }
 
     /// Ends the transfer for this error, with a reason for the sender's user.
-    pub(super) async fn refuse<T>(
-        &mut self,
-        refusal: Refusal,
-        error: TransferError,
-    ) -> Result<T, TransferError> {
+    pub(super) async fn refuse<T>(&mut self, refusal: Refusal, error: Error) -> Result<T> {
         self.channel.say_last(&FromReceiver::Refused { refusal, reason: message::reason(&error) }).await;
         Err(error)
     }
 
     /// Sends `Working` if nothing was sent for a while.
-    pub(super) async fn sign_of_life(&mut self, work: Work) -> Result<(), TransferError> {
+    pub(super) async fn sign_of_life(&mut self, work: Work) -> Result<()> {
         if self.channel.written.elapsed() < SIGN_OF_LIFE_EVERY {
             return Ok(());
         }
@@ -172,7 +168,7 @@ impl Session {
     }
 
     /// Signals that the sender has to wait for its turn: at once, and then now and then.
-    pub(super) async fn reassure(&mut self) -> Result<(), TransferError> {
+    pub(super) async fn reassure(&mut self) -> Result<()> {
         let work = Work::AnotherTransfer;
         if std::mem::replace(&mut self.waits, true) {
             return self.sign_of_life(work).await;
@@ -185,7 +181,7 @@ impl Session {
         &mut self,
         work: Work,
         task: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, TransferError> {
+    ) -> Result<T> {
         let mut task = tokio::task::spawn_blocking(task);
         loop {
             match timeout(SIGN_OF_LIFE_EVERY, &mut task).await {
@@ -194,4 +190,13 @@ impl Session {
             }
         }
     }
+}
+
+/// The sender names something else than it was asked for.
+pub(super) fn unasked(what: &str) -> Error {
+    Error::new(
+        ErrorKind::Unasked,
+        format!("the other side sends {what}"),
+        "the other host runs another version of rc3, or is not to be trusted; nothing of it was kept",
+    )
 }

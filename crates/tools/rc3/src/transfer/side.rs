@@ -13,7 +13,6 @@ use super::{
     asked::Asked,
     close_code,
     destination::{Destination, Policy},
-    error::TransferError,
     inbound::{self, Finish},
     manifest::{Found, Selection},
     meet::{Listener, Says, Settings, connect},
@@ -25,6 +24,7 @@ use super::{
     session::{Channel, Session},
     ticket::Ticket,
 };
+use crate::error::{Error, Result};
 
 /// How this side meets its peer.
 pub(crate) enum Meeting {
@@ -40,7 +40,7 @@ impl Meeting {
         }
     }
 
-    async fn channel<S: Says, R: Says>(&self) -> Result<Channel<S, R>, TransferError> {
+    async fn channel<S: Says, R: Says>(&self) -> Result<Channel<S, R>> {
         match self {
             Self::Listen(listener) => listener.meet().await,
             Self::Connect(endpoint, address, ticket, settings) => {
@@ -65,12 +65,12 @@ impl Side {
         selection: &Selection,
         rename: Option<&[u8]>,
         limit: Option<Rate>,
-    ) -> Result<Self, TransferError> {
+    ) -> Result<Self> {
         let mut found = Found::scan(paths, selection)?;
         if let Some(name) = rename {
-            found.rename(name).map_err(|fault| TransferError::Refused(fault.to_string()))?;
+            found.rename(name).map_err(Error::refused)?;
         }
-        if found.entries.is_empty() { Err(TransferError::Nothing) } else { Ok(Self::Send(found, limit)) }
+        if found.entries.is_empty() { Err(Error::nothing()) } else { Ok(Self::Send(found, limit)) }
     }
 
     /// Receives so many sources into `path`. Also returns the new name that it gives to a single source.
@@ -79,8 +79,8 @@ impl Side {
         sources: usize,
         policy: Policy,
         asked: Asked,
-    ) -> Result<(Self, Option<Vec<u8>>), TransferError> {
-        let failed = |error| TransferError::local(format!("copy into {}", printable_path(path)), error);
+    ) -> Result<(Self, Option<Vec<u8>>)> {
+        let failed = |error| Error::local(format!("copy into {}", printable_path(path)), error);
         let landing =
             Landing::of(path, sources).ok_or_else(|| failed(io::ErrorKind::NotADirectory.into()))?;
         let destination = Destination::open(&landing.dir, policy, random()?).map_err(failed)?;
@@ -96,7 +96,7 @@ impl Side {
     }
 
     /// The whole transfer.
-    pub(crate) async fn run(&self, meeting: &Meeting, reporter: &mut Reporter) -> Result<(), TransferError> {
+    pub(crate) async fn run(&self, meeting: &Meeting, reporter: &mut Reporter) -> Result<()> {
         match self {
             Self::Send(found, limit) => {
                 let channel = meeting.channel::<FromSender, FromReceiver>().await?;

@@ -5,11 +5,11 @@ use std::{borrow::Cow, io};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    error::TransferError,
     message::reason,
     paths::{SafePath, printable},
     progress::{Event, Reporter, count},
 };
+use crate::error::{Error, ErrorKind, Result};
 
 /// What has become of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +87,10 @@ fn is_general(error: &io::Error) -> bool {
     )
 }
 
+fn exist(files: usize) -> String {
+    format!("{} exist{}", count(files, "file"), if files == 1 { "s" } else { "" })
+}
+
 /// Files and directories that are not in place at the receiver.
 #[derive(Debug, Default)]
 pub(super) struct Unkept {
@@ -122,7 +126,7 @@ impl Unkept {
     }
 
     /// Prints each; returns the most serious error if `left_out` more entries never left the sender.
-    pub(super) fn conclude(self, left_out: usize, reporter: &Reporter) -> Result<(), TransferError> {
+    pub(super) fn conclude(self, left_out: usize, reporter: &Reporter) -> Result<()> {
         for (path, reason) in &self.left_out {
             reporter.report(&Event::Skipped { path: path.into(), reason: reason.to_string() });
         }
@@ -133,11 +137,23 @@ impl Unkept {
             reporter.report(&Event::Damaged { path: path.into() });
         }
         let all_left_out = self.left_out.len() + left_out;
-        match (self.damaged.as_slice(), self.conflicts.len()) {
-            ([path], _) => Err(TransferError::NotVerified(path.to_string())),
-            ([_, ..], _) => Err(TransferError::NotVerified(count(self.damaged.len(), "file"))),
-            (_, conflicts @ 1..) => Err(TransferError::Conflicts(conflicts)),
-            _ if all_left_out > 0 => Err(TransferError::LeftOut(all_left_out)),
+        let damaged = match self.damaged.as_slice() {
+            [] => None,
+            [path] => Some(path.to_string()),
+            paths => Some(count(paths.len(), "file")),
+        };
+        match (damaged, self.conflicts.len()) {
+            (Some(damaged), _) => Err(Error::new(
+                ErrorKind::NotVerified,
+                format!("{damaged} arrived damaged"),
+                "the receiver did not keep it; check that no program writes to it, and send it again",
+            )),
+            (None, conflicts @ 1..) => Err(Error::new(
+                ErrorKind::Conflicts,
+                format!("{} at the receiver with other content", exist(conflicts)),
+                "all others are in place; run the receiver with --force to replace them, or with --keep-both",
+            )),
+            _ if all_left_out > 0 => Err(Error::left_out(all_left_out)),
             _ => Ok(()),
         }
     }

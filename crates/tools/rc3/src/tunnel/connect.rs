@@ -13,20 +13,22 @@ use super::{
     transport::{open_up, transport},
 };
 use crate::{
+    error::Error,
     identity::{
         mutual,
         peers::{KnownPeer, Pin},
     },
     transfer::{
-        error::TransferError,
         identity::SERVER_NAME,
         meet, message,
         network::Network,
-        not_connected,
+        no_connection, not_connected,
         ticket::{Secret, Ticket},
     },
 };
 
+/// The command that listens.
+const COMMAND: &str = "rc3 tunnel --listen";
 /// Time limit for the peer's answer to a message on the control stream.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -69,7 +71,7 @@ pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<(KnownPeer, Opt
 
 /// An endpoint for connections to the peer, and the peer's address.
 pub(super) async fn open(network: &Network, peer: &KnownPeer) -> Result<(Endpoint, SocketAddr), TunnelError> {
-    let failed = |error| TransferError::Resolve { host: peer.host.clone(), error };
+    let failed = |error: std::io::Error| Error::local(format!("find {}", peer.host), error);
     let mut addresses = tokio::net::lookup_host((peer.host.as_str(), peer.port)).await.map_err(failed)?;
     let address = addresses.next().ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
     Ok((meet::open(network, address)?, address))
@@ -90,8 +92,8 @@ impl Tunnel {
         config.transport_config(transport(rlp));
         let connecting = endpoint
             .connect_with(config, address, SERVER_NAME)
-            .map_err(|error| TransferError::Connect { address, reason: error.to_string() })?;
-        let connection = connecting.await.map_err(|error| not_connected(address, error))?;
+            .map_err(|error| no_connection(address, COMMAND, &error.to_string()))?;
+        let connection = connecting.await.map_err(|error| not_connected(address, COMMAND, error))?;
         let (control, replies) = connection.open_bi().await?;
         let mut tunnel = Self { connection, control, replies };
         tunnel.say(&FromClient::Hello { version: VERSION, secret: secret.map(|secret| secret.0) }).await?;
@@ -144,5 +146,5 @@ impl Tunnel {
 }
 
 fn protocol(what: &str) -> TunnelError {
-    TunnelError::Other(TransferError::Protocol(what.to_owned()))
+    TunnelError::Other(Error::protocol(what))
 }

@@ -3,14 +3,12 @@
 use std::{io, net::SocketAddr};
 
 use rc3_net::ConnectionError;
-use thiserror::Error;
 
 use super::{UNAUTHORISED, VERSION_REFUSED, address::Target, open::Answer};
 use crate::{
+    error::{Error, ErrorKind},
     identity::{file::IdentityFileError, peers::PeersError},
     transfer::{
-        error::TransferError,
-        identity::IdentityError,
         lost,
         message::MessageError,
         paths::{printable, printable_bytes},
@@ -18,7 +16,7 @@ use crate::{
 };
 
 /// Why a tunnel, or the whole command, ended.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TunnelError {
     /// Cannot connect.
@@ -82,7 +80,7 @@ pub enum TunnelError {
     Interrupted,
     /// An error that a transfer has too: no such host, no socket, no certificate, a protocol violation.
     #[error(transparent)]
-    Other(TransferError),
+    Other(Error),
 }
 
 impl TunnelError {
@@ -121,15 +119,11 @@ impl TunnelError {
     }
 }
 
-impl From<TransferError> for TunnelError {
-    fn from(error: TransferError) -> Self {
-        match error {
-            TransferError::Connect { address, reason } => Self::Connect { address, reason },
-            TransferError::Busy => Self::Busy,
-            TransferError::WrongReceiver(address) => Self::WrongPeer(address),
-            TransferError::Refused(reason) => Self::Refused(reason),
-            TransferError::Lost(reason) => Self::Lost(reason),
-            error => Self::Other(error),
+impl From<Error> for TunnelError {
+    fn from(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::Busy => Self::Busy,
+            _ => Self::Other(error),
         }
     }
 }
@@ -150,12 +144,6 @@ impl From<ConnectionError> for TunnelError {
 
 impl From<MessageError> for TunnelError {
     fn from(error: MessageError) -> Self {
-        TransferError::from(error).into()
-    }
-}
-
-impl From<IdentityError> for TunnelError {
-    fn from(error: IdentityError) -> Self {
-        Self::Other(error.into())
+        Error::from(error).into()
     }
 }

@@ -28,11 +28,10 @@ use super::{
     transport::{open_up, transport},
 };
 use crate::{
+    error::Error,
     identity::{mutual, peers::AuthorizedPeers},
     transfer::{
-        BUSY, FAILED,
-        error::TransferError,
-        interrupted, lost,
+        BUSY, FAILED, interrupted, lost,
         message::{self, MessageError},
         network::Network,
         newcomers::{Authorise, Newcomers},
@@ -138,7 +137,7 @@ fn announce(
     fingerprint: Fingerprint,
     secret: Option<Secret>,
 ) -> Result<Option<TicketFile>, TunnelError> {
-    let local = |what: &str, error| TransferError::Local { what: what.to_owned(), error };
+    let local = |what: &str, error| Error::local(what, error);
     let bound = endpoint.local_addr().map_err(|error| local("find the port", error))?;
     note(&format!("listening on UDP {bound}"));
     let Some(secret) = secret else { return Ok(None) };
@@ -310,7 +309,7 @@ fn end(connection: &Connection, what: &str) -> TunnelError {
         return ended(error);
     }
     connection.close(FAILED, what.as_bytes());
-    TunnelError::Other(TransferError::Protocol(what.to_owned()))
+    TunnelError::Other(Error::protocol(what))
 }
 
 fn ended(error: ConnectionError) -> TunnelError {

@@ -162,7 +162,7 @@ fn other_receivers_than_the_tickets_get_nothing() {
     let receiver = Receiver::start(to.path(), &[]);
     let output = send(&altered(&receiver.ticket, 20), &[&file], &[]);
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
-    assert!(said(&output).contains("not the receiver that made this ticket"), "{}", said(&output));
+    assert!(said(&output).contains("not the host that made this ticket"), "{}", said(&output));
     assert!(tree(to.path()).is_empty());
 }
 
