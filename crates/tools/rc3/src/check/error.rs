@@ -5,11 +5,10 @@ use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 use rc3_net::{Connection, ConnectionError};
 use rc3_text::units::about_time;
 
-use super::{REFUSED, UNAUTHORISED};
 use crate::{
     error::{Error, ErrorKind},
     transfer::{
-        lost,
+        REFUSED, UNAUTHORISED, lost,
         message::MessageError,
         paths::{printable, printable_path},
     },

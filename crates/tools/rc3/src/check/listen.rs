@@ -19,13 +19,12 @@ use super::{
     ALPN, answer,
     error::CheckError,
     flow::{self, soon},
-    message::{Reply, Request},
+    message::{Hello, Reply, Request},
     plan::{Direction, Flow, Plan},
     probe::Key,
-    visitor::{Visitor, Visitors},
+    visitor::{Visitor, newcomers},
 };
 use crate::{
-    error::Error,
     figures::PathFigures,
     transfer::{
         FAILED,
@@ -178,10 +177,10 @@ impl Listener {
 
     /// Serves plans until a visitor asks for probes, and returns the number of that session.
     async fn serve_plans(&self, note: &mut impl FnMut(&str)) -> u64 {
-        let mut newcomers = Newcomers::new(self.endpoint.clone(), Visitors { secret: self.secret });
+        let mut newcomers = newcomers(self.endpoint.clone(), self.secret);
         loop {
             let mut visitor = match newcomers.next().await {
-                Ok(visitor) => visitor,
+                Ok((control, hello)) => Visitor { control, request: hello.request },
                 Err(line) => {
                     note(&line);
                     continue;
@@ -195,14 +194,14 @@ impl Listener {
                 Request::Probes => "probes".to_owned(),
                 Request::Flows(plan) => count(plan.flows().count(), "flow"),
             };
-            let (remote, began) = (visitor.connection.remote_address(), Instant::now());
+            let (remote, began) = (visitor.control.connection.remote_address(), Instant::now());
             note(&format!("{remote}: {what}"));
             match self.host(&mut visitor, &mut newcomers).await {
                 Ok(Some(session)) => return session,
                 Ok(None) => note(&format!("{remote}: done in {}", about_time(began.elapsed()))),
                 Err(error) => {
                     let reason = message::reason(format!("failed: {error}"));
-                    visitor.connection.close(FAILED, reason.as_bytes());
+                    visitor.control.connection.close(FAILED, reason.as_bytes());
                     note(&format!("{remote}: {error}"));
                 }
             }
@@ -213,17 +212,19 @@ impl Listener {
     async fn host(
         &self,
         visitor: &mut Visitor,
-        newcomers: &mut Newcomers<Visitors>,
+        newcomers: &mut Newcomers<Hello>,
     ) -> Result<Option<u64>, CheckError> {
         let session = u64::from_be_bytes(random()?);
         say(visitor, &Reply::Accepted { session }, self.patience).await?;
         // Its reply may still be on its way.
         let _last = match visitor.request.clone() {
-            Request::Flows(plan) => self.serve_flows(&plan, session, &visitor.connection, newcomers).await?,
+            Request::Flows(plan) => {
+                self.serve_flows(&plan, session, &visitor.control.connection, newcomers).await?
+            }
             _ => None,
         };
         // The visitor ends it.
-        soon(self.patience, visitor.connection.closed()).await?;
+        soon(self.patience, visitor.control.connection.closed()).await?;
         Ok((visitor.request == Request::Probes).then_some(session))
     }
 
@@ -233,7 +234,7 @@ impl Listener {
         plan: &Plan,
         session: u64,
         visitor: &Connection,
-        newcomers: &mut Newcomers<Visitors>,
+        newcomers: &mut Newcomers<Hello>,
     ) -> Result<Option<Visitor>, CheckError> {
         // The reply of a flow may still be on its way until the next flow arrives.
         let mut last: Option<Visitor> = None;
@@ -265,14 +266,14 @@ impl Listener {
     async fn forget(&self, last: Option<&Visitor>) {
         self.endpoint.forget_verdicts();
         if let Some(last) = last {
-            last.connection.closed().await;
+            last.control.connection.closed().await;
             self.endpoint.forget_verdicts();
         }
     }
 
     /// One flow.
     async fn take_part(&self, flow: Flow, visitor: &mut Visitor) -> Result<(), CheckError> {
-        let (connection, amount) = (&visitor.connection, flow.kind.amount);
+        let (connection, amount) = (&visitor.control.connection, flow.kind.amount);
         let reply = match flow.kind.direction {
             Direction::There => Reply::Arrived(flow::receive(connection, amount, self.patience).await?),
             Direction::Back => {
@@ -285,11 +286,16 @@ impl Listener {
 }
 
 /// The flow that is due. Others are refused meanwhile.
-async fn next(newcomers: &mut Newcomers<Visitors>, due: &Request) -> Visitor {
+async fn next(newcomers: &mut Newcomers<Hello>, due: &Request) -> Visitor {
     loop {
         match newcomers.next().await {
-            Ok(visitor) if visitor.request == *due => return visitor,
-            Ok(visitor) => visitor.refuse(),
+            Ok((control, Hello { request, .. })) => {
+                let visitor = Visitor { control, request };
+                if visitor.request == *due {
+                    return visitor;
+                }
+                visitor.refuse();
+            }
             // Lines about rejected connections would mix with those of the plan.
             Err(_) => {}
         }
@@ -297,10 +303,10 @@ async fn next(newcomers: &mut Newcomers<Visitors>, due: &Request) -> Visitor {
 }
 
 /// Refuses everybody, for ever.
-async fn refuse_all(newcomers: &mut Newcomers<Visitors>) {
+async fn refuse_all(newcomers: &mut Newcomers<Hello>) {
     loop {
-        if let Ok(visitor) = newcomers.next().await {
-            visitor.refuse();
+        if let Ok((control, Hello { request, .. })) = newcomers.next().await {
+            Visitor { control, request }.refuse();
         }
     }
 }
@@ -314,8 +320,7 @@ async fn while_open<T>(connection: &Connection, work: impl Future<Output = T>) -
 }
 
 async fn say(visitor: &mut Visitor, reply: &Reply, patience: Duration) -> Result<(), CheckError> {
-    let written = soon(patience, visitor.control.write_chunk(message::encode(reply).into())).await?;
-    written.map_err(|error| CheckError::of(&visitor.connection, Error::lost(error)))
+    Ok(soon(patience, visitor.control.say(reply)).await??)
 }
 
 /// Opens a socket at a port that was released a moment ago.

@@ -43,11 +43,6 @@ pub const ALPN: &[u8] = b"rc3-check/1";
 
 /// Close code: done.
 const DONE: VarInt = VarInt::from_u32(0);
-/// Close code: the listener refuses the request, for the reason in the close.
-const REFUSED: VarInt = VarInt::from_u32(4);
-/// Close code: the secret is wrong.
-const UNAUTHORISED: VarInt = VarInt::from_u32(5);
-
 /// What to check, and how to show it.
 #[derive(Debug, Clone)]
 pub struct CheckJob {

@@ -6,11 +6,10 @@
 
 use std::{
     net::SocketAddr,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use rc3_net::{ClientConfig, Connection, Endpoint, RecvStream, RlpMode, SendStream, paths::PathMemory};
+use rc3_net::{Endpoint, RlpMode, paths::PathMemory};
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -30,13 +29,10 @@ use crate::{
     figures::PathFigures,
     scheme::Scheme,
     transfer::{
-        FAILED,
-        identity::{self, SERVER_NAME},
-        interrupted,
+        FAILED, identity, interrupted,
         meet::{self, Settings},
-        message,
         network::Network,
-        not_connected,
+        session::Control,
         ticket::Ticket,
     },
 };
@@ -130,13 +126,6 @@ async fn connected<T>(
     outcome
 }
 
-/// A connection that has shown the ticket.
-struct Met {
-    connection: Connection,
-    control: SendStream,
-    replies: RecvStream,
-}
-
 /// A running visit.
 struct Visit<'a> {
     job: &'a VisitJob,
@@ -154,7 +143,7 @@ impl Visit<'_> {
     async fn run(&self, plan: &Plan, progress: &mut Progress) -> Result<Comparison, CheckError> {
         let mut met = self.meet(Scheme::Plain, Request::Flows(plan.clone())).await?;
         let session = self.accepted(&mut met).await?;
-        let (connection, _control) = (met.connection, met.control);
+        let connection = met.connection.clone();
         let mut comparison = Comparison::new(plan.clone(), self.address, connection.min_rtt());
         progress.start(&comparison);
         for (nth, flow) in (0..).zip(plan.flows()) {
@@ -174,7 +163,7 @@ impl Visit<'_> {
     }
 
     /// The number of the session that the listener accepts.
-    async fn accepted(&self, met: &mut Met) -> Result<u64, CheckError> {
+    async fn accepted(&self, met: &mut Control) -> Result<u64, CheckError> {
         match self.reply(met).await? {
             Reply::Accepted { session } => Ok(session),
             _ => Err(CheckError::protocol("no answer to the plan")),
@@ -197,7 +186,7 @@ impl Visit<'_> {
     async fn there(
         &self,
         flow: Flow,
-        met: &mut Met,
+        met: &mut Control,
         start: Instant,
         rtt: Duration,
     ) -> Result<(Duration, Arrived, PathFigures), CheckError> {
@@ -217,7 +206,7 @@ impl Visit<'_> {
     async fn back(
         &self,
         flow: Flow,
-        met: &mut Met,
+        met: &mut Control,
         start: Instant,
     ) -> Result<(Duration, Arrived, PathFigures), CheckError> {
         let arrived = flow::receive(&met.connection, flow.kind.amount, self.job.patience).await?;
@@ -229,31 +218,23 @@ impl Visit<'_> {
     }
 
     /// A new connection, with its request.
-    async fn meet(&self, scheme: Scheme, request: Request) -> Result<Met, CheckError> {
+    async fn meet(&self, scheme: Scheme, request: Request) -> Result<Control, CheckError> {
         let mode = match scheme {
             Scheme::Plain => RlpMode::Off,
             Scheme::Rc3 => RlpMode::Guard,
         };
         let settings = Settings { rlp: mode, ..Settings::default() };
-        let mut config = ClientConfig::new(Arc::new(identity::client(self.job.ticket.fingerprint(), ALPN)?));
-        config.transport_config(Arc::new(settings.transport(1, 1)?));
-        let connecting = self
-            .endpoint
-            .connect_with(config, self.address, SERVER_NAME)
-            .map_err(|error| CheckError::Connect { address: self.address, reason: error.to_string() })?;
-        let connection = connecting.await.map_err(|error| not_connected(self.address, COMMAND, error))?;
-        let (mut control, replies) = connection.open_bi().await?;
+        let (tls, transport) =
+            (identity::client(self.job.ticket.fingerprint(), ALPN)?, settings.transport(1, 1)?);
         let hello = Hello { version: VERSION, secret: self.job.ticket.secret().0, request };
-        let written = control.write_chunk(message::encode(&hello).into()).await;
-        written.map_err(|error| CheckError::of(&connection, CheckError::Lost(error.to_string())))?;
-        Ok(Met { connection, control, replies })
+        Ok(meet::connect(self.endpoint, self.address, COMMAND, tls, transport, &hello).await?)
     }
 
-    async fn reply(&self, met: &mut Met) -> Result<Reply, CheckError> {
+    async fn reply(&self, met: &mut Control) -> Result<Reply, CheckError> {
         soon(self.job.patience, read(met)).await?
     }
 }
 
-async fn read(met: &mut Met) -> Result<Reply, CheckError> {
-    message::read(&mut met.replies).await.map_err(|error| CheckError::of(&met.connection, error))
+async fn read(met: &mut Control) -> Result<Reply, CheckError> {
+    Ok(met.hear().await?)
 }

@@ -1,19 +1,18 @@
 //! Visitors of a listener, and how they show the ticket.
 
-use rc3_net::{Connection, RecvStream, SendStream};
+use rc3_net::Endpoint;
 
-use super::{
-    REFUSED, UNAUTHORISED,
-    message::{Hello, Request, VERSION},
+use super::message::{Hello, Request, VERSION};
+use crate::transfer::{
+    BUSY, REFUSED, UNAUTHORISED,
+    newcomers::{Newcomers, Rejection},
+    session::Control,
+    ticket::Secret,
 };
-use crate::transfer::{BUSY, message, newcomers::Authorise, ticket::Secret};
 
-/// A connection that has shown the ticket.
+/// A connection that has shown the ticket. Its control stream stays open.
 pub(super) struct Visitor {
-    pub(super) connection: Connection,
-    pub(super) control: SendStream,
-    /// Stays open: dropping it would stop the visitor's half of the stream.
-    pub(super) _requests: RecvStream,
+    pub(super) control: Control,
     pub(super) request: Request,
 }
 
@@ -21,35 +20,27 @@ impl Visitor {
     /// Closes the connection of a visitor who is not served now.
     pub(super) fn refuse(&self) {
         match self.request {
-            Request::Flows(_) | Request::Probes => self.connection.close(BUSY, b"is busy with another check"),
-            Request::Flow { .. } => self.connection.close(REFUSED, b"this flow is not due"),
+            Request::Flows(_) | Request::Probes => {
+                self.control.connection.close(BUSY, b"is busy with another check")
+            }
+            Request::Flow { .. } => self.control.connection.close(REFUSED, b"this flow is not due"),
         }
     }
 }
 
 /// The visitors with the ticket's secret.
-#[derive(Clone)]
-pub(super) struct Visitors {
-    pub(super) secret: Secret,
-}
-
-impl Authorise for Visitors {
-    type Authorised = Visitor;
-
-    async fn authorise(self, connection: Connection) -> Result<Visitor, String> {
-        let (control, mut requests) = connection.accept_bi().await.map_err(|error| error.to_string())?;
-        let hello = message::read::<Hello>(&mut requests).await.map_err(|error| error.to_string())?;
-        let (code, reason) = match &hello.request {
-            _ if Secret(hello.secret) != self.secret => {
-                (UNAUTHORISED, "the secret of the ticket is wrong".to_owned())
+pub(super) fn newcomers(endpoint: Endpoint, secret: Secret) -> Newcomers<Hello> {
+    Newcomers::new(endpoint, move |_, hello: &Hello| {
+        let refused = |reason: String| Err(Rejection::new(REFUSED, reason));
+        match &hello.request {
+            _ if Secret(hello.secret) != secret => {
+                Err(Rejection::new(UNAUTHORISED, "the secret of the ticket is wrong"))
             }
             _ if hello.version != VERSION => {
-                (REFUSED, format!("the listener has version {VERSION}, the visitor {}", hello.version))
+                refused(format!("the listener has version {VERSION}, the visitor {}", hello.version))
             }
-            Request::Flows(plan) if !plan.is_bounded() => (REFUSED, "the plan exceeds the bounds".to_owned()),
-            _ => return Ok(Visitor { connection, control, _requests: requests, request: hello.request }),
-        };
-        connection.close(code, reason.as_bytes());
-        Err(reason)
-    }
+            Request::Flows(plan) if !plan.is_bounded() => refused("the plan exceeds the bounds".to_owned()),
+            _ => Ok(()),
+        }
+    })
 }

@@ -11,9 +11,9 @@ use rc3_text::units::about_bytes;
 
 use super::{
     content::Content,
-    destination::{Destination, Same},
+    destination::Destination,
     expected::{Expected, Received, Totals},
-    message::{Change, FromReceiver, FromSender, Refusal, Work, reason},
+    message::{Change, FromReceiver, FromSender, Refusal, Work},
     paths::SafePath,
     places::{Fate, Look, Places},
     session::Session,
@@ -255,12 +255,9 @@ fn compared(
     let mut why = Verdict::Conflict;
     for path in candidates {
         match destination.claim_same(&path, hash) {
-            Ok(Same::Claimed) => return Ok(path),
-            Ok(Same::Shared) => why = Verdict::Shared,
-            Ok(Same::No) => {}
-            Err(error) => {
-                why = Verdict::Refused(reason(format!("cannot read what has its name: {error}")));
-            }
+            Ok(()) => return Ok(path),
+            Err(Verdict::Conflict) => {}
+            Err(verdict) => why = verdict,
         }
     }
     Err(why)

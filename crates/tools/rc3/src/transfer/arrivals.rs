@@ -1,8 +1,8 @@
 //! What has come of each file of a transfer, and which file the next stream carries.
 //!
 //! Invariants. Streams are matched to files by their order alone: those of the manifest, then one for each `Again`. For
-//! each file the sender says one last word, `FileSent` or `Omit`, and before it at most one `Again`. Each file is settled
-//! once. Content of a version that the sender has declared void is never handed out.
+//! each file the sender says one last word, `Hash`, `Omit` or `Again`, which only files of the manifest can have. Each file
+//! is settled once. Content that the sender has declared void is never handed out.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,35 +13,34 @@ type Hash = [u8; 32];
 #[derive(Debug)]
 pub(super) struct Arrivals<C> {
     files: HashMap<u32, Arrival<C>>,
-    streams: VecDeque<Version>,
+    streams: VecDeque<u32>,
+    /// Entries of the manifest.
+    announced: u32,
+    /// Index of the next file that is sent again.
+    next: u32,
     settled: usize,
     /// Files with content.
     complete: usize,
 }
 
-/// One version of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Version {
-    pub(super) file: u32,
-    /// Whether it is the second one.
-    pub(super) again: bool,
-}
-
 #[derive(Debug)]
 struct Arrival<C> {
-    again: bool,
     word: Word,
-    /// The stream of this version broke off.
+    /// The stream broke off.
     broken: bool,
     settled: bool,
     content: Option<C>,
 }
 
+/// The last word of the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Awaited,
     Sent(Hash),
-    Omitted { changed: bool },
+    /// The file cannot be read.
+    Unreadable,
+    /// The file changed: no run can use what arrived.
+    Void,
 }
 
 /// What no sender says, as text.
@@ -51,16 +50,17 @@ const UNKNOWN: Violation = "a file outside the agreement";
 const TWICE: Violation = "a file sent twice";
 
 impl<C> Arrivals<C> {
-    /// Files to come, in order, each with whether it has a stream.
-    pub(super) fn new(files: impl Iterator<Item = (u32, bool)>) -> Self {
-        let mut arrivals = Self { files: HashMap::new(), streams: VecDeque::new(), settled: 0, complete: 0 };
-        for (file, has_stream) in files {
-            let new =
-                Arrival { again: false, word: Word::Awaited, broken: false, settled: false, content: None };
-            arrivals.files.insert(file, new);
-            arrivals.streams.extend(has_stream.then_some(Version { file, again: false }));
-        }
+    /// Files to come of a manifest with so many entries, in order, each with whether it has a stream.
+    pub(super) fn new(announced: u32, files: impl Iterator<Item = (u32, bool)>) -> Self {
+        let (streams, next) = (VecDeque::new(), announced);
+        let mut arrivals = Self { files: HashMap::new(), streams, announced, next, settled: 0, complete: 0 };
+        files.for_each(|(file, has_stream)| arrivals.add(file, has_stream, false));
         arrivals
+    }
+
+    fn add(&mut self, file: u32, has_stream: bool, settled: bool) {
+        self.files.insert(file, Arrival { word: Word::Awaited, broken: false, settled, content: None });
+        self.streams.extend(has_stream.then_some(file));
     }
 
     /// Whether every file is settled.
@@ -79,20 +79,8 @@ impl<C> Arrivals<C> {
     }
 
     /// What the next stream carries.
-    pub(super) fn next_stream(&mut self) -> Option<Version> {
+    pub(super) fn next_stream(&mut self) -> Option<u32> {
         self.streams.pop_front()
-    }
-
-    /// Whether this version of a file is still wanted.
-    pub(super) fn is_wanted(&self, version: Version) -> bool {
-        self.files.get(&version.file).is_some_and(|file| {
-            file.again == version.again && !file.settled && !matches!(file.word, Word::Omitted { .. })
-        })
-    }
-
-    /// The version of a file that is wanted.
-    pub(super) fn version(&self, file: u32) -> Version {
-        Version { file, again: self.files.get(&file).is_some_and(|file| file.again) }
     }
 
     /// Whether the file is in place or given up.
@@ -100,11 +88,9 @@ impl<C> Arrivals<C> {
         self.files.get(&file).is_none_or(|file| file.settled)
     }
 
-    /// Whether the bytes of this version are of no use to any run.
-    pub(super) fn is_void(&self, version: Version) -> bool {
-        self.files
-            .get(&version.file)
-            .is_none_or(|file| file.again != version.again || file.word == Word::Omitted { changed: true })
+    /// Whether the bytes of the file are of no use to any run.
+    pub(super) fn is_void(&self, file: u32) -> bool {
+        self.files.get(&file).is_none_or(|file| file.word == Word::Void)
     }
 
     /// The sender has read the file completely.
@@ -117,50 +103,46 @@ impl<C> Arrivals<C> {
         Ok(())
     }
 
-    /// The sender sends another version of the file. Returns content that is void.
-    pub(super) fn on_again(&mut self, at: u32, has_stream: bool) -> Result<Option<C>, Violation> {
-        let file = self.awaited(at)?;
-        if file.again {
+    /// The sender sends another version of the file. Returns its index, and content that is void.
+    pub(super) fn on_again(&mut self, file: u32, has_stream: bool) -> Result<(u32, Option<C>), Violation> {
+        if file >= self.announced {
             return Err(TWICE);
         }
-        (file.again, file.broken) = (true, false);
-        let void = file.content.take();
-        self.complete -= usize::from(void.is_some());
-        self.streams.extend(has_stream.then_some(Version { file: at, again: true }));
-        Ok(void)
+        let void = self.on_omit(file, true)?;
+        let again = self.next;
+        self.next += 1;
+        // What is given up stays given up.
+        let settled = !self.settle(file);
+        self.settled += usize::from(settled);
+        self.add(again, has_stream, settled);
+        Ok((again, void))
     }
 
     /// The sender leaves the file out, because it `changed` or else cannot be read. Returns its content.
     pub(super) fn on_omit(&mut self, file: u32, changed: bool) -> Result<Option<C>, Violation> {
         let file = self.awaited(file)?;
-        file.word = Word::Omitted { changed };
+        file.word = if changed { Word::Void } else { Word::Unreadable };
         let void = file.content.take();
         self.complete -= usize::from(void.is_some());
         Ok(void)
     }
 
-    /// The stream of a version broke off with this content, so that the sender owes a word about the file. Returns content
-    /// that is not wanted.
-    pub(super) fn on_broken(&mut self, version: Version, content: Option<C>) -> Result<Option<C>, Violation> {
-        if !self.is_wanted(version) {
-            return Ok(content);
-        }
-        match self.files.get_mut(&version.file) {
-            Some(Arrival { word: Word::Sent(_), .. }) => {
+    /// The stream of a file broke off with this content, so that the sender owes a word about it. Returns content that is not
+    /// wanted.
+    pub(super) fn on_broken(&mut self, at: u32, content: C) -> Result<Option<C>, Violation> {
+        match self.files.get_mut(&at) {
+            Some(Arrival { word: Word::Sent(_), settled: false, .. }) => {
                 return Err("a stream that breaks off after its hash");
             }
             Some(file) => file.broken = true,
             None => {}
         }
-        Ok(content.and_then(|content| self.on_content(version, content)))
+        Ok(self.on_content(at, content))
     }
 
-    /// A version has arrived. Returns it if it is void.
-    pub(super) fn on_content(&mut self, version: Version, content: C) -> Option<C> {
-        if !self.is_wanted(version) {
-            return Some(content);
-        }
-        let file = self.files.get_mut(&version.file)?;
+    /// A file has arrived. Returns it if it is not wanted.
+    pub(super) fn on_content(&mut self, file: u32, content: C) -> Option<C> {
+        let Some(file) = self.files.get_mut(&file).filter(|file| !file.settled) else { return Some(content) };
         let void = file.content.replace(content);
         self.complete += usize::from(void.is_none());
         void
@@ -199,37 +181,43 @@ mod tests {
 
     use super::*;
 
-    fn version(file: u32, again: bool) -> Version {
-        Version { file, again }
-    }
-
     fn two() -> Arrivals<&'static str> {
-        Arrivals::new([(0, true), (3, true)].into_iter())
+        Arrivals::new(4, [(0, true), (3, true)].into_iter())
     }
 
     #[test]
     fn a_file_that_changes_comes_last_and_its_first_version_is_void() {
         for first_arrives_before in [true, false] {
             let mut arrivals = two();
-            assert_eq!(arrivals.next_stream(), Some(version(0, false)));
+            assert_eq!(arrivals.next_stream(), Some(0));
             if first_arrives_before {
-                assert_eq!(arrivals.on_content(version(0, false), "torn"), None);
-                assert_eq!(arrivals.on_again(0, true), Ok(Some("torn")));
+                assert_eq!(arrivals.on_content(0, "torn"), None);
+                assert_eq!(arrivals.on_again(0, true), Ok((4, Some("torn"))));
             } else {
-                assert_eq!(arrivals.on_again(0, true), Ok(None));
-                assert_eq!(arrivals.on_content(version(0, false), "torn"), Some("torn"));
+                assert_eq!(arrivals.on_again(0, true), Ok((4, None)));
+                assert_eq!(arrivals.on_content(0, "torn"), Some("torn"));
             }
-            assert_eq!(arrivals.next_stream(), Some(version(3, false)));
-            assert_eq!(arrivals.next_stream(), Some(version(0, true)));
+            assert_eq!(arrivals.next_stream(), Some(3));
+            assert_eq!(arrivals.next_stream(), Some(4));
             assert_eq!(arrivals.next_stream(), None);
-            assert_eq!(arrivals.on_sent(0, [7; 32]), Ok(()));
-            assert_eq!(arrivals.ready(0), None);
-            assert_eq!(arrivals.on_content(version(0, true), "whole"), None);
-            assert_eq!((arrivals.complete(), arrivals.ready(0)), (1, Some(("whole", [7; 32]))));
-            assert!(arrivals.settle(0) && !arrivals.settle(0) && !arrivals.is_done());
+            assert_eq!(arrivals.on_sent(4, [7; 32]), Ok(()));
+            assert_eq!(arrivals.ready(4), None);
+            assert_eq!(arrivals.on_content(4, "whole"), None);
+            assert_eq!((arrivals.complete(), arrivals.ready(4)), (1, Some(("whole", [7; 32]))));
+            assert!(arrivals.settle(4) && !arrivals.settle(4) && !arrivals.is_done());
             assert_eq!(arrivals.on_omit(3, false), Ok(None));
             assert!(arrivals.settle(3) && arrivals.is_done());
         }
+    }
+
+    #[test]
+    fn what_is_given_up_stays_given_up_when_it_comes_again() {
+        let mut arrivals = two();
+        assert!(arrivals.settle(0) && arrivals.settle(3));
+        assert_eq!(arrivals.on_again(0, true), Ok((4, None)));
+        assert!(arrivals.is_done() && arrivals.is_settled(4) && !arrivals.settle(4));
+        assert_eq!(arrivals.on_content(4, "whole"), Some("whole"));
+        assert_eq!((arrivals.on_sent(4, [7; 32]), arrivals.ready(4)), (Ok(()), None));
     }
 
     #[test]
@@ -240,44 +228,48 @@ mod tests {
         assert_eq!(arrivals.on_omit(9, true), Err(UNKNOWN));
         assert!(arrivals.on_again(0, true).is_ok());
         assert_eq!(arrivals.on_again(0, true), Err(TWICE));
-        assert_eq!(arrivals.on_broken(version(0, false), Some("torn")), Ok(Some("torn")));
-        assert!(arrivals.is_void(version(0, false)) && !arrivals.is_void(version(0, true)));
-        assert!(arrivals.on_sent(0, [0; 32]).is_ok());
-        assert_eq!(arrivals.on_sent(0, [0; 32]), Err(TWICE));
-        assert_eq!(arrivals.on_again(0, true), Err(TWICE));
-        assert_eq!(arrivals.on_omit(0, true), Err(TWICE));
-        assert!(arrivals.on_broken(version(0, true), None).is_err());
-        assert_eq!(arrivals.on_broken(version(3, false), Some("some")), Ok(None));
+        assert_eq!(arrivals.on_again(4, true), Err(TWICE));
+        assert_eq!(arrivals.on_broken(0, "torn"), Ok(Some("torn")));
+        assert!(arrivals.is_void(0) && !arrivals.is_void(4));
+        assert!(arrivals.on_sent(4, [0; 32]).is_ok());
+        assert_eq!(arrivals.on_sent(4, [0; 32]), Err(TWICE));
+        assert_eq!(arrivals.on_omit(4, true), Err(TWICE));
+        assert!(arrivals.on_broken(4, "torn").is_err());
+        assert_eq!(arrivals.on_broken(3, "some"), Ok(None));
         assert!(arrivals.on_sent(3, [0; 32]).is_err());
         // An unreadable file may be continued by another run, a changed one not.
         assert_eq!(arrivals.on_omit(3, false), Ok(Some("some")));
-        assert!(!arrivals.is_void(version(3, false)));
+        assert!(!arrivals.is_void(3));
         let mut arrivals = two();
         assert_eq!(arrivals.on_omit(3, true), Ok(None));
-        assert!(arrivals.is_void(version(3, false)) && !arrivals.is_wanted(version(3, false)));
+        assert!(arrivals.is_void(3));
     }
 
     proptest! {
         /// In any order of events, counts stay right and no void or unnamed content is handed out.
         #[test]
-        fn any_order_of_events_is_survived(events in proptest::collection::vec((0_u8..7, 0_u32..3, any::<bool>()), 0..60)) {
-            let mut arrivals = Arrivals::new([(0, true), (1, true), (2, false)].into_iter());
-            let (mut again, mut settled) = ([false; 3], 0);
+        fn any_order_of_events_is_survived(events in proptest::collection::vec((0_u8..7, 0_u32..6, any::<bool>()), 0..60)) {
+            let mut arrivals = Arrivals::new(3, [(0, true), (1, true), (2, false)].into_iter());
+            let (mut files, mut void) = (3, [false; 6]);
             for (event, file, flag) in events {
                 let at = file as usize;
                 match event {
                     0 => drop(arrivals.on_sent(file, [file as u8; 32])),
-                    1 => again[at] |= arrivals.on_again(file, flag).is_ok(),
-                    2 => drop(arrivals.on_omit(file, flag)),
-                    3 => drop(arrivals.on_broken(version(file, flag), Some((file, flag)))),
-                    4 => drop(arrivals.on_content(version(file, flag), (file, flag))),
-                    5 => if let Some((content, hash)) = arrivals.ready(file) {
-                        prop_assert_eq!((content, hash), ((file, again[at]), [file as u8; 32]));
+                    1 => if let Ok((again, _)) = arrivals.on_again(file, flag) {
+                        void[at] = true;
+                        prop_assert_eq!(again, files);
+                        files += 1;
                     },
-                    _ => settled += usize::from(arrivals.settle(file)),
+                    2 => void[at] |= arrivals.on_omit(file, flag).is_ok(),
+                    3 => drop(arrivals.on_broken(file, file)),
+                    4 => drop(arrivals.on_content(file, file)),
+                    5 => if let Some((content, hash)) = arrivals.ready(file) {
+                        prop_assert_eq!((content, hash, void[at]), (file, [file as u8; 32], false));
+                    },
+                    _ => { arrivals.settle(file); }
                 }
-                prop_assert!(arrivals.complete() <= 3);
-                prop_assert_eq!(arrivals.is_done(), settled == 3);
+                prop_assert!(arrivals.complete() <= 6);
+                prop_assert_eq!(arrivals.is_done(), (0..files).all(|file| arrivals.is_settled(file)));
             }
         }
     }

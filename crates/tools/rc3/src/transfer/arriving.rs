@@ -10,26 +10,29 @@ use std::{
 
 use bytes::Bytes;
 use rc3_net::{ReadError, RecvStream, file::RecvFileError};
-use tokio::{
-    sync::mpsc,
-    task::{JoinError, spawn_blocking},
-};
+use tokio::{sync::mpsc, task::spawn_blocking};
 
 use super::{
-    content::Content, destination::Destination, expected::Expected, outbound::CHUNKS_AHEAD, part::PlaceError,
-    verdict::Verdict,
+    content::Content,
+    destination::Destination,
+    expected::Expected,
+    lost,
+    outbound::CHUNKS_AHEAD,
+    verdict::{Fault, Verdict},
 };
+use crate::error::{Error, ErrorKind, RESTART};
 
 /// Bytes of one read of a pipe.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// A file's content, without its final name.
+#[derive(Default)]
 pub(super) struct Arrived {
     /// `None` on standard output.
-    pub(super) content: Option<Content>,
-    /// If it is complete.
+    content: Option<Content>,
+    /// If it is complete; else the sender broke the stream off, and says why.
     hash: Option<blake3::Hash>,
-    pub(super) bytes: u64,
+    bytes: u64,
 }
 
 impl Arrived {
@@ -39,53 +42,27 @@ impl Arrived {
         Ok(Box::new(Self { content: Some(content), hash, bytes }))
     }
 
+    /// Whether the sender broke the stream off.
+    pub(super) fn is_broken(&self) -> bool {
+        self.hash.is_none()
+    }
+
     /// Gives the file its name if its hash matches; returns its length.
-    pub(super) fn place(self, hash: [u8; 32]) -> Result<u64, FileError> {
+    pub(super) fn place(self, hash: [u8; 32]) -> Result<u64, Fault> {
         match (self.hash.filter(|complete| *complete == hash), self.content) {
             (Some(hash), Some(content)) => content.place(hash)?,
             (Some(_), None) => {}
             (None, content) => {
                 content.into_iter().for_each(Content::discard);
-                return Err(FileError::Settled(Verdict::Damaged));
+                return Err(Fault::Settled(Verdict::Damaged));
             }
         }
         Ok(self.bytes)
     }
-}
 
-/// Why a file was not kept.
-pub(super) enum FileError {
-    /// Others may arrive.
-    Settled(Verdict),
-    /// Every other one would meet it.
-    Storage(io::Error),
-    /// Standard output takes no more.
-    Output(io::Error),
-    /// The sender broke the stream off, and says why.
-    Broken(Option<Box<Arrived>>),
-    Lost(RecvFileError),
-    Length,
-}
-
-impl From<io::Error> for FileError {
-    fn from(error: io::Error) -> Self {
-        Verdict::of(&error).map_or_else(|| Self::Storage(error), Self::Settled)
-    }
-}
-
-impl From<PlaceError> for FileError {
-    fn from(error: PlaceError) -> Self {
-        match error {
-            PlaceError::Taken => Self::Settled(Verdict::Conflict),
-            PlaceError::Shared => Self::Settled(Verdict::Shared),
-            PlaceError::Io(error) => error.into(),
-        }
-    }
-}
-
-impl From<JoinError> for FileError {
-    fn from(error: JoinError) -> Self {
-        Self::Storage(error.into())
+    /// Removes what no run can use.
+    pub(super) fn discard(self) {
+        self.content.into_iter().for_each(Content::discard);
     }
 }
 
@@ -96,7 +73,7 @@ pub(super) async fn receive(
     file: Expected,
     resumed: Option<Content>,
     arrived: Arc<AtomicU64>,
-) -> Result<Box<Arrived>, FileError> {
+) -> Result<Box<Arrived>, Fault> {
     let Some(destination) = destination else {
         return receive_pipe(stream, Sink::Output(stdout()), &arrived).await;
     };
@@ -112,26 +89,24 @@ pub(super) async fn receive(
 }
 
 /// Writes a stream's bytes at their offsets, in order of arrival.
-async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Box<Arrived>, FileError> {
+async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Box<Arrived>, Fault> {
     let missing = content.gaps().len();
     let content = Arc::new(content);
-    let received = stream.recv_file(Arc::clone(&content), missing).await;
-    match received {
-        Ok(bytes) if bytes == missing => {}
-        Ok(_) | Err(RecvFileError::TooLong) => return Err(FileError::Length),
-        Err(RecvFileError::Write { error, .. }) => return Err(error.into()),
-        Err(RecvFileError::SourceFailed | RecvFileError::Reset(_)) => {
-            let content = Arc::into_inner(content);
-            let arrived = content.map(|content| Arrived { content: Some(content), hash: None, bytes: 0 });
-            return Err(FileError::Broken(arrived.map(Box::new)));
+    let is_whole = match stream.recv_file(Arc::clone(&content), missing).await {
+        Ok(bytes) if bytes == missing => true,
+        Ok(_) | Err(RecvFileError::TooLong) => {
+            return Err(Fault::Ended(Error::protocol("a file that is not as long as announced")));
         }
-        Err(error) => return Err(FileError::Lost(error)),
-    }
-    let completed = spawn_blocking(move || match Arc::into_inner(content) {
-        Some(content) => Arrived::complete(content),
-        None => Err(io::Error::other("the file is still in use")),
+        Err(RecvFileError::Write { error, .. }) => return Err(error.into()),
+        Err(RecvFileError::SourceFailed | RecvFileError::Reset(_)) => false,
+        Err(RecvFileError::ConnectionLost(error)) => return Err(Fault::Ended(lost(error))),
+        Err(error) => return Err(Fault::Ended(Error::lost(error))),
+    };
+    let arrived = spawn_blocking(move || match Arc::into_inner(content) {
+        Some(content) if is_whole => Arrived::complete(content),
+        content => Ok(Box::new(Arrived { content, ..Arrived::default() })),
     });
-    Ok(completed.await??)
+    Ok(arrived.await??)
 }
 
 /// Where the bytes of a pipe go.
@@ -142,13 +117,16 @@ enum Sink {
 
 impl Sink {
     /// Writes chunks until no more can come.
-    fn write_all(mut self, mut chunks: mpsc::Receiver<Bytes>) -> Result<Self, FileError> {
+    fn write_all(mut self, mut chunks: mpsc::Receiver<Bytes>) -> Result<Self, Fault> {
         while let Some(chunk) = chunks.blocking_recv() {
             match &mut self {
                 Self::File(content) => content.append(&chunk)?,
                 // It would keep the rest of a line, for which a reader may wait.
                 Self::Output(output) => {
-                    output.write_all(&chunk).and_then(|()| output.flush()).map_err(FileError::Output)?;
+                    output.write_all(&chunk).and_then(|()| output.flush()).map_err(|error| {
+                        let message = format!("cannot write to standard output: {error}");
+                        Fault::Ended(Error::new(ErrorKind::Other, message, RESTART))
+                    })?;
                 }
             }
         }
@@ -157,11 +135,7 @@ impl Sink {
 }
 
 /// Passes a whole stream on.
-async fn receive_pipe(
-    mut stream: RecvStream,
-    sink: Sink,
-    passed: &AtomicU64,
-) -> Result<Box<Arrived>, FileError> {
+async fn receive_pipe(mut stream: RecvStream, sink: Sink, passed: &AtomicU64) -> Result<Box<Arrived>, Fault> {
     let mut hasher = blake3::Hasher::new();
     let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
     let writing = spawn_blocking(move || sink.write_all(chunks));
@@ -175,11 +149,9 @@ async fn receive_pipe(
                     break;
                 }
             }
-            Err(ReadError::Reset(_)) => return Err(FileError::Broken(None)),
-            Err(ReadError::ConnectionLost(error)) => {
-                return Err(FileError::Lost(RecvFileError::ConnectionLost(error)));
-            }
-            Err(_) => return Err(FileError::Lost(RecvFileError::ClosedStream)),
+            Err(ReadError::Reset(_)) => return Ok(Box::default()),
+            Err(ReadError::ConnectionLost(error)) => return Err(Fault::Ended(lost(error))),
+            Err(error) => return Err(Fault::Ended(Error::lost(error))),
         }
     }
     drop(sender);

@@ -17,9 +17,10 @@ use super::{
     destination::Destination,
     expected::Expected,
     gaps::Gaps,
-    part::{Part, PlaceError},
+    part::Part,
     record::{self, Known},
     tree::{Node, Passing, Tree},
+    verdict::{Fault, Verdict},
 };
 
 /// Smaller files are not recorded but sent again.
@@ -133,18 +134,18 @@ impl Content {
     /// Gives the file its name, or finds the same content there. `hash` is that of the content.
     ///
     /// # Errors
-    /// See [`PlaceError`]. The part is kept after an error of the system only.
-    pub fn place(mut self, hash: blake3::Hash) -> Result<(), PlaceError> {
+    /// See [`Fault`]. The part is kept after an error of the system only.
+    pub fn place(mut self, hash: blake3::Hash) -> Result<(), Fault> {
         let part = self.part()?;
         let placed = part.finish(&self.file);
-        match placed {
+        match &placed {
             Ok(()) => self.part = None,
             // No later run would complete it.
-            Err(PlaceError::Taken | PlaceError::Shared) => part.discard(),
-            Err(PlaceError::Io(_)) => {}
+            Err(Fault::Settled(Verdict::Conflict | Verdict::Shared)) => part.discard(),
+            Err(_) => {}
         }
         match placed {
-            Err(PlaceError::Taken) => self.part()?.claim_existing(hash),
+            Err(Fault::Settled(Verdict::Conflict)) => self.part()?.claim_existing(hash),
             placed => placed,
         }
     }

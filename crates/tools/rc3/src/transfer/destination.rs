@@ -29,10 +29,12 @@ use super::rights;
 use super::{
     claims::Claims,
     expected::Expected,
+    message::reason,
     part::{Names, Part},
     paths::{PART_SUFFIX, SafePath, TAG_LETTERS},
     record::{self, RECORD_BYTES_MAX},
     stamp::file_id,
+    verdict::Verdict,
 };
 
 /// How to handle files.
@@ -77,17 +79,6 @@ impl From<bool> for Fsync {
     fn from(each: bool) -> Self {
         if each { Self::File } else { Self::None }
     }
-}
-
-/// Whether an existing file is that of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Same {
-    /// It has other content.
-    No,
-    /// It is now.
-    Claimed,
-    /// It has the content, but is that of another entry.
-    Shared,
 }
 
 /// A directory to receive into, and the files of one transfer in it. Clones share their state.
@@ -158,17 +149,21 @@ impl Destination {
         self.0.free_bytes()
     }
 
-    /// Whether `path` has a file with this content that no other entry of the transfer has; from now on this one has it.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub(super) fn claim_same(&self, path: &SafePath, hash: blake3::Hash) -> io::Result<Same> {
-        let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() || blake3::Hasher::new().update_reader(&file)?.finalize() != hash {
-            return Ok(Same::No);
+    /// Gives the file at `path` to this entry, if it has this content and no other entry has it; else what becomes of the
+    /// entry.
+    pub(super) fn claim_same(&self, path: &SafePath, hash: blake3::Hash) -> Result<(), Verdict> {
+        let compare = || {
+            let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
+            let metadata = file.metadata()?;
+            let same = metadata.is_file() && blake3::Hasher::new().update_reader(&file)?.finalize() == hash;
+            io::Result::Ok((same, file_id(&metadata)))
+        };
+        match compare() {
+            Ok((true, id)) if self.1.claim(id, path) => Ok(()),
+            Ok((true, _)) => Err(Verdict::Shared),
+            Ok((false, _)) => Err(Verdict::Conflict),
+            Err(error) => Err(Verdict::Refused(reason(format!("cannot read what has its name: {error}")))),
         }
-        Ok(if self.1.claim(file_id(&metadata), path) { Same::Claimed } else { Same::Shared })
     }
 
     /// Gives a file that exists with the expected content the expected time, and removes permission bits that the
@@ -529,7 +524,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::transfer::{part::PlaceError, paths::Rules};
+    use crate::transfer::{paths::Rules, verdict::Fault};
 
     fn open(root: &Path, force: bool) -> Destination {
         let existing = if force { Existing::Replace } else { Existing::Report };
@@ -665,7 +660,7 @@ mod tests {
         let destination = open(root.path(), false);
         let part = destination.create(&expected("a")).unwrap();
         fs::write(root.path().join("a"), b"mine").unwrap();
-        assert!(matches!(part.finish(&expected("a")), Err(PlaceError::Taken)));
+        assert!(matches!(part.finish(&expected("a")), Err(Fault::Settled(Verdict::Conflict))));
         assert_eq!(fs::read(root.path().join("a")).unwrap(), b"mine");
         drop(part);
         assert_eq!(names(root.path()), ["a"]);
@@ -681,16 +676,17 @@ mod tests {
         std::os::unix::fs::symlink("d", root.path().join("D")).unwrap();
         destination.create(&expected("d/a")).unwrap().finish(&expected("d/a")).unwrap();
         let part = destination.create(&expected("D/a")).unwrap();
-        assert!(matches!(part.finish(&expected("D/a")), Err(PlaceError::Shared)));
+        assert!(matches!(part.finish(&expected("D/a")), Err(Fault::Settled(Verdict::Shared))));
         // Another transfer may, unless it keeps the file under its other name.
         let destination = destination.begin_transfer();
         destination.create(&expected("D/a")).unwrap().finish(&expected("D/a")).unwrap();
         let destination = destination.begin_transfer();
         let same = destination.claim_same(&path("d/a"), blake3::hash(&[0; 5]));
-        assert_eq!(same.unwrap(), Same::Claimed);
-        assert_eq!(destination.claim_same(&path("D/a"), blake3::hash(&[0; 5])).unwrap(), Same::Shared);
+        assert_eq!(same, Ok(()));
+        let other = destination.claim_same(&path("D/a"), blake3::hash(&[0; 5]));
+        assert_eq!(other, Err(Verdict::Shared));
         let part = destination.create(&expected("D/a")).unwrap();
-        assert!(matches!(part.finish(&expected("D/a")), Err(PlaceError::Shared)));
+        assert!(matches!(part.finish(&expected("D/a")), Err(Fault::Settled(Verdict::Shared))));
     }
 
     #[test]

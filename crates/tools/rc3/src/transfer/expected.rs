@@ -215,9 +215,9 @@ impl Received {
         self.files.first().is_some_and(|file| file.pipe)
     }
 
-    /// Whether nothing is announced.
-    pub fn is_empty(&self) -> bool {
-        self.entries == 0
+    /// How many entries are announced.
+    pub fn entries(&self) -> u32 {
+        self.entries
     }
 }
 

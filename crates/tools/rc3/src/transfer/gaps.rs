@@ -4,105 +4,82 @@
 //!
 //! All offsets and lengths are bytes.
 
-use rc3_core::units::Span;
+use rc3_core::{internals::SpanSet, units::Span};
 
 /// Most gaps of one file; a receiver with more reports fewer, larger ones.
 pub const GAPS_MAX: usize = 128;
 
 /// The missing parts of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gaps {
-    /// Each gap, and its offset in the stream.
-    spans: Vec<(u64, Span)>,
-    len: u64,
-}
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gaps(SpanSet);
 
 impl Gaps {
     /// All of a file of `len` bytes.
     pub fn whole(len: u64) -> Self {
-        Self::from_spans([Span::new(0, len)].into_iter().filter(|span| !span.is_empty()))
+        Self::from_spans([Span::new(0, len)].into_iter())
     }
 
     /// From ascending spans that do not touch. With more than [`GAPS_MAX`], the last one covers all beyond it, so some
     /// existing bytes are sent again.
     pub fn from_spans(all: impl Iterator<Item = Span>) -> Self {
-        let mut gaps = Self { spans: Vec::new(), len: 0 };
+        let mut gaps = SpanSet::new();
         for span in all {
-            if gaps.spans.len() < GAPS_MAX { gaps.push(span) } else { gaps.extend_last(span.end) }
+            let last = gaps.last().filter(|_| gaps.span_count() == GAPS_MAX);
+            gaps.insert(Span::new(last.map_or(span.start, |last| last.end), span.end));
         }
-        gaps
-    }
-
-    fn push(&mut self, span: Span) {
-        self.spans.push((self.len, span));
-        self.len += span.len();
-    }
-
-    fn extend_last(&mut self, end: u64) {
-        if let Some((_, last)) = self.spans.last_mut() {
-            self.len += end - last.end;
-            last.end = end;
-        }
+        Self(gaps)
     }
 
     /// The gaps without the bytes that are zeros on both sides; may be more than [`GAPS_MAX`].
+    #[must_use]
     pub fn without(&self, zeros: &Self) -> Self {
-        let mut rest = Self { spans: Vec::new(), len: 0 };
-        for &(_, span) in &self.spans {
-            let mut from = span.start;
-            for &(_, hole) in &zeros.spans {
-                let (start, end) = (hole.start.max(from), hole.end.min(span.end));
-                if start < end {
-                    if from < start {
-                        rest.push(Span::new(from, start));
-                    }
-                    from = end;
-                }
-            }
-            if from < span.end {
-                rest.push(Span::new(from, span.end));
-            }
+        let mut rest = self.clone();
+        for hole in zeros.0.iter() {
+            rest.0.remove(hole);
         }
         rest
     }
 
     /// The gaps that a peer reports for a file of `file_len` bytes; `None` if they are invalid.
     pub fn parse(said: &[(u64, u64)], file_len: u64) -> Option<Self> {
-        let mut gaps = Self { spans: Vec::new(), len: 0 };
+        let mut gaps = SpanSet::new();
         let mut from = 0;
         for &(start, end) in said {
-            if gaps.spans.len() == GAPS_MAX || start < from || start >= end || end > file_len {
+            if gaps.span_count() == GAPS_MAX || start < from || start >= end || end > file_len {
                 return None;
             }
-            gaps.push(Span::new(start, end));
+            gaps.insert(Span::new(start, end));
             // Touching gaps would be a single one.
-            from = end + 1;
+            from = end.saturating_add(1);
         }
-        Some(gaps)
+        Some(Self(gaps))
     }
 
     /// Start and end of each gap, for [`Self::parse`].
     pub fn said(&self) -> Vec<(u64, u64)> {
-        self.spans.iter().map(|(_, span)| (span.start, span.end)).collect()
+        self.0.iter().map(|span| (span.start, span.end)).collect()
     }
 
     /// Total bytes of the gaps: the length of the stream.
     pub fn len(&self) -> u64 {
-        self.len
+        self.0.covered()
     }
 
     /// Whether nothing is missing.
     pub fn is_empty(&self) -> bool {
-        self.spans.is_empty()
+        self.0.is_empty()
     }
 
     /// The file offset of the byte at `offset` of the stream, and how many bytes from there are contiguous in both;
     /// `None` beyond the end.
-    pub fn locate(&self, offset: u64) -> Option<(u64, u64)> {
-        let at = self.spans.partition_point(|&(start, _)| start <= offset).checked_sub(1)?;
-        let (start, span) = self.spans.get(at)?;
-        let into = offset - start;
-        (into < span.len()).then(|| (span.start + into, span.len() - into))
+    pub fn locate(&self, mut offset: u64) -> Option<(u64, u64)> {
+        for span in self.0.iter() {
+            if offset < span.len() {
+                return Some((span.start + offset, span.len() - offset));
+            }
+            offset -= span.len();
+        }
+        None
     }
 }
 

@@ -12,13 +12,13 @@ use std::{
     time::Duration,
 };
 
-use rc3_net::{RecvStream, file::RecvFileError};
+use rc3_net::RecvStream;
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     agreement::Agreement,
-    arrivals::{Arrivals, Version},
-    arriving::{Arrived, FileError, receive},
+    arrivals::Arrivals,
+    arriving::{Arrived, receive},
     asked::Asked,
     background,
     content::Content,
@@ -29,9 +29,9 @@ use super::{
     progress::{Reporter, Summary},
     session::{FINAL_PATIENCE, Session, unasked},
     ticks,
-    verdict::{Omission, Verdict},
+    verdict::{Fault, Omission, Verdict},
 };
-use crate::error::{Error, ErrorKind, RESTART, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Most files between their first byte and their final name. With those of all senders, below the usual limit of 1024.
 const OPEN_FILES_MAX: usize = 128;
@@ -51,9 +51,9 @@ struct Transfer<'a> {
 
 /// The result of a file's task.
 enum TaskDone {
-    Received(Version, Result<Box<Arrived>, FileError>),
+    Received(u32, Result<Box<Arrived>, Fault>),
     /// With the file's length.
-    Placed(u32, Result<u64, FileError>),
+    Placed(u32, Result<u64, Fault>),
 }
 
 /// How a transfer ended without an error that ends it early.
@@ -91,7 +91,7 @@ async fn read_manifest(session: &mut Session) -> Result<(Received, bool)> {
         let added = match session.hear_soon("its list of files", Duration::ZERO).await {
             Ok(FromSender::Entry(entry)) => manifest.add(session.asked.named(entry)),
             Ok(FromSender::Absent { path, reason }) => manifest.add_absent(&path, &reason),
-            Ok(FromSender::ManifestEnd { .. }) if session.asked.is_download() && manifest.is_empty() => {
+            Ok(FromSender::ManifestEnd { .. }) if session.asked.is_download() && manifest.entries() == 0 => {
                 break unasked("nothing of what was asked for");
             }
             Ok(FromSender::ManifestEnd { dry_run }) => return Ok((manifest, dry_run)),
@@ -119,7 +119,7 @@ async fn receive_all(
 ) -> Result<Finish> {
     let connection = session.channel.connection.clone();
     connection.set_max_concurrent_uni_streams(STREAMS_MAX.into());
-    let total = (!manifest.is_pipe()).then_some(manifest.bytes());
+    let (announced, total) = (manifest.entries(), (!manifest.is_pipe()).then_some(manifest.bytes()));
     if !dry_run {
         reporter.misleading(&manifest.misleading);
     }
@@ -135,7 +135,7 @@ async fn receive_all(
     }
     reporter.start(agreement.files.len(), total, agreement.there, agreement.needed, &connection);
     let unchanged_files = agreement.there.0;
-    let arrivals = Arrivals::new(agreement.to_come.iter().copied());
+    let arrivals = Arrivals::new(announced, agreement.to_come.iter().copied());
     let mut transfer = Transfer { session, destination, agreement, arrivals, work: JoinSet::new(), arrived };
     transfer.receive_files(reporter).await?;
     transfer.make_links(reporter).await?;
@@ -183,15 +183,14 @@ impl Transfer<'_> {
 
     /// The next stream carries the next file that has content.
     fn begin(&mut self, stream: RecvStream) {
-        let Some(version) = self.arrivals.next_stream().filter(|&version| self.arrivals.is_wanted(version))
-        else {
+        let Some(at) = self.arrivals.next_stream().filter(|&at| !self.arrivals.is_settled(at)) else {
             return;
         };
-        let Some(file) = self.file(version.file).cloned() else { return };
+        let Some(file) = self.file(at).cloned() else { return };
         let (destination, arrived) = (self.destination.cloned(), Arc::clone(&self.arrived));
-        let resumed = self.agreement.resumed.remove(&version.file);
+        let resumed = self.agreement.resumed.remove(&at);
         self.work.spawn(async move {
-            TaskDone::Received(version, receive(stream, destination, file, resumed, arrived).await)
+            TaskDone::Received(at, receive(stream, destination, file, resumed, arrived).await)
         });
     }
 
@@ -210,20 +209,19 @@ impl Transfer<'_> {
 
     /// Another version of a file comes; what arrived of the first one is void.
     fn on_again(&mut self, at: u32, kind: Kind) -> Result<()> {
-        let Ok(place) = self.place_of(at) else {
+        let Some(old) = self.file(at).cloned() else {
             return Err(Error::protocol("a file outside the agreement"));
         };
-        let agreement = &mut self.agreement;
-        let new = agreement.totals.replace(&agreement.files[place], kind)?;
-        let void = self.arrivals.on_again(at, new.has_stream()).map_err(Error::protocol)?;
-        agreement.files[place] = new;
-        discard(void, agreement.resumed.remove(&at));
+        let new = self.agreement.totals.replace(&old, kind)?;
+        let (entry, void) = self.arrivals.on_again(at, new.has_stream()).map_err(Error::protocol)?;
+        self.agreement.files.push(Expected { entry, ..new });
+        discard(void, self.agreement.resumed.remove(&at));
         Ok(())
     }
 
     /// Removes content that is void; other content that is not wanted may be continued by another run.
-    fn dispose(&self, version: Version, unwanted: Option<Box<Arrived>>) {
-        if self.arrivals.is_void(version) {
+    fn dispose(&self, at: u32, unwanted: Option<Box<Arrived>>) {
+        if self.arrivals.is_void(at) {
             discard(unwanted, None);
         }
     }
@@ -245,10 +243,9 @@ impl Transfer<'_> {
 
     /// A file without missing bytes has no stream that would complete it.
     async fn complete_without_stream(&mut self, at: u32) -> Result<()> {
-        let version = self.arrivals.version(at);
         if let Some(content) = self.without_stream(at) {
             match content.and_then(Arrived::complete) {
-                Ok(arrived) => drop(self.arrivals.on_content(version, arrived)),
+                Ok(arrived) => drop(self.arrivals.on_content(at, arrived)),
                 Err(error) => return self.give_up(at, error.into()).await,
             }
         }
@@ -271,19 +268,17 @@ impl Transfer<'_> {
 
     async fn on_task_done(&mut self, done: TaskDone, reporter: &mut Reporter) -> Result<()> {
         match done {
-            TaskDone::Received(version, Ok(content)) => {
-                let unwanted = self.arrivals.on_content(version, content);
-                self.dispose(version, unwanted);
-                self.place(version.file);
+            TaskDone::Received(at, Ok(content)) => {
+                let unwanted = if content.is_broken() {
+                    self.arrivals.on_broken(at, content).map_err(Error::protocol)?
+                } else {
+                    self.arrivals.on_content(at, content)
+                };
+                self.dispose(at, unwanted);
+                self.place(at);
                 Ok(())
             }
-            TaskDone::Received(version, Err(FileError::Broken(content))) => {
-                let unwanted = self.arrivals.on_broken(version, content).map_err(Error::protocol)?;
-                self.dispose(version, unwanted);
-                Ok(())
-            }
-            TaskDone::Received(version, Err(_)) if !self.arrivals.is_wanted(version) => Ok(()),
-            TaskDone::Received(version, Err(error)) => self.give_up(version.file, error).await,
+            TaskDone::Received(at, Err(error)) => self.give_up(at, error).await,
             TaskDone::Placed(at, Ok(bytes)) => {
                 self.arrivals.settle(at);
                 if let Some(file) = self.file(at) {
@@ -296,7 +291,7 @@ impl Transfer<'_> {
     }
 
     /// Goes on without a file, if the others can arrive.
-    async fn give_up(&mut self, at: u32, error: FileError) -> Result<()> {
+    async fn give_up(&mut self, at: u32, error: Fault) -> Result<()> {
         if self.arrivals.settle(at) { self.fail(at, error).await } else { Ok(()) }
     }
 
@@ -308,24 +303,20 @@ impl Transfer<'_> {
     }
 
     /// Signals to the sender that a file is not kept; an error if the transfer ends.
-    async fn fail(&mut self, entry: u32, error: FileError) -> Result<()> {
+    async fn fail(&mut self, entry: u32, error: Fault) -> Result<()> {
         let Some(path) = self.file(entry).map(|file| file.path.clone()) else { return Ok(()) };
-        let (refusal, error) = match error {
-            FileError::Settled(verdict) => {
+        let error = match error {
+            Fault::Settled(verdict) => {
                 self.agreement.unkept.add(&path, &verdict);
                 return self.session.say(&FromReceiver::Settled { entry, verdict }).await;
             }
-            FileError::Storage(error) => (Refusal::Storage, Error::write(path, &error)),
-            FileError::Output(error) => {
-                let message = format!("cannot write to standard output: {error}");
-                (Refusal::Storage, Error::new(ErrorKind::Other, message, RESTART))
-            }
-            FileError::Length => {
-                (Refusal::Manifest, Error::protocol(format!("{path} is not as long as announced")))
-            }
-            FileError::Broken(_) => return Ok(()),
-            FileError::Lost(RecvFileError::ConnectionLost(error)) => return Err(lost(error)),
-            FileError::Lost(error) => return Err(Error::lost(error)),
+            Fault::System(error) => Error::write(path, &error),
+            Fault::Ended(error) => error,
+        };
+        let refusal = match error.kind() {
+            ErrorKind::Busy | ErrorKind::Lost => return Err(error),
+            ErrorKind::Protocol => Refusal::Manifest,
+            _ => Refusal::Storage,
         };
         self.session.refuse(refusal, error).await
     }
@@ -348,7 +339,7 @@ impl Transfer<'_> {
                     let (entry, verdict) = (link.entry, Verdict::Placed);
                     self.session.say(&FromReceiver::Settled { entry, verdict }).await?;
                 }
-                Err(error) => self.fail(link.entry, error.into()).await?,
+                Err(error) => self.fail(link.entry, error).await?,
             }
         }
         Ok(())
@@ -387,5 +378,6 @@ impl Transfer<'_> {
 }
 
 fn discard(arrived: Option<Box<Arrived>>, resumed: Option<Content>) {
-    arrived.and_then(|arrived| arrived.content).into_iter().chain(resumed).for_each(Content::discard);
+    arrived.into_iter().for_each(|arrived| arrived.discard());
+    resumed.into_iter().for_each(Content::discard);
 }

@@ -13,9 +13,8 @@ use super::{
     claims::identity,
     destination::{Destination, Existing},
     expected::Expected,
-    part::PlaceError,
     paths::SafePath,
-    verdict::Verdict,
+    verdict::{Fault, Verdict},
 };
 
 /// Why a link at `path` is not made, if so.
@@ -55,9 +54,9 @@ impl Destination {
     /// Makes a link, with the expected time if possible.
     ///
     /// # Errors
-    /// See [`PlaceError`].
+    /// See [`Fault`].
     #[cfg(unix)]
-    pub(super) fn make_link(&self, expected: &Expected, target: &[u8]) -> Result<(), PlaceError> {
+    pub(super) fn make_link(&self, expected: &Expected, target: &[u8]) -> Result<(), Fault> {
         use std::{
             ffi::OsStr,
             os::unix::ffi::OsStrExt,
@@ -71,7 +70,7 @@ impl Destination {
         match parent.symlink_contents(target, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && replace => {
                 if !self.1.may_replace(&self.0.dir, &expected.path) {
-                    return Err(PlaceError::Shared);
+                    return Err(Fault::Settled(Verdict::Shared));
                 }
                 let new = PathBuf::from(format!(".link.{}{}", self.0.tag(), super::paths::PART_SUFFIX));
                 parent.symlink_contents(target, &new)?;
@@ -86,7 +85,7 @@ impl Destination {
 
     /// Links are refused before: see [`refused`].
     #[cfg(not(unix))]
-    pub(super) fn make_link(&self, _: &Expected, _: &[u8]) -> Result<(), PlaceError> {
+    pub(super) fn make_link(&self, _: &Expected, _: &[u8]) -> Result<(), Fault> {
         Err(io::Error::from(io::ErrorKind::Unsupported).into())
     }
 
@@ -182,7 +181,7 @@ mod tests {
         assert_eq!(fs::read_link(&made).unwrap(), Path::new("../x"));
         assert_eq!(made.symlink_metadata().unwrap().modified().unwrap(), dated.modified.unwrap());
         assert!(has_target(&destination.0.dir, &dated.path, b"../x"));
-        assert!(matches!(destination.make_link(&dated, b"y"), Err(PlaceError::Taken)));
+        assert!(matches!(destination.make_link(&dated, b"y"), Err(Fault::Settled(Verdict::Conflict))));
 
         let policy = Policy { existing: Existing::Replace, ..Policy::default() };
         let destination = Destination::open(root.path(), policy, [7; 32]).unwrap();

@@ -22,6 +22,7 @@ use super::{
     rights,
     stamp::Stamp,
     unlisted::{self, HELD_BYTES_MAX},
+    verdict::Omission,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -215,15 +216,15 @@ impl Found {
     ///
     /// # Errors
     /// When it is no file any more, or cannot be read.
-    pub fn look_again(file: &SourceEntry, holes_bytes: &mut u64) -> Result<SourceEntry, LeaveOut> {
+    pub fn look_again(file: &SourceEntry, holes_bytes: &mut u64) -> Result<SourceEntry, Omission> {
         // Only the paths of the command line may be links.
         let look = if file.name.parent().is_none() { fs::metadata } else { fs::symlink_metadata };
         let metadata = look(&file.path)?;
         if !metadata.is_file() {
-            return Err(LeaveOut::Special);
+            return Err(Omission::Changed);
         }
         *holes_bytes -= file.holes().len();
-        let kind = kind(&file.path, &metadata, false, holes_bytes)?;
+        let kind = kind(&file.path, &metadata, false, holes_bytes).map_err(|_| Omission::Changed)?;
         Ok(SourceEntry { kind, stamp: Stamp::of(&metadata), held: None, ..file.clone() })
     }
 

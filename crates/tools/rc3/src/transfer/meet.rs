@@ -1,22 +1,20 @@
 //! How two ends meet: one listens with a secret, the other connects and shows it in [`Hello`]. Either may be the sender.
 
-use std::{io, marker::PhantomData, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use rc3_net::{
-    ClientConfig, Congestion, Connection, Endpoint, RlpMode, ServerConfig, TransportConfig, VarInt,
-};
+use rc3_net::{ClientConfig, Congestion, Endpoint, RlpMode, ServerConfig, TransportConfig, VarInt};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{io::BufReader, time::timeout};
 
 use super::{
-    IDLE_TIMEOUT, before_any_reply,
+    IDLE_TIMEOUT, REFUSED, UNAUTHORISED, before_any_reply,
     identity::{Identity, SERVER_NAME, client},
-    message::{self, ALPN, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
+    message::{ALPN, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
     network::Network,
-    newcomers::{Authorise, Newcomers},
+    newcomers::{Newcomers, Rejection},
     no_connection, not_connected,
     reachable::{self, invite},
-    session::Channel,
+    session::{Channel, Control},
     ticket::{Fingerprint, Secret, Ticket},
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -25,16 +23,13 @@ use crate::error::{Error, ErrorKind, Result};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The command that listens.
 const COMMAND: &str = "rc3 recv";
+/// Time for the other side to let this one open the control stream.
+const OPEN_PATIENCE: Duration = Duration::from_secs(20);
 /// Time for the peer of a copy to connect.
 const MEET_PATIENCE: Duration = Duration::from_secs(60);
 /// Bound on the memory in bytes that all senders together can use, with and without a ticket, and on what they may still
 /// send. A transfer writes its bytes on arrival; half of this allows it 1 Gbit/s x 400 ms in flight.
 const MEMORY_MAX: u64 = 256 << 20;
-
-/// Close code of a connection with the wrong secret.
-pub(super) const UNAUTHORISED: VarInt = VarInt::from_u32(4);
-/// Close code of a connection of another version.
-pub(super) const OTHER_VERSION: VarInt = VarInt::from_u32(5);
 
 /// Settings of the transport.
 #[derive(Debug, Clone)]
@@ -110,29 +105,45 @@ impl Says for FromReceiver {
     const STREAMS_MAX: u32 = 0;
 }
 
+/// Connects, opens the control stream and writes the first message. `command` is the one that should run on the other side.
+///
+/// Transfers, checks and tunnels meet in this way; the other side is [`Newcomers`].
+///
+/// # Errors
+/// Of the kinds `Connect`, `Busy`, `Refused`, `Stalled` and `Lost`.
+pub(crate) async fn connect(
+    endpoint: &Endpoint,
+    address: SocketAddr,
+    command: &str,
+    tls: rustls::ClientConfig,
+    transport: impl Into<Arc<TransportConfig>>,
+    hello: &impl Serialize,
+) -> Result<Control> {
+    let mut config = ClientConfig::new(Arc::new(tls));
+    config.transport_config(transport.into());
+    let connecting = endpoint
+        .connect_with(config, address, SERVER_NAME)
+        .map_err(|error| no_connection(address, command, &error.to_string()))?;
+    let connection = connecting.await.map_err(|error| not_connected(address, command, error))?;
+    let opened = timeout(OPEN_PATIENCE, connection.open_bi()).await;
+    let (send, recv) = opened.map_err(|_| Error::stalled(OPEN_PATIENCE))?.map_err(before_any_reply)?;
+    let mut control = Control { connection, send, recv: BufReader::new(recv) };
+    let said = control.say(hello).await;
+    said.map_err(|error| control.connection.close_reason().map_or(error, before_any_reply))?;
+    Ok(control)
+}
+
 /// Connects to the listener of a ticket, and shows its secret.
-pub(crate) async fn connect<S: Says, R: Says>(
+pub(crate) async fn join<S: Says, R: Says>(
     endpoint: &Endpoint,
     address: SocketAddr,
     ticket: &Ticket,
     settings: &Settings,
 ) -> Result<Channel<S, R>> {
-    let mut config = ClientConfig::new(Arc::new(client(ticket.fingerprint(), S::ALPN)?));
-    config.transport_config(Arc::new(settings.transport(R::STREAMS_MAX, 0)?));
-    let connecting = endpoint
-        .connect_with(config, address, SERVER_NAME)
-        .map_err(|error| no_connection(address, COMMAND, &error.to_string()))?;
-    let connection = connecting.await.map_err(|error| not_connected(address, COMMAND, error))?;
-    let opened = timeout(settings.patience, connection.open_bi()).await;
-    let opened = opened.map_err(|_| Error::stalled(settings.patience))?;
-    let (mut control, replies) = opened.map_err(before_any_reply)?;
-    let hello = message::encode(&Hello { version: VERSION, secret: ticket.secret().0 });
-    let failed = |error: rc3_net::WriteError| {
-        let lost_control = Error::lost(error);
-        connection.close_reason().map_or(lost_control, before_any_reply)
-    };
-    control.write_chunk(hello.into()).await.map_err(failed)?;
-    Ok(Channel::new(connection, control, replies, settings.patience))
+    let (tls, transport) = (client(ticket.fingerprint(), S::ALPN)?, settings.transport(R::STREAMS_MAX, 0)?);
+    let hello = Hello { version: VERSION, secret: ticket.secret().0 };
+    let control = connect(endpoint, address, COMMAND, tls, transport, &hello).await?;
+    Ok(Channel::new(control, settings.patience))
 }
 
 /// An endpoint for connections to `address`.
@@ -192,19 +203,28 @@ impl Listener {
             .map_err(|error| Error::local("make a ticket", error))
     }
 
-    /// Those who may connect.
-    pub(super) fn holders<S: Says, R: Says>(&self) -> Newcomers<Holders<S, R>> {
-        let holders = Holders { secret: self.secret, patience: self.patience, messages: PhantomData };
-        Newcomers::new(self.endpoint.clone(), holders)
+    /// The peers with the secret.
+    pub(super) fn newcomers(&self) -> Newcomers<Hello> {
+        let secret = self.secret;
+        Newcomers::new(self.endpoint.clone(), move |_, hello: &Hello| {
+            if hello.version != VERSION {
+                let reason = format!("this side has version {VERSION}, the other {}", hello.version);
+                Err(Rejection::new(REFUSED, reason))
+            } else if Secret(hello.secret) != secret {
+                Err(Rejection::new(UNAUTHORISED, "the secret of the ticket is wrong"))
+            } else {
+                Ok(())
+            }
+        })
     }
 
     /// The first peer with the secret.
     pub(crate) async fn meet<S: Says, R: Says>(&self) -> Result<Channel<S, R>> {
-        let mut newcomers = self.holders();
+        let mut newcomers = self.newcomers();
         let met = async {
             loop {
-                if let Ok(channel) = newcomers.next().await {
-                    return channel;
+                if let Ok((control, _)) = newcomers.next().await {
+                    return Channel::new(control, self.patience);
                 }
             }
         };
@@ -227,37 +247,4 @@ pub(crate) fn bind(
     })?;
     endpoint.set_memory_max(MEMORY_MAX);
     Ok(endpoint)
-}
-
-/// The peers with a secret.
-pub(super) struct Holders<S, R> {
-    secret: Secret,
-    patience: Duration,
-    messages: PhantomData<fn(S) -> R>,
-}
-
-impl<S, R> Clone for Holders<S, R> {
-    fn clone(&self) -> Self {
-        Self { ..*self }
-    }
-}
-
-impl<S: Says, R: Says> Authorise for Holders<S, R> {
-    type Authorised = Channel<S, R>;
-
-    async fn authorise(self, connection: Connection) -> Result<Channel<S, R>, String> {
-        let (control, messages) = connection.accept_bi().await.map_err(|error| error.to_string())?;
-        let mut messages = BufReader::new(messages);
-        let hello = message::read::<Hello>(&mut messages).await.map_err(|error| error.to_string())?;
-        let (code, reason) = if hello.version != VERSION {
-            let reason = format!("this side has version {VERSION}, the other {}", hello.version);
-            (OTHER_VERSION, reason)
-        } else if Secret(hello.secret) != self.secret {
-            (UNAUTHORISED, "the secret of the ticket is wrong".to_owned())
-        } else {
-            return Ok(Channel::new(connection, control, messages, self.patience));
-        };
-        connection.close(code, reason.as_bytes());
-        Err(reason)
-    }
 }

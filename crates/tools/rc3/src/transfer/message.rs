@@ -17,10 +17,10 @@
 //! bytes to its end, and nothing of it exists before or is sent again.
 //!
 //! Faults of single files end nothing. In the manifest, `Absent` names what the sender cannot read. In place of `Hash`,
-//! `Omit` leaves a file out, and no verdict need follow. `Again`, once for each file, says that a file changed while it was
-//! sent: what arrived of it is void, and its content follows on one more stream, after those of the manifest and in the order
-//! of these messages. A stream that is reset needs one of the two. The receiver may settle directories just before
-//! `Finished`.
+//! `Omit` leaves a file out, and no verdict need follow. `Again`, once for each file of the manifest, says that a file changed
+//! while it was sent: what arrived of it is void, and it is one more entry, whose index follows those of the manifest and of
+//! earlier `Again`s, and whose stream follows theirs. A verdict on the first entry that crosses this message counts for the
+//! second. A stream that is reset needs one of the two. The receiver may settle directories just before `Finished`.
 //!
 //! A message is its length in four bytes, big-endian, then that many bytes of postcard. Invariant: no message makes the
 //! reader allocate more than its maximum, usually [`MESSAGE_BYTES_MAX`].
@@ -28,7 +28,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use thiserror::Error;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, BufReader},
+    io::{AsyncRead, AsyncReadExt},
     sync::mpsc,
 };
 
@@ -41,7 +41,7 @@ use super::{
 use crate::error::Error;
 
 /// The protocol version. A listening side refuses others.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 
 /// Application protocol of a connection from the sender.
 pub const ALPN: &[u8] = b"rc3-copy/1";
@@ -330,7 +330,7 @@ pub type Messages<M> = mpsc::Receiver<Result<M, MessageError>>;
 pub fn listen<M: DeserializeOwned + Send + 'static>(
     stream: impl AsyncRead + Unpin + Send + 'static,
 ) -> Messages<M> {
-    listen_up_to(MESSAGE_BYTES_MAX, BufReader::new(stream))
+    listen_up_to(MESSAGE_BYTES_MAX, stream)
 }
 
 /// Begins to read messages of at most this many bytes.

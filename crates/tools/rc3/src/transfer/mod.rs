@@ -31,8 +31,6 @@ use rc3_net::{ConnectionError, TransportErrorCode, VarInt};
 
 use crate::error::{Error, ErrorKind};
 
-use meet::{OTHER_VERSION, UNAUTHORISED};
-
 mod agreement;
 mod arrivals;
 mod arriving;
@@ -86,6 +84,10 @@ pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) const FAILED: VarInt = VarInt::from_u32(1);
 /// Close code of a connection without a free slot.
 pub(crate) const BUSY: VarInt = VarInt::from_u32(3);
+/// Close code of a connection of another version, or with a request that is out of bounds.
+pub(crate) const REFUSED: VarInt = VarInt::from_u32(4);
+/// Close code of a connection with the wrong secret or identity.
+pub(crate) const UNAUTHORISED: VarInt = VarInt::from_u32(5);
 
 /// When to look at the progress of a transfer.
 fn ticks() -> tokio::time::Interval {
@@ -129,7 +131,7 @@ pub(crate) fn lost(error: ConnectionError) -> Error {
             let reason = paths::printable_bytes(&close.reason);
             match close.error_code {
                 BUSY => return Error::busy(),
-                OTHER_VERSION => return Error::refused(reason),
+                REFUSED => return Error::refused(reason),
                 UNAUTHORISED => {
                     let message = format!("the other side rejects this host: {reason}");
                     let hint = "copy the whole ticket of the command that runs on the other side";

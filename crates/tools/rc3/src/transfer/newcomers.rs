@@ -4,14 +4,15 @@
 //! ([`Slots`]).
 
 use std::{
-    future::Future,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use rc3_net::{Connection, Endpoint, Incoming, Slot, Slots};
-use tokio::{task::JoinSet, time::timeout};
+use rc3_net::{Connection, Endpoint, Incoming, Slot, Slots, VarInt};
+use serde::de::DeserializeOwned;
+use tokio::{io::BufReader, task::JoinSet, time::timeout};
 
-use super::{BUSY, paths::printable, progress::count};
+use super::{BUSY, message, paths::printable, progress::count, session::Control};
 
 /// Most connections without a shown ticket.
 const NEWCOMERS_MAX: usize = 32;
@@ -24,53 +25,69 @@ const EVICTED: &str = "other connections needed its slot";
 /// Time between two lines about rejected connections.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// Decides by the first message of a connection whether its peer holds the ticket.
-pub(crate) trait Authorise: Clone + Send + 'static {
-    /// An authorised connection.
-    type Authorised: Send + 'static;
-
-    /// Reads the first message, and nothing more until the secret is right. An error is a reason for the user.
-    fn authorise(
-        self,
-        connection: Connection,
-    ) -> impl Future<Output = Result<Self::Authorised, String>> + Send;
+/// Why a peer may not stay.
+pub(crate) struct Rejection {
+    /// The close code.
+    pub(crate) code: VarInt,
+    /// The reason, for the peer.
+    pub(crate) reason: String,
+    /// The reason, for the user of this side.
+    pub(crate) details: String,
 }
 
-/// Accepts connections and authorises them.
-pub(crate) struct Newcomers<A: Authorise> {
+impl Rejection {
+    /// The peer learns all of the reason.
+    pub(crate) fn new(code: VarInt, reason: impl Into<String>) -> Self {
+        let reason = reason.into();
+        Self { code, details: reason.clone(), reason }
+    }
+}
+
+/// Decides whether a peer that begins with this message may stay. Nothing more is read before.
+type Check<H> = Arc<dyn Fn(&Connection, &H) -> Result<(), Rejection> + Send + Sync>;
+
+/// Accepts connections, and admits those whose first message is a right `H`.
+pub(crate) struct Newcomers<H> {
     endpoint: Endpoint,
-    authority: A,
-    authorising: JoinSet<Result<A::Authorised, String>>,
+    check: Check<H>,
+    authorising: JoinSet<Result<(Control, H), String>>,
     slots: Slots,
     turned_away: TurnedAway,
 }
 
-impl<A: Authorise> Newcomers<A> {
-    /// Accepts connections of this endpoint.
-    pub(crate) fn new(endpoint: Endpoint, authority: A) -> Self {
+impl<H: DeserializeOwned + Send + 'static> Newcomers<H> {
+    /// Accepts connections of this endpoint whose peers pass the check.
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        check: impl Fn(&Connection, &H) -> Result<(), Rejection> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             endpoint,
-            authority,
+            check: Arc::new(check),
             authorising: JoinSet::new(),
             slots: Slots::new(NEWCOMERS_MAX, NEWCOMERS_PER_NETWORK_MAX),
             turned_away: TurnedAway::default(),
         }
     }
 
-    /// The next authorised connection; or, now and then, a line to print about rejected ones.
+    /// The next admitted connection with its first message; or, now and then, a line to print about rejected ones.
     ///
     /// Cancel-safe: dropping the future loses no connection.
-    pub(crate) async fn next(&mut self) -> Result<A::Authorised, String> {
+    pub(crate) async fn next(&mut self) -> Result<(Control, H), String> {
         loop {
             tokio::select! {
                 incoming = self.endpoint.accept() => match incoming {
-                    Some(incoming) => self.meet(incoming),
+                    Some(incoming) => {
+                        if let Some((incoming, slot)) = self.slots.admit(incoming) {
+                            self.authorising.spawn(meet(incoming, Arc::clone(&self.check), slot));
+                        }
+                    }
                     // The endpoint is closed: nobody can connect any more.
                     None => std::future::pending().await,
                 },
                 Some(done) = self.authorising.join_next() => {
                     match done.unwrap_or_else(|error| Err(error.to_string())) {
-                        Ok(authorised) => return Ok(authorised),
+                        Ok(admitted) => return Ok(admitted),
                         Err(reason) => {
                             if let Some(line) = self.turned_away.add(reason) {
                                 return Err(line);
@@ -81,32 +98,37 @@ impl<A: Authorise> Newcomers<A> {
             }
         }
     }
-
-    fn meet(&mut self, incoming: Incoming) {
-        if let Some((incoming, slot)) = self.slots.admit(incoming) {
-            self.authorising.spawn(meet(incoming, self.authority.clone(), slot));
-        }
-    }
 }
 
-/// Waits for the ticket's secret, unless evicted meanwhile.
-async fn meet<A: Authorise>(
+/// Waits for the first message, unless evicted meanwhile.
+async fn meet<H: DeserializeOwned>(
     incoming: Incoming,
-    authority: A,
+    check: Check<H>,
     mut slot: Slot,
-) -> Result<A::Authorised, String> {
+) -> Result<(Control, H), String> {
     let address = incoming.remote_address();
     let away = |reason: &dyn ToString| format!("rejected {address}: {}", printable(&reason.to_string()));
     let connect = async { incoming.accept()?.await };
     let connection = slot.run(timeout(HELLO_PATIENCE, connect)).await.ok_or_else(|| away(&EVICTED))?;
     let connection = connection.map_err(|_| away(&"no handshake"))?.map_err(|error| away(&error))?;
-    let Some(outcome) = slot.run(timeout(HELLO_PATIENCE, authority.authorise(connection.clone()))).await
-    else {
+    let Some(heard) = slot.run(timeout(HELLO_PATIENCE, hear(connection.clone()))).await else {
         connection.close(BUSY, b"is busy");
         return Err(away(&EVICTED));
     };
     let late = || Err(format!("it showed no ticket within {} s", HELLO_PATIENCE.as_secs()));
-    outcome.unwrap_or_else(|_| late()).map_err(|reason| away(&reason))
+    let (control, hello) = heard.unwrap_or_else(|_| late()).map_err(|reason| away(&reason))?;
+    check(&connection, &hello).map_err(|Rejection { code, reason, details }| {
+        connection.close(code, reason.as_bytes());
+        away(&details)
+    })?;
+    Ok((control, hello))
+}
+
+async fn hear<H: DeserializeOwned>(connection: Connection) -> Result<(Control, H), String> {
+    let (send, recv) = connection.accept_bi().await.map_err(|error| error.to_string())?;
+    let mut recv = BufReader::new(recv);
+    let hello = message::read(&mut recv).await.map_err(|error| error.to_string())?;
+    Ok((Control { connection, send, recv }, hello))
 }
 
 /// Lines about rejected connections: at most one per second.

@@ -25,13 +25,13 @@ use super::{
     background, before_any_reply,
     gaps::Gaps,
     lost,
-    manifest::{Found, LeaveOut, SourceEntry},
+    manifest::{Found, SourceEntry},
     message::{self, FromReceiver, FromSender, Kind},
     moved::Moved,
     progress::{Reporter, Steered, Summary},
-    sender::{Heard, Next, Sender, Sent, refused},
+    sender::{Heard, Sender, Sent, refused},
     session::{Channel, FINAL_PATIENCE},
-    source::{FileSource, READ_BYTES_MIN, SourceError, Throttle},
+    source::{FileSource, READ_BYTES_MIN, Throttle},
     ticks,
     verdict::Omission,
 };
@@ -57,14 +57,6 @@ pub(super) type Input = Box<dyn Read + Send>;
 /// The sender's end of a control stream.
 pub(super) type ToReceiver = Channel<FromSender, FromReceiver>;
 
-/// One version of a file, or the pipe.
-struct Piece {
-    entry: u32,
-    file: SourceEntry,
-    gaps: Gaps,
-    again: bool,
-}
-
 /// One conversation with a receiver.
 pub(super) struct Outbound<'a> {
     channel: ToReceiver,
@@ -72,12 +64,12 @@ pub(super) struct Outbound<'a> {
     sender: Sender<'a>,
     dry_run: bool,
     throttle: Arc<Throttle>,
-    /// Files that are being sent; each with its index, the bytes of its stream, and whether it is sent again.
-    sending: JoinSet<(u32, u64, bool, Result<Sent>)>,
+    /// Files that are being sent; each with its index and the bytes of its stream.
+    sending: JoinSet<(u32, u64, Result<Sent>)>,
     /// Bytes of the files in `sending`.
     on_offer: u64,
     /// Files that the receiver compares, one at a time.
-    hashing: JoinSet<(u32, Result<blake3::Hash, String>)>,
+    hashing: JoinSet<(u32, Result<blake3::Hash, Omission>)>,
     compared: VecDeque<u32>,
     /// Bytes in the holes of all files, of those sent again in their second version.
     holes_bytes: u64,
@@ -143,12 +135,17 @@ impl<'a> Outbound<'a> {
         let (mut message, mut next) = (None, None);
         loop {
             message = message.or_else(|| self.sender.next_message());
-            next = match next {
-                None if self.has_room() => self.sender.next_file().and_then(|next| self.piece(next)),
-                next => next,
-            };
-            if let Some(piece) = next.take_if(|piece: &mut Piece| !piece.has_stream()) {
-                self.begin(piece, None, input);
+            if next.is_none() && self.has_room() {
+                next = self.sender.next_file();
+                if next.is_none()
+                    && let Some(entry) = self.sender.next_changed()
+                {
+                    self.look_again(entry);
+                    continue;
+                }
+            }
+            if let Some((entry, gaps)) = next.take_if(|(entry, gaps)| !self.has_stream(*entry, gaps)) {
+                self.begin(entry, gaps, None, input);
                 continue;
             }
             if self.hashing.is_empty()
@@ -171,14 +168,14 @@ impl<'a> Outbound<'a> {
                     }
                 }
                 stream = connection.open_uni(), if next.is_some() => {
-                    if let Some(piece) = next.take() {
-                        self.begin(piece, Some(stream.map_err(lost)?), input);
+                    if let Some((entry, gaps)) = next.take() {
+                        self.begin(entry, gaps, Some(stream.map_err(lost)?), input);
                     }
                 }
                 Some(sent) = self.sending.join_next() => {
-                    let (entry, bytes, again, sent) = sent.map_err(background)?;
+                    let (entry, bytes, sent) = sent.map_err(background)?;
                     self.on_offer -= bytes;
-                    self.sender.on_sent(entry, again, sent?);
+                    self.sender.on_sent(entry, sent?);
                 }
                 Some(hashed) = self.hashing.join_next() => {
                     let (entry, hash) = hashed.map_err(background)?;
@@ -234,7 +231,9 @@ impl<'a> Outbound<'a> {
                 reporter.start(self.found.file_count(), bytes, there, needed, &self.channel.connection);
             }
             Heard::InPlace(entry, bytes) => {
-                reporter.file(&self.found.entries[entry as usize].name, bytes);
+                if let Some(file) = self.sender.entry(entry) {
+                    reporter.file(&file.name, bytes);
+                }
             }
             Heard::Finished => return Ok(true),
         }
@@ -247,29 +246,20 @@ impl<'a> Outbound<'a> {
                 || (self.sending.len() < SMALL_FILES_AHEAD && self.on_offer < BYTES_AHEAD))
     }
 
-    /// What is to be sent of a file, in its present version if it is sent again.
-    fn piece(&mut self, next: Next) -> Option<Piece> {
-        let (entry, again, gaps) = match next {
-            Next::File(entry, gaps) => (entry, false, Some(gaps)),
-            Next::Again(entry) => (entry, true, None),
-        };
-        let file = &self.found.entries[entry as usize];
-        let Some(gaps) = gaps else {
-            let found = Found::look_again(file, &mut self.holes_bytes);
-            let kind = found.as_ref().map(|file| file.kind.clone()).map_err(|reason| match reason {
-                LeaveOut::Unreadable(reason) => Omission::Unreadable(reason.clone()),
-                _ => Omission::Changed,
-            });
-            self.sender.on_again(entry, kind);
-            let file = found.ok()?;
-            let gaps = Gaps::whole(file.bytes()).without(&file.holes());
-            return Some(Piece { entry, file, gaps, again });
-        };
-        Some(Piece { entry, file: file.clone(), gaps, again })
+    fn has_stream(&self, entry: u32, gaps: &Gaps) -> bool {
+        !gaps.is_empty() || self.sender.entry(entry).is_some_and(|file| file.kind == Kind::Pipe)
     }
 
-    fn begin(&mut self, piece: Piece, stream: Option<SendStream>, input: &mut Option<Input>) {
-        let Piece { entry, file, gaps, again } = piece;
+    /// Offers the present version of a file that changed.
+    fn look_again(&mut self, entry: u32) {
+        if let Some(file) = self.sender.entry(entry) {
+            let file = Found::look_again(file, &mut self.holes_bytes);
+            self.sender.on_again(entry, file);
+        }
+    }
+
+    fn begin(&mut self, entry: u32, gaps: Gaps, stream: Option<SendStream>, input: &mut Option<Input>) {
+        let Some(file) = self.sender.entry(entry).cloned() else { return };
         let (bytes, throttle) = (gaps.len(), Arc::clone(&self.throttle));
         self.on_offer += bytes;
         if let Some(stream) = &stream {
@@ -282,14 +272,14 @@ impl<'a> Outbound<'a> {
                 (Some(stream), Some(input)) => send_pipe(stream, input, throttle).await,
                 (stream, _) => send_file(stream, file, gaps, throttle).await,
             };
-            (entry, bytes, again, sent)
+            (entry, bytes, sent)
         });
     }
 
     /// Begins to hash a file that the receiver compares.
     fn hash(&mut self, entry: u32) {
         let file = self.found.entries[entry as usize].clone();
-        self.hashing.spawn_blocking(move || (entry, FileSource::hash(&file).map_err(message::reason)));
+        self.hashing.spawn_blocking(move || (entry, FileSource::hash(&file).map_err(Omission::from)));
     }
 
     /// The receiver's last message, if it explains the close.
@@ -327,12 +317,6 @@ impl<'a> Outbound<'a> {
     }
 }
 
-impl Piece {
-    fn has_stream(&self) -> bool {
-        self.file.kind == Kind::Pipe || !self.gaps.is_empty()
-    }
-}
-
 /// Bytes that are sent or nearly so: given to the primary, or SACKed. No byte counts twice.
 fn delivered(connection: &Connection) -> u64 {
     let Some(stats) = connection.try_stats() else { return 0 };
@@ -345,15 +329,6 @@ fn broken(error: WriteError) -> Error {
     match error {
         WriteError::ConnectionLost(error) => lost(error),
         error => Error::lost(error),
-    }
-}
-
-impl From<SourceError> for Sent {
-    fn from(error: SourceError) -> Self {
-        match error {
-            SourceError::Changed => Self::Changed,
-            SourceError::Io(error) => Self::Unreadable(message::reason(error)),
-        }
     }
 }
 
@@ -370,15 +345,15 @@ async fn send_file(
         Err(error) => {
             // A stream that is dropped would end as if it were complete.
             stream.map(|mut stream| stream.reset(SOURCE_FAILED));
-            return Ok(error.into());
+            return Ok(Sent::Failed(error));
         }
     };
     if let Some(mut stream) = stream {
         match stream.send_file(Arc::clone(&source), len).await {
             Ok(()) => {}
             Err(SendFileError::SinkFailed | SendFileError::Stopped(_)) => return Ok(Sent::Stopped),
-            Err(SendFileError::Read { error, .. }) => return Ok(SourceError::from(error).into()),
-            Err(SendFileError::Shrunk(_)) => return Ok(Sent::Changed),
+            Err(SendFileError::Read { error, .. }) => return Ok(Sent::Failed(error.into())),
+            Err(SendFileError::Shrunk(_)) => return Ok(Sent::Failed(Omission::Changed)),
             Err(SendFileError::ConnectionLost(error)) => return Err(lost(error)),
             Err(error) => return Err(Error::lost(error)),
         }
@@ -387,7 +362,7 @@ async fn send_file(
         Some(source) => source.finish(),
         None => Err(io::Error::other("the file is still in use").into()),
     });
-    Ok(hash.await?.map_or_else(Sent::from, |hash| Sent::Whole(hash, file_bytes)))
+    Ok(hash.await?.map_or_else(Sent::Failed, |hash| Sent::Whole(hash, file_bytes)))
 }
 
 /// Sends a pipe to its end.

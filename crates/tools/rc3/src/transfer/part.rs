@@ -13,37 +13,14 @@ use std::{
 
 use cap_std::fs::{Dir, OpenOptions};
 use rc3_net::file::WriteAt;
-use thiserror::Error;
 
 use super::{
-    destination::{Destination, Existing, Fsync, Inner, Same, closed, fill_at, has_one_name},
+    destination::{Destination, Existing, Fsync, Inner, closed, fill_at, has_one_name},
     expected::Expected,
     paths::{NEXT_RECORD, RECORD, SafePath},
     stamp::file_id,
+    verdict::{Fault, Verdict},
 };
-
-/// Why a complete file or a link does not get its name.
-#[derive(Debug, Error)]
-pub enum PlaceError {
-    /// Something has the name, and may not be replaced.
-    #[error("its name is taken")]
-    Taken,
-    /// Another entry of the transfer has the file that would be replaced.
-    #[error("another file of this transfer has its name")]
-    Shared,
-    /// A system call failed.
-    #[error(transparent)]
-    Io(io::Error),
-}
-
-impl From<io::Error> for PlaceError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::AlreadyExists => Self::Taken,
-            _ => Self::Io(error),
-        }
-    }
-}
 
 /// Bytes of a block of common file systems.
 const BLOCK: usize = 4096;
@@ -188,20 +165,16 @@ impl Part {
         self.useless.load(Relaxed)
     }
 
-    /// Takes the file that has the name, if its content is this; else the reason why not.
-    pub(super) fn claim_existing(&self, hash: blake3::Hash) -> Result<(), PlaceError> {
-        match self.destination.claim_same(&self.path, hash) {
-            Ok(Same::Claimed) => Ok(()),
-            Ok(Same::Shared) => Err(PlaceError::Shared),
-            Ok(Same::No) | Err(_) => Err(PlaceError::Taken),
-        }
+    /// Takes the file that has the name, if its content is this.
+    pub(super) fn claim_existing(&self, hash: blake3::Hash) -> Result<(), Fault> {
+        self.destination.claim_same(&self.path, hash).map_err(Fault::Settled)
     }
 
     /// Sets the file's length, mode, time and final name.
     ///
     /// # Errors
-    /// See [`PlaceError`].
-    pub fn finish(&self, expected: &Expected) -> Result<(), PlaceError> {
+    /// See [`Fault`].
+    pub fn finish(&self, expected: &Expected) -> Result<(), Fault> {
         let Inner { dir, policy, .. } = &*self.destination.0;
         // A part of an earlier run may be longer than the verified content; zeros at the end may be missing.
         if self.file.metadata()?.len() != expected.bytes {
@@ -227,7 +200,7 @@ impl Part {
         } else if claims.may_replace(dir, &self.path) {
             dir.rename(&self.names.part, dir, target)?;
         } else {
-            return Err(PlaceError::Shared);
+            return Err(Fault::Settled(Verdict::Shared));
         }
         claims.place(self.file.metadata().ok().as_ref().and_then(file_id), &self.path);
         parts.open.remove(&self.names.part);

@@ -26,14 +26,14 @@ use super::{
     identity::Identity,
     inbound::{self, Finish},
     interrupted,
-    meet::{Holders, Listener, Settings},
-    message::{FromReceiver, FromSender},
+    meet::{Listener, Settings},
+    message::{FromSender, Hello},
     newcomers::Newcomers,
     paths::printable_path,
     progress::Reporter,
     pulse::{ASK_EVERY, Pulses},
     random::random,
-    session::{FINAL_PATIENCE, Session},
+    session::{Channel, FINAL_PATIENCE, Session},
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
 };
@@ -103,7 +103,7 @@ pub struct Receiver {
     ticket: Ticket,
     /// Removed on drop.
     written: Option<TicketFile>,
-    newcomers: Newcomers<Holders<FromReceiver, FromSender>>,
+    newcomers: Newcomers<Hello>,
     /// Senders that wait for their turn.
     waiting: VecDeque<Session>,
 }
@@ -124,7 +124,7 @@ impl Receiver {
         let ticket = listener.ticket(job.advertise.as_ref())?;
         let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
         let written = written.map_err(|error| Error::local("write the ticket", error))?;
-        let (newcomers, waiting) = (listener.holders(), VecDeque::new());
+        let (newcomers, waiting) = (listener.newcomers(), VecDeque::new());
         Ok(Self { job, destination, endpoint: listener.endpoint, ticket, written, newcomers, waiting })
     }
 
@@ -167,11 +167,12 @@ impl Receiver {
             let done = tokio::select! {
                 newcomer = self.newcomers.next() => {
                     match newcomer {
-                        Ok(channel) if self.waiting.len() < WAITING_MAX => {
+                        Ok((control, _)) if self.waiting.len() < WAITING_MAX => {
                             let asked = if self.destination.is_some() { Asked::Anything } else { Asked::Pipe };
+                            let channel = Channel::new(control, self.job.settings.patience);
                             self.waiting.push_back(Session::new(channel, asked));
                         }
-                        Ok(channel) => channel.connection.close(BUSY, b"too many senders are waiting"),
+                        Ok((control, _)) => control.connection.close(BUSY, b"too many senders are waiting"),
                         Err(turned_away) if transfers.is_empty() => reporter.note(&turned_away),
                         Err(_) => {}
                     }

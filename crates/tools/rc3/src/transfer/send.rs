@@ -13,7 +13,7 @@ use super::{
     conclude::conclude,
     interrupted,
     manifest::{Found, Selection},
-    meet::{Settings, connect, open, resolve},
+    meet::{Settings, join, open, resolve},
     outbound::{Input, Outbound},
     progress::{Event, Reporter},
     ticket::Ticket,
@@ -115,7 +115,7 @@ async fn send_found(
         let (began, mut pause, mut input) = (Instant::now(), BUSY_PAUSE, input);
         loop {
             let once = async {
-                let channel = connect(&endpoint, address, &job.ticket, &job.settings).await?;
+                let channel = join(&endpoint, address, &job.ticket, &job.settings).await?;
                 let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
                 outbound.run(&mut input, endpoint.marks(), reporter).await
             };

@@ -36,6 +36,8 @@ pub(super) struct Sender<'a> {
     next: u32,
     /// Files to send again.
     changed: VecDeque<u32>,
+    /// Second versions of files, whose entries follow those of the manifest.
+    again: Vec<SourceEntry>,
 }
 
 /// What both sides know of an entry.
@@ -43,6 +45,8 @@ pub(super) struct Sender<'a> {
 enum State {
     Directory,
     Announced,
+    /// This entry is its second version.
+    Replaced(u32),
     /// The receiver has requested its hash.
     Compared,
     /// All of this many bytes are sent. A link is complete in the manifest.
@@ -66,24 +70,14 @@ pub(super) enum Heard {
     Finished,
 }
 
-/// What to send next.
-#[derive(Debug)]
-pub(super) enum Next {
-    /// These parts of a file.
-    File(u32, Gaps),
-    /// The present version of a file that changed.
-    Again(u32),
-}
-
 /// How the sending of a file ended.
 pub(super) enum Sent {
     /// With the hash of a file of this many bytes.
     Whole(blake3::Hash, u64),
     /// The receiver stopped reading, and says why.
     Stopped,
-    Changed,
-    /// The reason as text.
-    Unreadable(String),
+    /// The file changed, or cannot be read.
+    Failed(Omission),
 }
 
 impl<'a> Sender<'a> {
@@ -111,6 +105,7 @@ impl<'a> Sender<'a> {
             open: 0,
             next: 0,
             changed: VecDeque::new(),
+            again: Vec::new(),
         }
     }
 
@@ -124,26 +119,37 @@ impl<'a> Sender<'a> {
         self.queue.len()
     }
 
-    /// The next file, in order, so that the receiver can match their streams: those that changed come last.
-    pub(super) fn next_file(&mut self) -> Option<Next> {
+    /// A file or its second version.
+    pub(super) fn entry(&self, entry: u32) -> Option<&SourceEntry> {
+        let at = entry as usize;
+        self.found.entries.get(at).or_else(|| self.again.get(at.checked_sub(self.found.entries.len())?))
+    }
+
+    /// The next file and what a stream carries of it, in order, so that the receiver can match their streams.
+    pub(super) fn next_file(&mut self) -> Option<(u32, Gaps)> {
         while self.accepted && (self.next as usize) < self.states.len() {
             let entry = self.next;
             self.next += 1;
             if let Some(gaps) = self.to_send(entry) {
-                return Some(Next::File(entry, gaps));
-            }
-        }
-        while let Some(entry) = self.changed.pop_front() {
-            if self.is_open(entry) {
-                return Some(Next::Again(entry));
+                return Some((entry, gaps));
             }
         }
         None
     }
 
+    /// The next file that changed. These come after all others.
+    pub(super) fn next_changed(&mut self) -> Option<u32> {
+        loop {
+            let entry = self.changed.pop_front()?;
+            if self.is_open(entry) {
+                return Some(entry);
+            }
+        }
+    }
+
     /// What a stream carries of a file; `None` if nothing is to be sent, not even its hash.
     fn to_send(&self, entry: u32) -> Option<Gaps> {
-        let file = self.found.entries.get(entry as usize).filter(|_| self.is_open(entry))?;
+        let file = self.entry(entry).filter(|_| self.is_open(entry))?;
         let gaps = self.gaps.get(&entry).cloned().unwrap_or_else(|| Gaps::whole(file.bytes()));
         Some(gaps.without(&file.holes()))
     }
@@ -154,32 +160,39 @@ impl<'a> Sender<'a> {
     }
 
     /// The answer to a comparison, or why there is none.
-    pub(super) fn on_hashed(&mut self, entry: u32, hash: Result<blake3::Hash, String>) {
+    pub(super) fn on_hashed(&mut self, entry: u32, hash: Result<blake3::Hash, Omission>) {
         match hash {
             Ok(hash) => self.queue.push_back(FromSender::Hash { entry, hash: hash.into() }),
-            Err(reason) => self.omit(entry, Omission::Unreadable(reason)),
-        }
-    }
-
-    /// The present version of a file follows, or cannot.
-    pub(super) fn on_again(&mut self, entry: u32, kind: Result<Kind, Omission>) {
-        match kind {
-            Ok(kind) => self.queue.push_back(FromSender::Again { entry, kind }),
             Err(omission) => self.omit(entry, omission),
         }
     }
 
-    /// One version of a file was sent, the second one if `again`.
-    pub(super) fn on_sent(&mut self, entry: u32, again: bool, sent: Sent) {
+    /// The present version of a file follows, or cannot.
+    pub(super) fn on_again(&mut self, entry: u32, file: Result<SourceEntry, Omission>) {
+        match file {
+            Ok(file) => {
+                self.queue.push_back(FromSender::Again { entry, kind: file.kind.clone() });
+                self.states[entry as usize] = State::Replaced(self.states.len() as u32);
+                self.states.push(State::Announced);
+                self.again.push(file);
+            }
+            Err(omission) => self.omit(entry, omission),
+        }
+    }
+
+    /// A file was sent.
+    pub(super) fn on_sent(&mut self, entry: u32, sent: Sent) {
         match sent {
             Sent::Whole(hash, bytes) if self.is_open(entry) => {
                 self.states[entry as usize] = State::Sent(bytes);
                 self.queue.push_back(FromSender::Hash { entry, hash: hash.into() });
             }
             Sent::Whole(..) | Sent::Stopped => {}
-            Sent::Changed if again => self.omit(entry, Omission::Changed),
-            Sent::Changed => self.changed.push_back(entry),
-            Sent::Unreadable(reason) => self.omit(entry, Omission::Unreadable(reason)),
+            // Once for each file.
+            Sent::Failed(Omission::Changed) if (entry as usize) < self.found.entries.len() => {
+                self.changed.push_back(entry);
+            }
+            Sent::Failed(omission) => self.omit(entry, omission),
         }
     }
 
@@ -247,6 +260,8 @@ impl<'a> Sender<'a> {
             return Err(Error::protocol("a verdict on an unknown entry"));
         };
         let heard = match (&*state, &verdict) {
+            // Their messages have crossed.
+            (&State::Replaced(again), _) => return self.settle(again, verdict),
             (State::Sent(bytes), Verdict::Placed) if self.accepted => Heard::InPlace(entry, *bytes),
             (_, Verdict::Placed | Verdict::Omitted(_)) | (State::Settled(_), _) => {
                 return Err(Error::protocol("an impossible verdict"));
@@ -254,7 +269,6 @@ impl<'a> Sender<'a> {
             (State::Directory, Verdict::Same | Verdict::Damaged) => {
                 return Err(Error::protocol("an impossible verdict on a directory"));
             }
-            // Their messages have crossed.
             (State::Omitted(omission), _) => {
                 *state = State::Settled(Verdict::Omitted(omission.clone()));
                 return Ok(Heard::Noted);
@@ -292,7 +306,7 @@ impl<'a> Sender<'a> {
     /// What is not in place.
     pub(super) fn unkept(&self) -> Unkept {
         let mut unkept = Unkept::default();
-        for (entry, state) in self.found.entries.iter().zip(&self.states) {
+        for (entry, state) in self.found.entries.iter().chain(&self.again).zip(&self.states) {
             match state {
                 State::Settled(verdict) => unkept.add(&entry.name, verdict),
                 State::Omitted(omission) => unkept.add(&entry.name, &Verdict::Omitted(omission.clone())),
@@ -381,10 +395,10 @@ mod tests {
         assert!(sender.on_reply(settled(3, Verdict::Placed)).is_err(), "before it was accepted");
         assert_eq!(sender.on_reply(FromReceiver::Accepted).unwrap(), Heard::Accepted);
         assert_eq!((sender.there(), sender.bytes_to_send(), sender.files_to_send()), ((1, 5), 10, 2));
-        let Some(Next::File(1, gaps)) = sender.next_file() else { panic!("no file") };
+        let Some((1, gaps)) = sender.next_file() else { panic!("no file") };
         assert_eq!((gaps.said(), sender.next_file().is_none()), (vec![(10, 20)], true));
         assert!(sender.on_reply(settled(1, Verdict::Placed)).is_err(), "before it was sent");
-        sender.on_sent(1, false, Sent::Whole(HASH.into(), 100));
+        sender.on_sent(1, Sent::Whole(HASH.into(), 100));
         assert_eq!(sender.next_message(), Some(FromSender::Hash { entry: 1, hash: HASH }));
         assert_eq!(sender.on_reply(settled(3, Verdict::Placed)).unwrap(), Heard::InPlace(3, 0));
         assert!(sender.on_reply(FromReceiver::Finished).is_err(), "without a verdict on a file");
@@ -399,13 +413,16 @@ mod tests {
         while sender.next_message().is_some() {}
         sender.on_reply(FromReceiver::Accepted).unwrap();
         while sender.next_file().is_some() {}
-        sender.on_sent(1, false, Sent::Changed);
-        assert!(matches!(sender.next_file(), Some(Next::Again(1))) && sender.next_message().is_none());
-        sender.on_again(1, Ok(found.entries[1].kind.clone()));
+        sender.on_sent(1, Sent::Failed(Omission::Changed));
+        assert!(sender.next_file().is_none() && sender.next_message().is_none());
+        assert_eq!((sender.next_changed(), sender.next_changed()), (Some(1), None));
+        sender.on_again(1, Ok(found.entries[1].clone()));
         assert!(matches!(sender.next_message(), Some(FromSender::Again { entry: 1, .. })));
-        sender.on_sent(1, true, Sent::Changed);
-        let omitted = FromSender::Omit { entry: 1, omission: Omission::Changed };
-        assert_eq!((sender.next_message(), sender.files_to_send()), (Some(omitted), 2));
+        assert!(matches!(sender.next_file(), Some((4, _))) && sender.next_file().is_none());
+        sender.on_sent(4, Sent::Failed(Omission::Changed));
+        let omitted = FromSender::Omit { entry: 4, omission: Omission::Changed };
+        assert_eq!((sender.next_message(), sender.next_changed()), (Some(omitted), None));
+        assert_eq!(sender.files_to_send(), 2);
         assert_eq!(sender.on_reply(settled(1, Verdict::Name)).unwrap(), Heard::Noted);
         assert!(sender.on_reply(settled(1, Verdict::Name)).is_err(), "twice");
         for entry in [2, 3] {

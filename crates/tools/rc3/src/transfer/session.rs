@@ -7,10 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rc3_net::{Connection, SendStream};
+use rc3_net::{Connection, RecvStream, SendStream};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::{AsyncWrite, AsyncWriteExt, BufReader},
     sync::mpsc,
     task::JoinHandle,
     time::timeout,
@@ -48,7 +48,32 @@ pub(crate) fn outbox<W: AsyncWrite + Unpin + Send + 'static>(mut stream: W) -> (
     (outbox, writer)
 }
 
-/// The control stream of a connection whose secret was right; this side sends `S` and gets `R`.
+/// The control stream of a connection, before messages go both ways at once.
+pub(crate) struct Control {
+    pub(crate) connection: Connection,
+    pub(crate) send: SendStream,
+    pub(crate) recv: BufReader<RecvStream>,
+}
+
+impl Control {
+    /// Writes one message.
+    pub(crate) async fn say(&mut self, message: &impl Serialize) -> Result<()> {
+        let written = self.send.write_chunk(message::encode(message).into()).await;
+        written.map_err(|error| self.ended(Error::lost(error)))
+    }
+
+    /// Reads one message.
+    pub(crate) async fn hear<M: DeserializeOwned>(&mut self) -> Result<M> {
+        message::read(&mut self.recv).await.map_err(|error| self.ended(error.into()))
+    }
+
+    /// Why the connection has ended; `error` if it has not.
+    fn ended(&self, error: Error) -> Error {
+        self.connection.close_reason().map_or(error, lost)
+    }
+}
+
+/// The control stream of a transfer whose secret was right; this side sends `S` and gets `R`.
 pub(crate) struct Channel<S, R> {
     pub(super) connection: Connection,
     pub(super) outbox: Outbox,
@@ -62,13 +87,8 @@ pub(crate) struct Channel<S, R> {
 }
 
 impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
-    pub(super) fn new(
-        connection: Connection,
-        control: SendStream,
-        messages: impl AsyncRead + Unpin + Send + 'static,
-        patience: Duration,
-    ) -> Self {
-        let ((outbox, writer), messages) = (outbox(control), message::listen(messages));
+    pub(super) fn new(Control { connection, send, recv }: Control, patience: Duration) -> Self {
+        let ((outbox, writer), messages) = (outbox(send), message::listen(recv));
         Self { connection, outbox, writer, messages, patience, written: Instant::now(), sent: PhantomData }
     }
 

@@ -15,7 +15,7 @@ use super::{
     destination::{Destination, Policy},
     inbound::{self, Finish},
     manifest::{Found, Selection},
-    meet::{Listener, Says, Settings, connect},
+    meet::{Listener, Says, Settings, join},
     message::{FromReceiver, FromSender},
     outbound::Outbound,
     paths::{name_bytes, printable_path},
@@ -44,7 +44,7 @@ impl Meeting {
         match self {
             Self::Listen(listener) => listener.meet().await,
             Self::Connect(endpoint, address, ticket, settings) => {
-                connect(endpoint, *address, ticket, settings).await
+                join(endpoint, *address, ticket, settings).await
             }
         }
     }

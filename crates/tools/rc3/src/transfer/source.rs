@@ -12,7 +12,6 @@ use std::{
 use bytes::Bytes;
 use rc3_core::units::Rate;
 use rc3_net::file::ReadAt;
-use thiserror::Error;
 
 use super::{
     destination::fill_at,
@@ -21,31 +20,11 @@ use super::{
     stamp::{Stamp, TICK},
     tree::{Passing, Tree},
     unlisted,
+    verdict::Omission,
 };
 
 /// Fewest bytes of one read, however low the limit.
 pub const READ_BYTES_MIN: usize = 16 << 10;
-
-/// Why a file is not sent.
-#[derive(Debug, Error)]
-pub enum SourceError {
-    /// It is not the announced one, or was written to meanwhile.
-    #[error("it changed while it was sent")]
-    Changed,
-    /// It cannot be read.
-    #[error(transparent)]
-    Io(io::Error),
-}
-
-impl From<io::Error> for SourceError {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            // Before the length that its stamp has.
-            io::ErrorKind::UnexpectedEof => Self::Changed,
-            _ => Self::Io(error),
-        }
-    }
-}
 
 /// Where the bytes are.
 #[derive(Debug)]
@@ -55,7 +34,7 @@ enum Origin {
 }
 
 impl Origin {
-    fn open(entry: &SourceEntry) -> Result<Self, SourceError> {
+    fn open(entry: &SourceEntry) -> Result<Self, Omission> {
         if let Some(held) = &entry.held {
             return Ok(Self::Held(held.clone()));
         }
@@ -68,9 +47,9 @@ impl Origin {
     }
 
     /// Whether it is still the announced file.
-    fn check(&self) -> Result<(), SourceError> {
+    fn check(&self) -> Result<(), Omission> {
         match self {
-            Self::File(file, stamp) if Stamp::of(&file.metadata()?) != *stamp => Err(SourceError::Changed),
+            Self::File(file, stamp) if Stamp::of(&file.metadata()?) != *stamp => Err(Omission::Changed),
             Self::File(..) | Self::Held(_) => Ok(()),
         }
     }
@@ -106,8 +85,8 @@ impl FileSource {
     /// Opens a file, of which `gaps` will be sent. May block for a tick of the clock.
     ///
     /// # Errors
-    /// See [`SourceError`].
-    pub fn open(entry: &SourceEntry, gaps: Gaps, throttle: Arc<Throttle>) -> Result<Self, SourceError> {
+    /// See [`Omission`].
+    pub fn open(entry: &SourceEntry, gaps: Gaps, throttle: Arc<Throttle>) -> Result<Self, Omission> {
         let passing = Mutex::new(Passing::new(Tree::new(entry.bytes())));
         Ok(Self { origin: Origin::open(entry)?, gaps, passing, throttle })
     }
@@ -126,8 +105,8 @@ impl FileSource {
     /// Reads the parts that were not sent; returns the hash of the whole file.
     ///
     /// # Errors
-    /// See [`SourceError`].
-    pub fn finish(self) -> Result<blake3::Hash, SourceError> {
+    /// See [`Omission`].
+    pub fn finish(self) -> Result<blake3::Hash, Omission> {
         let mut passing = self.passing.into_inner().unwrap_or_else(PoisonError::into_inner);
         let hash = passing.finish(|buf, offset| self.origin.read_exact_at(buf, offset))?;
         self.origin.check()?;

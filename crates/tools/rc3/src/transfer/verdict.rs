@@ -3,6 +3,7 @@
 use std::{borrow::Cow, io};
 
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinError;
 
 use super::{
     message::reason,
@@ -43,6 +44,16 @@ pub enum Omission {
     Unreadable(String),
 }
 
+impl From<io::Error> for Omission {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // Before the length that its stamp has.
+            io::ErrorKind::UnexpectedEof => Self::Changed,
+            _ => Self::Unreadable(reason(error)),
+        }
+    }
+}
+
 impl Verdict {
     /// What an error of the receiving system means for the entry that met it; `None` if every other one would meet it too.
     pub(super) fn of(error: &io::Error) -> Option<Self> {
@@ -55,6 +66,29 @@ impl Verdict {
         } else {
             Some(Self::Refused(reason(error)))
         }
+    }
+}
+
+/// Why a file or link is not kept.
+#[derive(Debug)]
+pub enum Fault {
+    /// Others may be kept.
+    Settled(Verdict),
+    /// Every other one would meet it.
+    System(io::Error),
+    /// The transfer ends.
+    Ended(Error),
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Verdict::of(&error).map_or_else(|| Self::System(error), Self::Settled)
+    }
+}
+
+impl From<JoinError> for Fault {
+    fn from(error: JoinError) -> Self {
+        Self::System(error.into())
     }
 }
 

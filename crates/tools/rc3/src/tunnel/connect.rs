@@ -1,8 +1,8 @@
 //! The client's connection: proves both identities and, with a ticket, pairs.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use rc3_net::{ClientConfig, Connection, Endpoint, RecvStream, RlpMode, SendStream};
+use rc3_net::{Connection, Endpoint, RlpMode};
 use tokio::time::timeout;
 
 use super::{
@@ -19,10 +19,9 @@ use crate::{
         peers::{KnownPeer, Pin},
     },
     transfer::{
-        identity::SERVER_NAME,
-        meet, message,
+        meet,
         network::Network,
-        no_connection, not_connected,
+        session::Control,
         ticket::{Secret, Ticket},
     },
 };
@@ -44,8 +43,7 @@ pub enum PeerChoice {
 /// An authorised connection.
 pub(super) struct Tunnel {
     pub(super) connection: Connection,
-    control: SendStream,
-    replies: RecvStream,
+    control: Control,
 }
 
 /// The peer, and the secret that authorises a new identity.
@@ -88,15 +86,9 @@ impl Tunnel {
         rlp: RlpMode,
     ) -> Result<(Self, Pin), TunnelError> {
         let crypto = mutual::client(&files.identity()?, peer.fingerprint, ALPN)?;
-        let mut config = ClientConfig::new(Arc::new(crypto));
-        config.transport_config(transport(rlp));
-        let connecting = endpoint
-            .connect_with(config, address, SERVER_NAME)
-            .map_err(|error| no_connection(address, COMMAND, &error.to_string()))?;
-        let connection = connecting.await.map_err(|error| not_connected(address, COMMAND, error))?;
-        let (control, replies) = connection.open_bi().await?;
-        let mut tunnel = Self { connection, control, replies };
-        tunnel.say(&FromClient::Hello { version: VERSION, secret: secret.map(|secret| secret.0) }).await?;
+        let hello = FromClient::Hello { version: VERSION, secret: secret.map(|secret| secret.0) };
+        let control = meet::connect(endpoint, address, COMMAND, crypto, transport(rlp), &hello).await?;
+        let mut tunnel = Self { connection: control.connection.clone(), control };
         match tunnel.hear().await? {
             FromServer::Welcome => {}
             _ => return Err(protocol("no answer to the first message")),
@@ -108,7 +100,7 @@ impl Tunnel {
 
     /// Asks the peer to listen, and returns its port.
     pub(super) async fn listen(&mut self, id: u16, address: SocketAddr) -> Result<u16, TunnelError> {
-        self.say(&FromClient::Listen { id, ip: address.ip(), port: address.port() }).await?;
+        self.control.say(&FromClient::Listen { id, ip: address.ip(), port: address.port() }).await?;
         match self.hear().await? {
             FromServer::Listening { id: answered, port } if answered == id => Ok(port),
             FromServer::NotListening { id: answered, reason } if answered == id => {
@@ -122,26 +114,13 @@ impl Tunnel {
     /// Requests no more, and waits until the peer has closed the connection, which it does when its targets have taken
     /// all bytes.
     pub(super) async fn finish(mut self) {
-        let _ = self.control.finish();
+        let _ = self.control.send.finish();
         self.connection.closed().await;
     }
 
-    async fn say(&mut self, message: &FromClient) -> Result<(), TunnelError> {
-        let written = self.control.write_chunk(message::encode(message).into()).await;
-        written.map_err(|error| self.ended().unwrap_or_else(|| TunnelError::Lost(error.to_string())))
-    }
-
     async fn hear(&mut self) -> Result<FromServer, TunnelError> {
-        match timeout(ANSWER_PATIENCE, message::read(&mut self.replies)).await {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(error)) => Err(self.ended().unwrap_or_else(|| error.into())),
-            Err(_) => Err(TunnelError::Lost("the peer does not answer".to_owned())),
-        }
-    }
-
-    /// Why the connection has ended, if it has.
-    fn ended(&self) -> Option<TunnelError> {
-        self.connection.close_reason().map(TunnelError::from)
+        let late = |_| Err(Error::lost("the peer does not answer"));
+        Ok(timeout(ANSWER_PATIENCE, self.control.hear()).await.unwrap_or_else(late)?)
     }
 }
 

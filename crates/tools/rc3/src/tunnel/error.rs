@@ -4,12 +4,12 @@ use std::{io, net::SocketAddr};
 
 use rc3_net::ConnectionError;
 
-use super::{UNAUTHORISED, VERSION_REFUSED, address::Target, open::Answer};
+use super::{address::Target, open::Answer};
 use crate::{
     error::{Error, ErrorKind},
     identity::{file::IdentityFileError, peers::PeersError},
     transfer::{
-        lost,
+        REFUSED, UNAUTHORISED, lost,
         message::MessageError,
         paths::{printable, printable_bytes},
     },
@@ -134,7 +134,7 @@ impl From<ConnectionError> for TunnelError {
             ConnectionError::ApplicationClosed(close) if close.error_code == UNAUTHORISED => {
                 Self::Unauthorised
             }
-            ConnectionError::ApplicationClosed(close) if close.error_code == VERSION_REFUSED => {
+            ConnectionError::ApplicationClosed(close) if close.error_code == REFUSED => {
                 Self::Refused(printable_bytes(&close.reason))
             }
             _ => lost(error).into(),

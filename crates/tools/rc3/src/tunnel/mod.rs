@@ -37,9 +37,5 @@ pub const LISTENERS_MAX: usize = 16;
 
 /// Close code: done.
 const DONE: VarInt = VarInt::from_u32(0);
-/// Close code: another protocol version.
-const VERSION_REFUSED: VarInt = VarInt::from_u32(4);
-/// Close code: the identity is not authorised and the secret is wrong.
-const UNAUTHORISED: VarInt = VarInt::from_u32(5);
 /// Reset and stop code of a stream whose TCP connection broke.
 const BROKEN: VarInt = VarInt::from_u32(1);

@@ -11,10 +11,10 @@ use std::{
 
 use rc3_cli::output;
 use rc3_net::{Connection, ConnectionError, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig};
-use tokio::{io::BufReader, sync::Semaphore, task::JoinSet, time::timeout};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
 use super::{
-    ALPN, BROKEN, CONNECTIONS_MAX, DONE, LISTENERS_MAX, PORT, UNAUTHORISED, VERSION_REFUSED,
+    ALPN, BROKEN, CONNECTIONS_MAX, DONE, LISTENERS_MAX, PORT,
     allow::{Allowed, Pattern},
     attained::INTERACTIVE,
     control::{FromClient, FromServer, VERSION},
@@ -31,13 +31,14 @@ use crate::{
     error::Error,
     identity::{mutual, peers::AuthorizedPeers},
     transfer::{
-        BUSY, FAILED, interrupted, lost,
+        BUSY, FAILED, REFUSED, UNAUTHORISED, interrupted, lost,
         message::{self, MessageError},
         network::Network,
-        newcomers::{Authorise, Newcomers},
+        newcomers::{Newcomers, Rejection},
         paths::printable_path,
         random::random,
         reachable,
+        session::Control,
         ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
         ticket_file::TicketFile,
     },
@@ -157,13 +158,14 @@ fn announce(
 
 /// Serves every authorised peer in a task, until the endpoint closes.
 async fn admit(endpoint: &Endpoint, peers: Peers, shared: &Arc<Shared>) {
-    let mut newcomers = Newcomers::new(endpoint.clone(), peers);
+    let admit = move |connection: &Connection, hello: &FromClient| peers.admit(connection, hello);
+    let mut newcomers = Newcomers::new(endpoint.clone(), admit);
     let mut sessions = JoinSet::new();
     loop {
         let admitted = newcomers.next().await;
         while sessions.try_join_next().is_some() {}
         match admitted {
-            Ok(peer) if sessions.len() < PEERS_MAX => {
+            Ok((peer, _)) if sessions.len() < PEERS_MAX => {
                 let shared = Arc::clone(shared);
                 sessions.spawn(async move {
                     let remote = peer.connection.remote_address();
@@ -172,52 +174,38 @@ async fn admit(endpoint: &Endpoint, peers: Peers, shared: &Arc<Shared>) {
                     note(&format!("{remote}: {error}"));
                 });
             }
-            Ok(peer) => peer.connection.close(BUSY, b"is busy with other peers"),
+            Ok((peer, _)) => peer.connection.close(BUSY, b"is busy with other peers"),
             Err(line) => note(&line),
         }
     }
 }
 
-/// An authorised peer.
-struct Peer {
-    connection: Connection,
-    control: SendStream,
-    requests: BufReader<RecvStream>,
-}
-
 /// The peers with an authorised identity or the ticket's secret.
-#[derive(Clone)]
 struct Peers {
     secret: Option<Secret>,
     authorized: AuthorizedPeers,
 }
 
-impl Authorise for Peers {
-    type Authorised = Peer;
-
-    async fn authorise(self, connection: Connection) -> Result<Peer, String> {
-        let (control, requests) = connection.accept_bi().await.map_err(|error| error.to_string())?;
-        let mut requests = BufReader::new(requests);
-        let hello = message::read::<FromClient>(&mut requests).await.map_err(|error| error.to_string())?;
-        let FromClient::Hello { version, secret } = hello else {
-            connection.close(UNAUTHORISED, b"does not authorise this identity");
-            return Err("the first message must be `Hello`".to_owned());
-        };
-        if let Err(reason) = self.check(&connection, secret.map(Secret)) {
-            // The peer needs no details.
-            connection.close(UNAUTHORISED, b"does not authorise this identity");
-            return Err(reason);
-        }
-        if version != VERSION {
-            let reason = format!("it has version {VERSION}, this side {version}");
-            connection.close(VERSION_REFUSED, reason.as_bytes());
-            return Err(format!("it has version {version}, this side {VERSION}"));
-        }
-        Ok(Peer { connection, control, requests })
-    }
-}
-
 impl Peers {
+    /// Whether a peer that begins with this message may stay. It needs no details.
+    fn admit(&self, connection: &Connection, hello: &FromClient) -> Result<(), Rejection> {
+        let refused = |details: String| Rejection {
+            code: UNAUTHORISED,
+            reason: "does not authorise this identity".to_owned(),
+            details,
+        };
+        let FromClient::Hello { version, secret } = hello else {
+            return Err(refused("the first message must be `Hello`".to_owned()));
+        };
+        self.check(connection, secret.map(Secret)).map_err(refused)?;
+        if *version != VERSION {
+            let reason = format!("it has version {VERSION}, this side {version}");
+            let details = format!("it has version {version}, this side {VERSION}");
+            return Err(Rejection { code: REFUSED, reason, details });
+        }
+        Ok(())
+    }
+
     /// Whether a peer may connect; an identity with the ticket's secret is authorised from now on.
     fn check(&self, connection: &Connection, secret: Option<Secret>) -> Result<(), String> {
         let fingerprint = mutual::peer(connection).ok_or("it has shown no identity")?;
@@ -236,8 +224,8 @@ impl Peers {
 }
 
 /// Serves a peer until its connection ends; returns why.
-async fn attend(peer: Peer, shared: &Arc<Shared>) -> TunnelError {
-    let Peer { connection, mut control, requests } = peer;
+async fn attend(peer: Control, shared: &Arc<Shared>) -> TunnelError {
+    let Control { connection, send: mut control, recv: requests } = peer;
     open_up(&connection);
     let mut messages = message::listen::<FromClient>(requests);
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
