@@ -41,8 +41,10 @@ pub enum ErrorKind {
     Protocol,
     /// The sender names something else than it was asked for.
     Unasked,
-    /// The other side refuses, or is not the one that was meant.
+    /// The other side refuses.
     Refused,
+    /// Another host answers than the one that was meant.
+    WrongPeer,
     /// Files exist with other content, and were not replaced.
     Conflicts,
     /// So many entries were skipped; all others are in place.

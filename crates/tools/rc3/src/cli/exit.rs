@@ -77,7 +77,7 @@ impl From<&Error> for Exit {
     fn from(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::NotVerified => Self::NotVerified,
-            ErrorKind::Refused => Self::Refused,
+            ErrorKind::Refused | ErrorKind::WrongPeer => Self::Refused,
             ErrorKind::Conflicts => Self::Exists,
             ErrorKind::LeftOut(_) => Self::LeftOut,
             ErrorKind::Interrupted => Self::Interrupted,

@@ -92,12 +92,16 @@ impl LeftOut {
     }
 
     fn error(&self) -> Error {
-        let (path, reason) = (printable_path(&self.path), &self.reason);
-        let hint = match reason {
-            LeaveOut::Name(_) => "rename it, or pack it into an archive first",
-            _ => "check the path and its permissions",
+        let path = printable_path(&self.path);
+        let (message, hint) = match &self.reason {
+            LeaveOut::Unreadable(reason) => {
+                (format!("cannot read {path}: {reason}"), "check the path and its permissions")
+            }
+            reason => {
+                (format!("cannot send {path}: {reason}"), "rename it, or pack it into an archive first")
+            }
         };
-        Error::new(ErrorKind::Other, format!("cannot send {path}: {reason}"), hint)
+        Error::new(ErrorKind::Other, message, hint)
     }
 }
 

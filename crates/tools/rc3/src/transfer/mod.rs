@@ -158,7 +158,7 @@ pub(crate) fn not_connected(address: SocketAddr, command: &str, error: Connectio
             let hint = format!(
                 "use the ticket of the running `{command}`; without --identity each run makes a new one"
             );
-            return Error::new(ErrorKind::Refused, message, hint);
+            return Error::new(ErrorKind::WrongPeer, message, hint);
         }
         ConnectionError::ConnectionClosed(close) if close.error_code == TransportErrorCode::crypto(120) => {
             return Error::refused("it has another protocol version");

@@ -13,7 +13,7 @@ use super::{
     transport::{open_up, transport},
 };
 use crate::{
-    error::Error,
+    error::{Error, ErrorKind},
     identity::{
         mutual,
         peers::{KnownPeer, Pin},
@@ -87,7 +87,11 @@ impl Tunnel {
     ) -> Result<(Self, Pin), TunnelError> {
         let crypto = mutual::client(&files.identity()?, peer.fingerprint, ALPN)?;
         let hello = FromClient::Hello { version: VERSION, secret: secret.map(|secret| secret.0) };
-        let control = meet::connect(endpoint, address, COMMAND, crypto, transport(rlp), &hello).await?;
+        let control = meet::connect(endpoint, address, COMMAND, crypto, transport(rlp), &hello).await;
+        let control = control.map_err(|error| match error.kind() {
+            ErrorKind::WrongPeer => TunnelError::WrongPeer(address),
+            _ => error.into(),
+        })?;
         let mut tunnel = Self { connection: control.connection.clone(), control };
         match tunnel.hear().await? {
             FromServer::Welcome => {}
