@@ -288,16 +288,13 @@ impl Listener {
 /// The flow that is due. Others are refused meanwhile.
 async fn next(newcomers: &mut Newcomers<Hello>, due: &Request) -> Visitor {
     loop {
-        match newcomers.next().await {
-            Ok((control, Hello { request, .. })) => {
-                let visitor = Visitor { control, request };
-                if visitor.request == *due {
-                    return visitor;
-                }
-                visitor.refuse();
+        // Lines about rejected connections would mix with those of the plan.
+        if let Ok((control, Hello { request, .. })) = newcomers.next().await {
+            let visitor = Visitor { control, request };
+            if visitor.request == *due {
+                return visitor;
             }
-            // Lines about rejected connections would mix with those of the plan.
-            Err(_) => {}
+            visitor.refuse();
         }
     }
 }

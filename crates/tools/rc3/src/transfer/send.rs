@@ -76,7 +76,7 @@ pub async fn send_until(stop: impl Future<Output = ()>, job: SendJob, reporter: 
         Content::Paths(paths) => {
             let selection = job.selection.clone();
             let scan = tokio::task::spawn_blocking(move || Found::scan(&paths, &selection));
-            or_stop(stop.as_mut(), async { Ok(scan.await.map_err(background)??) }).await?
+            or_stop(stop.as_mut(), async { scan.await.map_err(background)? }).await?
         }
         Content::Input(name) => {
             let input = Box::new(std::io::stdin());
