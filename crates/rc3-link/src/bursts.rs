@@ -8,7 +8,7 @@
 /// // One packet in a hundred, in bursts of five on average.
 /// let bursts = Bursts::of(0.01, 5.0);
 /// assert!((bursts.leave - 0.2).abs() < 1e-12);
-/// assert!((bursts.mean_loss() - 0.01).abs() < 1e-12);
+/// assert!((bursts.enter / (bursts.enter + bursts.leave) - 0.01).abs() < 1e-12);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bursts {
@@ -33,12 +33,6 @@ impl Bursts {
         let bursts = Self { enter: share * leave / (1.0 - share), leave, good: 0.0, bad: 1.0 };
         assert!(bursts.is_sound(), "a share of {share} in bursts of {length} packets makes no probabilities");
         bursts
-    }
-
-    /// The share of packets lost in the long run.
-    pub fn mean_loss(&self) -> f64 {
-        let changes = self.enter + self.leave;
-        if changes > 0.0 { (self.enter * self.bad + self.leave * self.good) / changes } else { self.good }
     }
 
     /// Whether all are probabilities.
