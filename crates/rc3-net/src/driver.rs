@@ -36,7 +36,7 @@ use self::{
 use crate::relay::Link;
 #[cfg(feature = "metrics")]
 use crate::socket::EndpointSocket;
-use crate::{bound::Bound, runtime::AsyncTimer, shared::Shared, state::State};
+use crate::{bound::Bound, runtime::AsyncTimer, shared::Shared, state::State, workers::Inbox};
 
 /// Batches of the primary in one round: as much as stays in the cache until a receiver on the same host reads it.
 const PRIMARY_BATCHES_MAX: usize = 4;
@@ -75,6 +75,7 @@ pub(crate) struct Driver {
     /// RLP had something to send when the primary last had nothing.
     rlp_waits: bool,
     rlp_turn: RlpTurn,
+    inbox: Inbox,
     /// There is no work and will be none.
     ended: bool,
     /// Wakers to call as soon as the lock is free.
@@ -86,7 +87,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, inbox: Inbox) -> Self {
         let armed = shared.runtime.now() + FAR;
         let bound = shared.bound();
         let queue_limit = queue_limit(&bound, &shared);
@@ -101,6 +102,7 @@ impl Driver {
             burst: PRIMARY_SEGMENTS_FIRST,
             rlp_waits: false,
             rlp_turn: RlpTurn::default(),
+            inbox,
             ended: false,
             wakers: Vec::new(),
             timer,
@@ -156,7 +158,7 @@ impl Driver {
             self.rebind(bound);
             load = load.max(Load::Light);
         }
-        self.relays.send(cx, &self.shared, &mut self.wakers);
+        self.relays.send(cx);
         #[cfg(feature = "metrics")]
         if self.reporter.is_due(now) {
             self.report(now);
@@ -182,7 +184,7 @@ impl Driver {
 
     /// Handles what has arrived; returns the number of datagrams.
     fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
-        let Self { shared, bound, primary, low, relays, wakers, .. } = self;
+        let Self { shared, bound, primary, low, relays, inbox, wakers, .. } = self;
         let mut count = 0;
         while count < LIGHT_DATAGRAMS_MAX {
             match primary.receive(cx, shared, wakers, &bound.primary)? {
@@ -194,7 +196,7 @@ impl Driver {
         if let Some(socket) = &bound.low {
             count += low.receive(cx, shared, wakers, socket)?;
         }
-        count += take_mail(shared, wakers);
+        count += take_mail(cx, shared, wakers, inbox);
         count += relays.receive(cx, shared, wakers);
         Ok(count)
     }
@@ -288,14 +290,12 @@ impl Driver {
         } else if self.low.blocked {
             deadline = Some(retry);
         }
-        let mut asleep = self.shared.member.sleep(cx.waker());
         if self.shared.member.has_failed() {
             return Ok(Next::End);
         }
-        let (awake, over, due) = self
+        let (asleep, over, due) = self
             .shared
-            .with(|state| (!state.requests.sleep(cx.waker()), state.is_over(), state.core.poll_timeout()));
-        asleep &= !awake;
+            .with(|state| (state.requests.sleep(cx.waker()), state.is_over(), state.core.poll_timeout()));
         if over {
             self.ended = true;
             return Ok(Next::End);
@@ -330,7 +330,7 @@ impl Future for Driver {
             }
             Err(error) => {
                 tracing::error!(%error, "a socket is unusable, the endpoint ends");
-                self.shared.with(|state| state.fail(&error));
+                self.shared.with(|state| state.lifetime.fail(&error));
                 Poll::Ready(())
             }
         }
@@ -343,7 +343,7 @@ impl Drop for Driver {
         self.report(self.shared.runtime.now());
         self.shared.member.set_sending_primary(false);
         if !self.ended {
-            self.shared.member.fail(&mut self.wakers);
+            self.shared.member.fail();
         }
         self.shared.with(|state| state.on_driver_lost(&self.shared.waiters));
         self.wakers.drain(..).for_each(Waker::wake);

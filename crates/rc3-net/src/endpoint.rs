@@ -4,7 +4,6 @@ use std::{
     collections::HashMap,
     fmt, io,
     net::{SocketAddr, UdpSocket},
-    ops::AddAssign,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -13,7 +12,8 @@ use std::{
 use bytes::Bytes;
 use pin_project_lite::pin_project;
 use rc3_core::{
-    self as core, ClientConfig, DestinationVerdict, EndpointConfig, ServerConfig, VarInt, WorkerHash,
+    self as core, ClientConfig, ConnectFailed, DestinationVerdict, EndpointConfig, ServerConfig, VarInt,
+    WorkerHash,
 };
 use tokio::sync::futures::Notified;
 
@@ -210,19 +210,18 @@ impl Endpoint {
         let configs = configs.map_err(invalid)?;
         let hash = configs[0].worker_hash();
         let waiters = Arc::<EndpointWaiters>::default();
-        let workers = bind(&socket, hash.as_ref())?.into_iter().zip(configs).zip(Member::all(hash));
-        let workers: io::Result<Box<[Arc<Shared>]>> = workers
-            .map(|((bound, config), member)| {
-                let core = core::Endpoint::with_config(&config, server.as_ref(), !bound.may_fragment());
-                let (marks, paths) = (marks.clone(), path_memory.clone());
-                let core = core.map_err(invalid)?;
-                let shared = Shared::new(core, bound, marks, paths, waiters.clone(), member, runtime.clone());
-                Ok(Arc::new(shared))
-            })
-            .collect();
-        let workers = workers?;
-        let drivers: Vec<_> = workers.iter().map(|shared| Driver::new(shared.clone())).collect();
-        let handle = Arc::new(EndpointRef::new(workers, socket));
+        let bounds = bind(&socket, hash.as_ref())?;
+        let (mut workers, mut drivers) = (Vec::new(), Vec::new());
+        for ((bound, config), (member, inbox)) in bounds.into_iter().zip(configs).zip(Member::all(hash)) {
+            let core = core::Endpoint::with_config(&config, server.as_ref(), !bound.may_fragment());
+            let core = core.map_err(invalid)?;
+            let (marks, paths) = (marks.clone(), path_memory.clone());
+            let shared = Shared::new(core, bound, marks, paths, waiters.clone(), member, runtime.clone());
+            let shared = Arc::new(shared);
+            drivers.push(Driver::new(shared.clone(), inbox));
+            workers.push(shared);
+        }
+        let handle = Arc::new(EndpointRef::new(workers.into(), socket));
         let endpoint = Self { handle, default_client_config: None };
         tracing::debug!(
             local = %endpoint.local_addr()?,
@@ -291,11 +290,16 @@ impl Endpoint {
                 return Err(ConnectError::EndpointStopping);
             }
             let now = state.now();
-            let handle =
-                state.core.connect(now, config, addr, server_name).map_err(|error| match error.into() {
-                    ConnectError::InvalidRemoteAddress(_) => ConnectError::InvalidRemoteAddress(given),
-                    error => error,
-                })?;
+            let handle = state.core.connect(now, config, addr, server_name).map_err(|error| match error {
+                ConnectFailed::Connect(ConnectError::InvalidRemoteAddress(_)) => {
+                    ConnectError::InvalidRemoteAddress(given)
+                }
+                ConnectFailed::Connect(error) => error,
+                ConnectFailed::Config(error) => {
+                    tracing::error!(%error, "the client's settings are not for QUIC");
+                    ConnectError::UnsupportedVersion
+                }
+            })?;
             state.handshakes.outgoing += 1;
             Ok(state.add(handle))
         })?;
@@ -368,7 +372,9 @@ impl Endpoint {
             let text = "another process has the port, wait until the last connection has ended";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
         }
-        if let Some(failure) = workers.iter().find_map(|worker| worker.with(|state| state.failure())) {
+        if let Some(failure) =
+            workers.iter().find_map(|worker| worker.with(|state| state.lifetime.failure.clone()))
+        {
             let text = format!("{failure}; make a new endpoint");
             return Err(io::Error::new(io::ErrorKind::NotConnected, text));
         }
@@ -461,25 +467,20 @@ impl Endpoint {
     /// Counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
         let mut stats = EndpointStats::default();
-        for worker in self.handle.workers() {
-            stats += worker.with(|state| {
-                let State { core, bound, handshakes, restart, .. } = state;
-                let incoming = core.incoming_stats();
-                EndpointStats {
-                    primary: bound.primary.stats(),
-                    low: bound.low.as_ref().map(EndpointSocket::stats),
-                    accepted_handshakes: handshakes.accepted,
-                    outgoing_handshakes: handshakes.outgoing,
-                    refused_handshakes: incoming.refused,
-                    ignored_handshakes: handshakes.ignored,
-                    incoming,
-                    held_bytes: core.held_bytes(),
-                    handed_over: HandedOver::default(),
-                    to_predecessor: restart.detours.to_predecessor,
-                    from_successor: restart.detours.from_successor,
-                }
-            });
-        }
+        self.handle.each(|State { core, bound, handshakes, restart, .. }| {
+            stats.primary += bound.primary.stats();
+            if let Some(low) = &bound.low {
+                *stats.low.get_or_insert_default() += low.stats();
+            }
+            stats.accepted_handshakes += handshakes.accepted;
+            stats.outgoing_handshakes += handshakes.outgoing;
+            stats.ignored_handshakes += handshakes.ignored;
+            stats.incoming += core.incoming_stats();
+            stats.held_bytes += core.held_bytes();
+            stats.to_predecessor += restart.detours.to_predecessor;
+            stats.from_successor += restart.detours.from_successor;
+        });
+        stats.refused_handshakes = stats.incoming.refused;
         stats.handed_over = self.handle.first().member.handed_over();
         stats
     }
@@ -624,25 +625,4 @@ pub struct EndpointStats {
     pub to_predecessor: HandedOver,
     /// Datagrams that came from the process that has the port now, see [`Endpoint::hand_over`].
     pub from_successor: HandedOver,
-}
-
-impl AddAssign for EndpointStats {
-    fn add_assign(&mut self, other: Self) {
-        self.primary += other.primary;
-        self.low = match (self.low, other.low) {
-            (Some(mut low), Some(other)) => {
-                low += other;
-                Some(low)
-            }
-            (low, other) => low.or(other),
-        };
-        self.accepted_handshakes += other.accepted_handshakes;
-        self.outgoing_handshakes += other.outgoing_handshakes;
-        self.refused_handshakes += other.refused_handshakes;
-        self.ignored_handshakes += other.ignored_handshakes;
-        self.incoming += other.incoming;
-        self.held_bytes += other.held_bytes;
-        self.to_predecessor += other.to_predecessor;
-        self.from_successor += other.from_successor;
-    }
 }

@@ -30,25 +30,11 @@ pub struct Incoming {
     shared: Arc<Shared>,
     /// Taken by the answer.
     core: Option<core::Incoming>,
-    remote_address: SocketAddr,
-    local_ip: Option<IpAddr>,
-    validated: bool,
-    may_retry: bool,
-    orig_dst_cid: ConnectionId,
 }
 
 impl Incoming {
     pub(crate) fn new(endpoint: Arc<EndpointRef>, shared: Arc<Shared>, core: core::Incoming) -> Self {
-        Self {
-            _endpoint: endpoint,
-            shared,
-            remote_address: core.remote_address(),
-            local_ip: core.local_ip(),
-            validated: core.remote_address_validated(),
-            may_retry: core.may_retry(),
-            orig_dst_cid: core.orig_dst_cid(),
-            core: Some(core),
-        }
+        Self { _endpoint: endpoint, shared, core: Some(core) }
     }
 
     /// Accepts the handshake.
@@ -89,8 +75,8 @@ impl Incoming {
     ) -> Result<Connecting, ConnectionError> {
         let Some(incoming) = self.core.take() else { return Err(ConnectionError::LocallyClosed) };
         let shared = &self.shared;
-        let bound = self.local_ip.unwrap_or_else(|| shared.bound().ip());
-        let (id, waiters) = shared.with_path(self.remote_address, bound, |state| {
+        let bound = incoming.local_ip().unwrap_or_else(|| shared.bound().ip());
+        let (id, waiters) = shared.with_path(incoming.remote_address(), bound, |state| {
             if state.is_closed() {
                 state.refuse(incoming);
                 return Err(ConnectionError::LocallyClosed);
@@ -165,27 +151,31 @@ impl Incoming {
 
     /// The peer's address.
     pub fn remote_address(&self) -> SocketAddr {
-        self.remote_address
+        self.core().remote_address()
     }
 
     /// The local address that the handshake was sent to, if known.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.local_ip
+        self.core().local_ip()
     }
 
     /// Whether the peer's address is validated.
     pub fn remote_address_validated(&self) -> bool {
-        self.validated
+        self.core().remote_address_validated()
     }
 
     /// The connection id that the peer chose for its first packets.
     pub fn orig_dst_cid(&self) -> ConnectionId {
-        self.orig_dst_cid
+        self.core().orig_dst_cid()
     }
 
     /// Whether [`Self::retry`] is still possible.
     pub fn may_retry(&self) -> bool {
-        self.may_retry
+        self.core().may_retry()
+    }
+
+    fn core(&self) -> &core::Incoming {
+        self.core.as_ref().expect("an answer consumes the handshake")
     }
 
     fn turn_down(&mut self) {
@@ -203,7 +193,7 @@ impl Drop for Incoming {
 
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Incoming").field("remote_address", &self.remote_address).finish_non_exhaustive()
+        f.debug_struct("Incoming").field("remote_address", &self.remote_address()).finish_non_exhaustive()
     }
 }
 

@@ -52,6 +52,7 @@ mod keeper;
 mod listener;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod named_future;
 mod open;
 mod recv_stream;
 mod relay;
@@ -79,6 +80,7 @@ pub mod paths;
 pub mod qlog;
 pub mod socket;
 
+pub use quinn::Written;
 pub use quinn_udp as udp;
 pub use rc3_core::{
     AckFrequencyConfig, ApplicationClose, BloomTokenLog, Chunk, ClientConfig, ClockStats, ClosedStream,
@@ -111,7 +113,7 @@ pub use self::{
     open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
     recv_stream::RecvStream,
     runtime::{AsyncTimer, AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller, default_runtime},
-    send_stream::{SendStream, Written},
+    send_stream::SendStream,
     slots::{InUse, Slot, Slots, Uses},
     stream::{HELLO, OwnedReadHalf, OwnedWriteHalf, Stream},
     takeover::Successor,

@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
+use quinn::Written;
 use rc3_core::{self as core, ClosedStream, StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
@@ -50,15 +51,6 @@ const COPY_MAX: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct SendStream {
     stream: StreamRef,
-}
-
-/// What [`SendStream::write_chunks`] has written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Written {
-    /// Bytes.
-    pub bytes: usize,
-    /// Chunks written whole.
-    pub chunks: usize,
 }
 
 impl SendStream {

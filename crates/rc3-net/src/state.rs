@@ -9,7 +9,7 @@ mod lifetime;
 mod map;
 mod restart;
 
-use std::{io, iter, sync::Arc, task::Waker, time::Instant};
+use std::{iter, sync::Arc, task::Waker, time::Instant};
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, VarInt};
@@ -24,7 +24,7 @@ use crate::{
     runtime::Runtime,
     waiters::{ConnectionWaiters, EndpointWaiters},
     wake::Requests,
-    workers::Member,
+    workers::{Mail, Member},
 };
 
 /// What a handle does with a connection, and whether the driver then has work.
@@ -53,7 +53,7 @@ pub(crate) struct State {
     member: Member,
     connections: Connections,
     pub(crate) handshakes: Handshakes,
-    lifetime: Lifetime,
+    pub(crate) lifetime: Lifetime,
     pub(crate) restart: Restart,
     /// To the driver: the machines may have something to send or another deadline.
     pub(crate) requests: Requests,
@@ -113,7 +113,7 @@ impl State {
 
     /// Whether no connection may begin, not even with a peer that has asked for it.
     pub(crate) fn is_closed(&self) -> bool {
-        self.lifetime.is_closed()
+        self.lifetime.closed || self.lifetime.failure.is_some()
     }
 
     /// Connections that have not ended.
@@ -123,7 +123,7 @@ impl State {
 
     /// Whether the driver can never have work again. It answers peers as long as another worker has connections.
     pub(crate) fn is_over(&self) -> bool {
-        !self.lifetime.is_held() && self.member.open_connections() == 0 && !self.is_between()
+        self.lifetime.released && self.member.open_connections() == 0 && !self.is_between()
     }
 
     /// Reads or changes one connection.
@@ -199,7 +199,7 @@ impl State {
         for id in self.connections.open_ids() {
             self.close(id, code, reason.clone());
         }
-        self.lifetime.close();
+        self.lifetime.closed = true;
         self.refuse_waiting();
     }
 
@@ -249,7 +249,7 @@ impl State {
     pub(crate) fn release_connection(&mut self, id: ConnectionId, linger: bool) {
         let Some(state) = self.connections.get_mut(id) else { return };
         state.held = false;
-        if state.gone.is_some() || self.lifetime.failure().is_some() {
+        if state.gone.is_some() || self.lifetime.failure.is_some() {
             self.connections.remove(id);
         } else if linger {
             self.close_when_delivered(id, VarInt::from_u32(0), Bytes::new());
@@ -260,18 +260,8 @@ impl State {
 
     /// There is no handle to the endpoint any more: its connections continue, new ones are refused.
     pub(crate) fn release_endpoint(&mut self) {
-        self.lifetime.release();
+        self.lifetime.released = true;
         self.refuse_waiting();
-    }
-
-    /// The driver is about to end because of a socket.
-    pub(crate) fn fail(&mut self, error: &io::Error) {
-        self.lifetime.fail(error);
-    }
-
-    /// Why the driver has ended, if it has.
-    pub(crate) fn failure(&self) -> Option<String> {
-        self.lifetime.failure().map(str::to_owned)
     }
 
     /// The driver ends: nothing will ever happen again.
@@ -279,10 +269,21 @@ impl State {
         let error = self.lifetime.on_driver_lost();
         self.handshakes.waiting.clear();
         for _ in 0..self.connections.lose_all(&error, &mut self.wakers) {
-            self.member.remove_connection(&mut self.wakers);
+            self.member.remove_connection();
         }
         waiters.incoming.notify_waiters();
         waiters.idle.notify_waiters();
+    }
+
+    /// Another worker has something for this one.
+    pub(crate) fn handle_mail(&mut self, mail: Mail) {
+        let now = self.now();
+        match mail {
+            Mail::Datagram(parcel) => self.core.handle_handed_over(now, [parcel]),
+            Mail::Reset((meta, token)) => self.core.handle_reset(now, meta, token),
+            Mail::Verdict(learned) => self.core.share_verdict(now, &learned),
+            Mail::Check => {}
+        }
     }
 
     /// Takes the machines' events, which wakes some waiters; collects these and further waiters.
@@ -293,7 +294,7 @@ impl State {
     ) -> &mut Vec<Waker> {
         while let Some(event) = self.core.poll_event() {
             match event {
-                core::EndpointEvent::Incoming(incoming) if self.lifetime.is_held() && self.is_open() => {
+                core::EndpointEvent::Incoming(incoming) if !self.lifetime.released && self.is_open() => {
                     self.handshakes.waiting.push_back(incoming);
                     waiters.incoming.notify_waiters();
                 }
@@ -307,7 +308,7 @@ impl State {
                     }
                 }
                 core::EndpointEvent::Learned(learned) => {
-                    self.member.share_verdict(&learned, &mut self.wakers);
+                    self.member.inform_others(|| Mail::Verdict(learned));
                     if let Some(paths) = paths {
                         paths.on_learned(&learned, self.bound.ip());
                     }
@@ -321,7 +322,7 @@ impl State {
             }
         }
         let Self { core, member, runtime, wakers, .. } = self;
-        member.publish(|| runtime.now(), iter::from_fn(|| core.poll_route_change()), wakers);
+        member.publish(|| runtime.now(), iter::from_fn(|| core.poll_route_change()));
         wakers
     }
 
@@ -347,7 +348,7 @@ impl State {
 
     fn on_drained(&mut self, handle: ConnectionHandle, connection: Box<core::Connection>) {
         let Some(id) = self.connections.end(handle) else { return };
-        self.member.remove_connection(&mut self.wakers);
+        self.member.remove_connection();
         tracing::trace!(id, "connection drained");
         if let Some(state) = self.connections.get_mut(id) {
             #[cfg(feature = "metrics")]

@@ -19,7 +19,10 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{connection::Connection, endpoint::Endpoint, recv_stream::RecvStream, send_stream::SendStream};
+use crate::{
+    connection::Connection, endpoint::Endpoint, error::ConnectError, recv_stream::RecvStream,
+    send_stream::SendStream,
+};
 
 /// Time from one attempt to connect to the next (RFC 8305 §8).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
@@ -74,7 +77,15 @@ impl Stream {
     /// An [`io::Error`] that contains a [`ConnectError`](crate::ConnectError) if the connection could not be tried, or a
     /// [`ConnectionError`](crate::ConnectionError) if the handshake failed.
     pub async fn connect(endpoint: &Endpoint, addr: SocketAddr, server_name: &str) -> io::Result<Self> {
-        let connection = endpoint.connect(addr, server_name)?.await?;
+        let connecting = endpoint.connect(addr, server_name).map_err(|error| {
+            let kind = match &error {
+                ConnectError::EndpointStopping => io::ErrorKind::NotConnected,
+                ConnectError::CidsExhausted => io::ErrorKind::AddrNotAvailable,
+                _ => io::ErrorKind::InvalidInput,
+            };
+            io::Error::new(kind, error)
+        })?;
+        let connection = connecting.await?;
         Self::open(endpoint, connection).await
     }
 

@@ -34,7 +34,7 @@ const STOPPED: u8 = 3;
 const READING: u8 = 4;
 
 /// A greeting of one worker with two sockets.
-const GREETING: [u8; 19] = *b"rc3port\x02\x01\x01\0\0\0\0\0\0\0\0\0";
+const GREETING: [u8; 19] = *b"rc3port\x03\x01\x01\0\0\0\0\0\0\0\0\0";
 
 fn any() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use rc3_core::{Detour, FromPredecessor};
+use rc3_core::Detour;
 use tokio::sync::oneshot;
 
 use super::workers::Misdirected;
@@ -27,8 +27,6 @@ pub(super) struct Relays {
     successor: Option<SuccessorLink>,
     /// Waits for this process to read the sockets no longer.
     stopped: Option<oneshot::Sender<()>>,
-    detours: Vec<Detour>,
-    reports: Vec<FromPredecessor>,
 }
 
 impl Relays {
@@ -105,9 +103,18 @@ impl Relays {
         if self.successor.is_some() && state.is_done() {
             self.successor = None;
         }
-        if self.predecessor.is_some() || self.successor.is_some() {
-            self.detours.extend(iter::from_fn(|| state.core.poll_detour()));
-            self.reports.extend(iter::from_fn(|| state.core.poll_for_successor()));
+        if let Some(link) = &mut self.predecessor {
+            let counts = &mut state.restart.detours.to_predecessor;
+            iter::from_fn(|| state.core.poll_detour()).for_each(|detour| {
+                if link.push_detour(&detour) {
+                    counts.count(&detour.datagram);
+                } else {
+                    counts.dropped += 1;
+                }
+            });
+        }
+        if let Some(SuccessorLink { link, .. }) = &mut self.successor {
+            iter::from_fn(|| state.core.poll_for_successor()).for_each(|report| link.push_report(report));
         }
     }
 
@@ -118,25 +125,13 @@ impl Relays {
     }
 
     /// Sends what [`Self::follow_state`] has found. By then the driver uses the sockets of the state.
-    pub(super) fn send(&mut self, cx: &mut Context<'_>, shared: &Shared, wakers: &mut Vec<Waker>) {
+    pub(super) fn send(&mut self, cx: &mut Context<'_>) {
         if let Some(stopped) = self.stopped.take() {
             // If nobody waits for it any more, the hand-over was given up.
             let _ = stopped.send(());
         }
-        if let Some(successor) = &mut self.successor {
-            self.reports.drain(..).for_each(|report| successor.link.push_report(report));
-            successor.link.flush(cx);
-        }
-        if let Some(link) = &mut self.predecessor {
-            self.detours.drain(..).for_each(|detour| link.push_detour(&detour));
-            link.flush(cx);
-            let counts = link.take_counts();
-            if counts != HandedOver::default() {
-                shared.with_later(wakers, |state| state.restart.detours.to_predecessor += counts);
-            }
-        }
-        self.reports.clear();
-        self.detours.clear();
+        let successor = self.successor.as_mut().map(|successor| &mut successor.link);
+        self.predecessor.as_mut().into_iter().chain(successor).for_each(|link| link.flush(cx));
     }
 }
 

@@ -1,16 +1,23 @@
 //! What the driver exchanges with the other workers of its endpoint. With one worker nothing here has work.
 
-use std::{iter, task::Waker, time::Instant};
+use std::{
+    iter,
+    task::{Context, Poll, Waker},
+    time::Instant,
+};
 
 use super::channel::Sent;
 use crate::{
     shared::Shared,
     state::State,
-    workers::{Mail, Member, Parcel, Reset},
+    workers::{Inbox, Mail, Member, Parcel, Reset},
 };
 
 /// How often RLP asks at once whether the primaries of other workers still send; then it waits.
 const ASKED_AT_ONCE_MAX: usize = 8;
+
+/// Messages of other workers in one round.
+const MESSAGES_MAX: usize = 128;
 
 /// Datagrams that arrived here, on their way to other workers.
 #[derive(Default)]
@@ -40,21 +47,31 @@ impl Misdirected {
     pub(super) fn pass_on(&mut self, now: Instant, member: &Member) {
         self.steered.drain(..).for_each(|(worker, parcel)| member.hand_over(worker, &parcel));
         self.strays.drain(..).for_each(|parcel| member.pass_stray(now, &parcel));
-        self.resets.drain(..).for_each(|reset| member.pass_reset(&reset));
+        self.resets.drain(..).for_each(|reset| member.inform_others(|| Mail::Reset(reset)));
     }
 }
 
-/// Handles what other workers have for this one; returns the number of datagrams.
-pub(super) fn take_mail(shared: &Shared, wakers: &mut Vec<Waker>) -> usize {
-    let Some(Mail { datagrams, resets, verdicts }) = shared.member.collect_mail() else { return 0 };
-    let count = datagrams.len();
-    shared.with_later(wakers, |state| {
-        let now = state.now();
-        verdicts.iter().for_each(|learned| state.core.share_verdict(now, learned));
-        state.core.handle_handed_over(now, datagrams);
-        resets.into_iter().for_each(|(meta, token)| state.core.handle_reset(now, meta, token));
-    });
-    count.max(1)
+/// Handles what other workers have for this one, and lets more of it wake the task; returns the number of messages.
+pub(super) fn take_mail(
+    cx: &mut Context<'_>,
+    shared: &Shared,
+    wakers: &mut Vec<Waker>,
+    inbox: &mut Inbox,
+) -> usize {
+    if shared.member.workers() == 1 {
+        return 0;
+    }
+    let mail: Vec<_> = iter::from_fn(|| match inbox.poll(cx) {
+        Poll::Ready(mail) => mail,
+        Poll::Pending => None,
+    })
+    .take(MESSAGES_MAX)
+    .collect();
+    let count = mail.len();
+    if count > 0 {
+        shared.with_later(wakers, |state| mail.into_iter().for_each(|mail| state.handle_mail(mail)));
+    }
+    count
 }
 
 /// How often RLP had to wait for the primaries of other workers, in a row.

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
-use rc3_core::ConnectionStats;
+use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};
+use rc3_core::{ConnectionStats, LevelStats};
 
-use super::counter::{self, Counted, Value, add};
+use super::counter::{self, Counted};
 #[cfg(feature = "kickass")]
 use super::kickass;
 
@@ -30,19 +30,24 @@ const CONNECTION: [Counted<ConnectionStats>; 12] = [
     ("rc3_sacks_received", Unit::Count, "SACK frames received", |s| s.sent.sacks),
 ];
 
-const SENT_BY_LEVEL: &str = "rc3_rlp_sent_bytes";
-const SENT_PACKETS_BY_LEVEL: &str = "rc3_rlp_sent_packets";
-const DELIVERED_BY_LEVEL: &str = "rc3_rlp_delivered_bytes";
-const RECEIVED_BY_LEVEL: &str = "rc3_rlp_received_bytes";
+/// What RLP has sent and received at one level.
+type AtLevel = (LevelStats, u64);
+
+const LEVEL: [Counted<AtLevel>; 4] = [
+    ("rc3_rlp_sent_bytes", Unit::Bytes, "sent by RLP, by level", |(sent, _)| sent.bytes),
+    ("rc3_rlp_sent_packets", Unit::Count, "packets sent by RLP, by level", |(sent, _)| sent.packets),
+    ("rc3_rlp_delivered_bytes", Unit::Bytes, "acknowledged by SACK, by level", |(sent, _)| {
+        sent.delivered_bytes
+    }),
+    ("rc3_rlp_received_bytes", Unit::Bytes, "brought first by RLP, by level", |(_, received)| *received),
+];
+
 const CONNECTIONS: &str = "rc3_connections_closed";
 const RTT: &str = "rc3_rtt_seconds";
 
 pub(super) fn describe() {
     counter::describe(&CONNECTION);
-    describe_counter!(SENT_BY_LEVEL, Unit::Bytes, "sent by RLP, by level");
-    describe_counter!(SENT_PACKETS_BY_LEVEL, Unit::Count, "packets sent by RLP, by level");
-    describe_counter!(DELIVERED_BY_LEVEL, Unit::Bytes, "acknowledged by SACK, by level");
-    describe_counter!(RECEIVED_BY_LEVEL, Unit::Bytes, "brought first by RLP, by level");
+    counter::describe(&LEVEL);
     #[cfg(feature = "kickass")]
     kickass::describe();
     describe_counter!(CONNECTIONS, Unit::Count, "connections that have ended");
@@ -58,23 +63,11 @@ impl ConnectionReporter {
     pub(crate) fn report(&mut self, stats: &ConnectionStats, now: Instant) {
         let last = self.0.replace((*stats, now));
         let before = last.as_ref().map(|(before, _)| before);
-        let since = |value: Value<ConnectionStats>| value(stats) - before.map_or(0, value);
-        for (name, _, _, value) in CONNECTION {
-            add(since(value), |count| counter!(name).increment(count));
-        }
+        counter::report(&CONNECTION, stats, before, &[]);
         for level in 1..stats.sent.levels.len() {
-            let sent = stats.sent.levels[level];
-            let sent_before = before.map(|before| before.sent.levels[level]).unwrap_or_default();
-            let received = stats.received.rlp_bytes[level];
-            let received_before = before.map_or(0, |before| before.received.rlp_bytes[level]);
-            for (name, count) in [
-                (SENT_BY_LEVEL, sent.bytes - sent_before.bytes),
-                (SENT_PACKETS_BY_LEVEL, sent.packets - sent_before.packets),
-                (DELIVERED_BY_LEVEL, sent.delivered_bytes - sent_before.delivered_bytes),
-                (RECEIVED_BY_LEVEL, received - received_before),
-            ] {
-                add(count, |count| counter!(name, "level" => level.to_string()).increment(count));
-            }
+            let at = |stats: &ConnectionStats| (stats.sent.levels[level], stats.received.rlp_bytes[level]);
+            let label = Label::new("level", level.to_string());
+            counter::report(&LEVEL, &at(stats), before.map(at).as_ref(), &[label]);
         }
         #[cfg(feature = "kickass")]
         if let Some(stats) = &stats.kickass {

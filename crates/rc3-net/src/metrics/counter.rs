@@ -1,6 +1,6 @@
 //! Counters by table.
 
-use metrics::{Unit, describe_counter};
+use metrics::{Label, Unit, counter, describe_counter};
 
 /// Reads a value.
 pub(super) type Value<T> = fn(&T) -> u64;
@@ -11,6 +11,14 @@ pub(super) type Counted<T> = (&'static str, Unit, &'static str, Value<T>);
 pub(super) fn describe<T>(counters: &[Counted<T>]) {
     for &(name, unit, meaning, _) in counters {
         describe_counter!(name, unit, meaning);
+    }
+}
+
+/// Reports what has been added since `before`. The kernel's count of drops wraps, and new sockets start at zero.
+pub(super) fn report<T>(counters: &[Counted<T>], now: &T, before: Option<&T>, labels: &[Label]) {
+    for &(name, _, _, value) in counters {
+        let count = value(now).saturating_sub(before.map_or(0, value));
+        add(count, |count| counter!(name, labels.to_vec()).increment(count));
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use metrics::{Unit, counter, describe_gauge, gauge};
+use metrics::{Label, Unit, describe_gauge, gauge};
 
 #[cfg(feature = "kickass")]
 use super::kickass;
 use super::{
     connection,
-    counter::{self, Counted, add},
+    counter::{self, Counted},
     handed_over::{self, report_detours},
 };
 use crate::{handed_over::Detours, socket};
@@ -106,11 +106,7 @@ impl EndpointReporter {
         kickass::report_steered(gauges.steered_connections);
         for ((name, stats), last) in ["primary", "low"].into_iter().zip(sockets).zip(&mut self.last) {
             let Some(stats) = stats else { continue };
-            for (counted, _, _, value) in SOCKET {
-                // The kernel's count of drops wraps, and new sockets start at zero.
-                let count = value(&stats).saturating_sub(value(last));
-                add(count, |count| counter!(counted, "socket" => name).increment(count));
-            }
+            counter::report(&SOCKET, &stats, Some(last), &[Label::new("socket", name)]);
             *last = stats;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{Label, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use rc3_core::{KickAssMode, KickAssStats};
 
 use super::counter::{self, Counted, Value, add};
@@ -42,12 +42,11 @@ pub(super) fn describe() {
 
 /// Reports changes since `last`.
 pub(super) fn report(stats: &KickAssStats, now: Instant, last: Option<&(KickAssStats, Instant)>) {
-    let since = |value: Value<KickAssStats>| value(stats) - last.map_or(0, |(last, _)| value(last));
-    for (name, _, _, value) in COUNTED {
-        add(since(value), |count| counter!(name).increment(count));
-    }
+    let before = last.map(|(last, _)| last);
+    counter::report(&COUNTED, stats, before, &[]);
     for (trigger, value) in TRIGGERS {
-        add(since(value), |count| counter!(SWITCHES, "trigger" => trigger).increment(count));
+        let switches = (SWITCHES, Unit::Count, "changes of mode, by cause", value);
+        counter::report(&[switches], stats, before, &[Label::new("trigger", trigger)]);
     }
     // Whole milliseconds of the totals, so that fractions are not lost.
     let steered = |stats: &KickAssStats, until| stats.steered_until(until).as_millis() as u64;

@@ -4,10 +4,10 @@
 //! 192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 measured=1200000 marks=cs1 marked=1790000100
 //! ```
 //!
-//! A destination, then names with values in any order. Unknown names are ignored, so that a later version may add some;
-//! an invalid line is skipped.
+//! A destination, then names with values in any order. Unknown names are ignored, so that a later version may add some.
+//! Without a valid value of each of its names, a half of the record is left out; a line without either is skipped.
 
-use std::{fmt::Write as _, net::IpAddr, time::Duration};
+use std::{collections::HashMap, fmt::Write as _, net::IpAddr, time::Duration};
 
 use rc3_core::{KnownPath, Pace, units::Rate};
 
@@ -95,56 +95,21 @@ impl Entry {
     pub(super) fn parse(line: &str) -> Option<(Key, Self)> {
         let mut words = line.split_ascii_whitespace();
         let destination = words.next()?.parse::<IpAddr>().ok()?.to_canonical();
-        let mut values = Values::default();
-        for word in words {
-            let (name, value) = word.split_once('=')?;
-            values.take(name, value)?;
-        }
-        let key = Key { destination, network: values.from? };
-        let found = match (values.at, values.score) {
-            (Some(at), Some(score)) => Some(Evidence { at, score, pace: values.pace() }),
-            _ => None,
+        let values: HashMap<_, _> = words.filter_map(|word| word.split_once('=')).collect();
+        let number = |name| values.get(name)?.parse::<u64>().ok();
+        let network = values.get("from")?.parse::<IpAddr>().ok()?.to_canonical();
+        let pace = || {
+            let rate = number("rate").filter(|rate| KnownPath::RATES.contains(rate))?;
+            let rate = Rate::from_bits_per_second(rate)?;
+            let rtt_min = Duration::from_micros(number("rtt_us")?);
+            let measured = number("measured").unwrap_or(0);
+            KnownPath::ROUND_TRIPS.contains(&rtt_min).then_some(Pace { rate, rtt_min, measured })
         };
-        let entry = Self { found, marks: values.marked.zip(values.marks) };
-        (entry != Self::default()).then_some((key, entry))
-    }
-}
-
-/// The values of a line.
-#[derive(Default)]
-struct Values {
-    from: Option<IpAddr>,
-    at: Option<u64>,
-    score: Option<i32>,
-    rate: Option<u64>,
-    rtt_us: Option<u64>,
-    measured: u64,
-    marks: Option<MarkChoice>,
-    marked: Option<u64>,
-}
-
-impl Values {
-    /// Sets one value; `None` if it is invalid.
-    fn take(&mut self, name: &str, value: &str) -> Option<()> {
-        match name {
-            "from" => self.from = Some(value.parse::<IpAddr>().ok()?.to_canonical()),
-            "at" => self.at = Some(value.parse().ok()?),
-            "score" => self.score = Some(value.parse().ok()?),
-            "rate" => self.rate = Some(value.parse().ok()?),
-            "rtt_us" => self.rtt_us = Some(value.parse().ok()?),
-            "measured" => self.measured = value.parse().ok()?,
-            "marks" => self.marks = Some(MarkChoice::named(value)?),
-            "marked" => self.marked = Some(value.parse().ok()?),
-            _ => {}
-        }
-        Some(())
-    }
-
-    fn pace(&self) -> Option<Pace> {
-        let rate =
-            self.rate.filter(|rate| KnownPath::RATES.contains(rate)).and_then(Rate::from_bits_per_second)?;
-        let rtt_min = Duration::from_micros(self.rtt_us?);
-        KnownPath::ROUND_TRIPS.contains(&rtt_min).then_some(Pace { rate, rtt_min, measured: self.measured })
+        let score = values.get("score").and_then(|score| score.parse().ok());
+        let found = number("at").zip(score).map(|(at, score)| Evidence { at, score, pace: pace() });
+        let marks = number("marked").zip(values.get("marks").and_then(|name| MarkChoice::named(name)));
+        let entry = Self { found, marks };
+        (entry != Self::default()).then_some((Key { destination, network }, entry))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The connection of a worker with its predecessor or successor in another process: a Unix socket that keeps messages
 //! apart (`SOCK_SEQPACKET`).
 //!
-//! Invariant: bounded. Datagrams that find no room are dropped and counted, as if the network had lost them.
+//! Invariant: bounded. Datagrams that find no room are dropped, as if the network had lost them.
 
 use std::{
     collections::VecDeque,
@@ -12,17 +12,13 @@ use std::{
 };
 
 use rc3_core::{Detour, FromPredecessor};
-use rustix::{
-    net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair, sockopt},
-    time::{ClockId, clock_gettime},
-};
-use tokio::{io::Interest, net::UnixDatagram};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
+use tokio::{io::ReadBuf, net::UnixDatagram};
 
 use super::{
     Received,
-    message::{self, HostClocks, MESSAGE_MAX, Outgoing},
+    message::{self, MESSAGE_MAX, Outgoing},
 };
-use crate::handed_over::HandedOver;
 
 /// Most bytes that wait here for room in the kernel's queue.
 const QUEUED_BYTES_MAX: usize = 4 << 20;
@@ -33,12 +29,11 @@ const SEND_BUFFER: usize = 1 << 20;
 /// One end of a link.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// Only watched as one: the type has the readiness that any Unix socket has.
+    /// In fact `SOCK_SEQPACKET`: the calls are the same, and 0 bytes are the end.
     io: UnixDatagram,
     queue: VecDeque<Outgoing>,
     queued_bytes: usize,
-    /// Datagrams that were sent or dropped since [`Self::take_counts`].
-    counts: HandedOver,
+    /// Longer by a byte than any message.
     received: Vec<u8>,
 }
 
@@ -73,43 +68,35 @@ impl Link {
             io: UnixDatagram::from_std(io.into())?,
             queue: VecDeque::new(),
             queued_bytes: 0,
-            counts: HandedOver::default(),
-            received: vec![0; MESSAGE_MAX],
+            received: vec![0; MESSAGE_MAX + 1],
         })
     }
 
     /// The next message.
     pub(crate) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
-        let Self { io, received, .. } = self;
-        loop {
-            if ready!(io.poll_recv_ready(cx)).is_err() {
-                return Poll::Ready(Received::Closed);
-            }
-            let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
-            match io.try_io(Interest::READABLE, || Ok(recv(&*io, &mut received[..], flags)?)) {
-                Err(error) if is_transient(&error) => {}
-                Ok((_, 0)) | Err(_) => return Poll::Ready(Received::Closed),
-                Ok((_, len)) => {
-                    return Poll::Ready(received.get(..len).map_or(Received::Malformed, read));
-                }
-            }
-        }
+        let mut buf = ReadBuf::new(&mut self.received);
+        let result = ready!(self.io.poll_recv(cx, &mut buf));
+        Poll::Ready(match buf.filled() {
+            bytes if result.is_err() || bytes.is_empty() => Received::Closed,
+            bytes if bytes.len() > MESSAGE_MAX => Received::Malformed,
+            bytes => message::parse(bytes, Instant::now()).map_or(Received::Malformed, Received::Message),
+        })
     }
 
-    /// Adds a datagram for the predecessor.
-    pub(crate) fn push_detour(&mut self, detour: &Detour) {
+    /// Adds a datagram for the predecessor; returns whether there was room.
+    pub(crate) fn push_detour(&mut self, detour: &Detour) -> bool {
         if self.queued_bytes + detour.datagram.len() > QUEUED_BYTES_MAX {
-            self.counts.dropped += 1;
-            return;
+            return false;
         }
         if !self.queue.back().is_some_and(Outgoing::has_room) {
-            self.push(Outgoing::datagrams(clocks()));
+            self.push(Outgoing::datagrams(Instant::now()));
         }
         if let Some(message) = self.queue.back_mut() {
             self.queued_bytes -= message.bytes.len();
             message.push(detour);
             self.queued_bytes += message.bytes.len();
         }
+        true
     }
 
     /// Adds a report for the successor. One without room is lost, and the successor decides after a while.
@@ -131,48 +118,13 @@ impl Link {
 
     /// Sends what waits, and wakes the task when there is room for more. Errors appear at [`Self::poll_recv`].
     pub(crate) fn flush(&mut self, cx: &mut Context<'_>) {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         while let Some(outgoing) = self.queue.front() {
-            let Poll::Ready(Ok(())) = self.io.poll_send_ready(cx) else { return };
-            match self.io.try_io(Interest::WRITABLE, || Ok(send(&self.io, &outgoing.bytes, flags)?)) {
-                Err(error) if is_transient(&error) => {}
-                result => self.remove_first(result.is_ok()),
-            }
+            // What cannot be sent to a process that has ended is lost.
+            let Poll::Ready(_) = self.io.poll_send(cx, &outgoing.bytes) else { return };
+            self.queued_bytes -= outgoing.bytes.len();
+            self.queue.pop_front();
         }
     }
-
-    /// The first message was sent, or cannot be.
-    fn remove_first(&mut self, sent: bool) {
-        let Some(outgoing) = self.queue.pop_front() else { return };
-        self.queued_bytes -= outgoing.bytes.len();
-        let counts = outgoing.counts;
-        if sent {
-            self.counts += counts;
-        } else {
-            self.counts.dropped += counts.primary + counts.rlp;
-        }
-    }
-
-    /// How many datagrams were sent and dropped since the last call.
-    pub(crate) fn take_counts(&mut self) -> HandedOver {
-        std::mem::take(&mut self.counts)
-    }
-}
-
-/// Whether the call is to be repeated once the socket is ready.
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-fn read(bytes: &[u8]) -> Received {
-    message::parse(bytes, clocks()).map_or(Received::Malformed, Received::Message)
-}
-
-fn clocks() -> HostClocks {
-    let shared = clock_gettime(ClockId::Monotonic);
-    let seconds = u64::try_from(shared.tv_sec).unwrap_or_default();
-    let nanos = u64::try_from(shared.tv_nsec).unwrap_or_default();
-    HostClocks { now: Instant::now(), shared: seconds * 1_000_000_000 + nanos }
 }
 
 #[cfg(test)]
@@ -181,6 +133,7 @@ mod tests {
 
     use bytes::BytesMut;
     use rc3_core::DatagramMeta;
+    use rustix::net::{SendFlags, send};
 
     use super::{super::Message, *};
 
@@ -202,21 +155,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn datagrams_for_a_process_that_hangs_are_bounded_and_counted() {
+    async fn datagrams_for_a_process_that_hangs_are_bounded() {
         const SENT: u64 = 20_000;
         let (ours, theirs) = socket_pair().unwrap();
         let (mut ours, mut theirs) = (Link::new(ours).unwrap(), Link::new(theirs).unwrap());
-        let mut counts = HandedOver::default();
+        let mut dropped = 0;
         for nth in 0..SENT {
-            ours.push_detour(&detour(nth));
+            dropped += u64::from(!ours.push_detour(&detour(nth)));
             flush(&mut ours).await;
             assert!(ours.queued_bytes <= QUEUED_BYTES_MAX + 100);
         }
-        counts += ours.take_counts();
-        assert!(counts.dropped > SENT / 2, "{counts:?}");
+        assert!(dropped > SENT / 2, "{dropped}");
         // It goes on. What was not dropped arrives in order.
         let (mut received, mut last) = (0, None);
-        while received < SENT - counts.dropped {
+        while received < SENT - dropped {
             let message = poll_fn(|cx| {
                 ours.flush(cx);
                 theirs.poll_recv(cx)
@@ -230,9 +182,6 @@ mod tests {
                 (received, last) = (received + 1, Some(nth));
             }
         }
-        counts += ours.take_counts();
-        assert_eq!(counts.primary + counts.rlp, received);
-        assert!(counts.primary.abs_diff(counts.rlp) <= 1);
         drop(ours);
         assert!(matches!(poll_fn(|cx| theirs.poll_recv(cx)).await, Received::Closed));
     }
@@ -254,6 +203,6 @@ mod tests {
         // Nobody reads it any more, which is no error here.
         other.push_detour(&detour(1));
         flush(&mut other).await;
-        assert_eq!(other.take_counts().dropped, 1);
+        assert_eq!(other.queued_bytes, 0);
     }
 }

@@ -4,7 +4,7 @@
 //! this format. Numbers are big endian. A message is one of these:
 //!
 //! ```text
-//! 1  datagrams: the time of sending (8), then for each: offer (8, 0 for none), ECN (1), remote address (16), port (2),
+//! 1  datagrams, for each: offer (8, 0 for none), ECN (1), remote address (16), port (2),
 //!    flow (4) and scope (4), local address (16, :: if unknown), leading length (2, 0 if unknown), age in microseconds
 //!    (4, all ones if unknown), length (2), the datagram; an IPv4 address is an IPv4-mapped one
 //! 2  whether a further successor reads the port (1)
@@ -23,7 +23,6 @@ use bytes::{Buf, BufMut, BytesMut, TryGetError};
 use rc3_core::{DatagramMeta, Detour, FromPredecessor};
 
 use super::Message;
-use crate::handed_over::HandedOver;
 
 const DATAGRAMS: u8 = 1;
 const READS: u8 = 2;
@@ -54,31 +53,20 @@ impl From<TryGetError> for Malformed {
     }
 }
 
-/// The clock of this process beside the one that all processes of the host share.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HostClocks {
-    pub(super) now: Instant,
-    /// Nanoseconds.
-    pub(super) shared: u64,
-}
-
 /// A message that waits to be sent.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) bytes: Vec<u8>,
-    /// Datagrams in it.
-    pub(super) counts: HandedOver,
     /// When it was begun, if it takes datagrams.
     begun: Option<Instant>,
 }
 
 impl Outgoing {
     /// A message of datagrams.
-    pub(super) fn datagrams(clocks: HostClocks) -> Self {
+    pub(super) fn datagrams(now: Instant) -> Self {
         let mut bytes = Vec::with_capacity(FULL);
         bytes.put_u8(DATAGRAMS);
-        bytes.put_u64(clocks.shared);
-        Self { bytes, counts: HandedOver::default(), begun: Some(clocks.now) }
+        Self { bytes, begun: Some(now) }
     }
 
     /// That the successor has handed the port on, or has it again.
@@ -100,7 +88,7 @@ impl Outgoing {
     }
 
     fn whole(bytes: Vec<u8>) -> Self {
-        Self { bytes, counts: HandedOver::default(), begun: None }
+        Self { bytes, begun: None }
     }
 
     /// Whether the next datagram belongs into it.
@@ -112,7 +100,6 @@ impl Outgoing {
     pub(super) fn push(&mut self, detour: &Detour) {
         let Detour { meta, datagram, offer } = detour;
         let Ok(len) = u16::try_from(datagram.len()) else { return };
-        self.counts.count(datagram);
         let (flow, scope) = match meta.remote {
             SocketAddr::V4(_) => (0, 0),
             SocketAddr::V6(remote) => (remote.flowinfo(), remote.scope_id()),
@@ -141,19 +128,17 @@ fn ipv6_bits(ip: IpAddr) -> u128 {
     }
 }
 
-/// Reads a message.
+/// Reads a message that has arrived `now`: its datagrams count as older when it was written than they were, by the time
+/// that it was under way.
 ///
 /// # Errors
 /// [`Malformed`] if it is none.
-pub(super) fn parse(mut bytes: &[u8], clocks: HostClocks) -> Result<Message, Malformed> {
+pub(super) fn parse(mut bytes: &[u8], now: Instant) -> Result<Message, Malformed> {
     match bytes.try_get_u8()? {
         DATAGRAMS => {
-            let shared = bytes.try_get_u64()?;
-            let sent = Duration::from_nanos(clocks.shared.saturating_sub(shared));
-            let sent = clocks.now.checked_sub(sent.min(AGE_MAX)).unwrap_or(clocks.now);
             let mut detours = Vec::new();
             while !bytes.is_empty() {
-                detours.push(parse_datagram(&mut bytes, sent)?);
+                detours.push(parse_datagram(&mut bytes, now)?);
             }
             Ok(Message::Datagrams(detours))
         }
@@ -181,7 +166,7 @@ fn parse_bool(bytes: &mut &[u8]) -> Result<bool, Malformed> {
     }
 }
 
-fn parse_datagram(bytes: &mut &[u8], sent: Instant) -> Result<Detour, Malformed> {
+fn parse_datagram(bytes: &mut &[u8], now: Instant) -> Result<Detour, Malformed> {
     let offer = bytes.try_get_u64()?;
     let ecn = bytes.try_get_u8()?;
     if ecn > ECN_MAX {
@@ -205,7 +190,7 @@ fn parse_datagram(bytes: &mut &[u8], sent: Instant) -> Result<Detour, Malformed>
         local_ip: local_ip.map(|ip| ip.to_canonical()),
         ecn,
         leading_len,
-        arrived: age.and_then(|age| sent.checked_sub(age)),
+        arrived: age.and_then(|age| now.checked_sub(age)),
     };
     Ok(Detour { meta, datagram, offer: (offer != 0).then_some(offer) })
 }
@@ -216,12 +201,8 @@ mod tests {
 
     use super::*;
 
-    fn clocks() -> HostClocks {
-        HostClocks { now: Instant::now() + Duration::from_secs(100), shared: 5_000_000_000 }
-    }
-
-    fn later(clocks: HostClocks, by: Duration) -> HostClocks {
-        HostClocks { now: clocks.now + by, shared: clocks.shared + by.as_nanos() as u64 }
+    fn now() -> Instant {
+        Instant::now() + Duration::from_secs(100)
     }
 
     type Marks = (u8, Option<u16>, Option<u32>, Option<u64>);
@@ -257,18 +238,17 @@ mod tests {
                 ),
                 0..20,
             ),
-            delay in 0..1_000_u64,
         ) {
-            let clocks = clocks();
+            let now = now();
             let detours: Vec<_> = entries
                 .iter()
                 .map(|(remote, local, (ecn, leading), age, offer, datagram)| {
-                    detour(*remote, *local, (*ecn, *leading, *age, *offer), datagram, clocks.now)
+                    detour(*remote, *local, (*ecn, *leading, *age, *offer), datagram, now)
                 })
                 .collect();
-            let mut message = Outgoing::datagrams(clocks);
+            let mut message = Outgoing::datagrams(now);
             detours.iter().for_each(|detour| message.push(detour));
-            let read = parse(&message.bytes, later(clocks, Duration::from_millis(delay)));
+            let read = parse(&message.bytes, now);
             prop_assert_eq!(read, Ok(Message::Datagrams(detours)));
         }
 
@@ -280,7 +260,7 @@ mod tests {
             if let Some(byte) = junk.first_mut() {
                 *byte = first;
             }
-            match parse(&junk, clocks()) {
+            match parse(&junk, now()) {
                 Ok(Message::Datagrams(detours)) => {
                     prop_assert!(detours.iter().map(|detour| detour.datagram.len() + ENTRY_HEADER).sum::<usize>() <= junk.len());
                 }
@@ -290,12 +270,12 @@ mod tests {
         }
 
         #[test]
-        fn a_message_that_is_cut_is_an_error(cut in 10..300_usize) {
-            let clocks = clocks();
-            let mut message = Outgoing::datagrams(clocks);
+        fn a_message_that_is_cut_is_an_error(cut in 2..300_usize) {
+            let now = now();
+            let mut message = Outgoing::datagrams(now);
             let remote = ([192, 0, 2, 1], 9).into();
-            message.push(&detour(remote, None, (1, Some(3), Some(9), Some(4)), &[7; 300], clocks.now));
-            prop_assert_eq!(parse(&message.bytes[..cut], clocks), Err(Malformed));
+            message.push(&detour(remote, None, (1, Some(3), Some(9), Some(4)), &[7; 300], now));
+            prop_assert_eq!(parse(&message.bytes[..cut], now), Err(Malformed));
         }
     }
 
@@ -306,24 +286,23 @@ mod tests {
             FromPredecessor::Claim { offer: 7, claimed: true },
             FromPredecessor::Claim { offer: u64::MAX, claimed: false },
         ] {
-            assert_eq!(parse(&Outgoing::report(sent).bytes, clocks()), Ok(Message::Report(sent)));
+            assert_eq!(parse(&Outgoing::report(sent).bytes, now()), Ok(Message::Report(sent)));
         }
         for on in [false, true] {
-            assert_eq!(parse(&Outgoing::handed_on(on).bytes, clocks()), Ok(Message::HandedOn(on)));
+            assert_eq!(parse(&Outgoing::handed_on(on).bytes, now()), Ok(Message::HandedOn(on)));
         }
-        assert_eq!(parse(&[READS, 2], clocks()), Err(Malformed));
-        assert_eq!(parse(&[SETTLED, 0], clocks()), Err(Malformed));
+        assert_eq!(parse(&[READS, 2], now()), Err(Malformed));
+        assert_eq!(parse(&[SETTLED, 0], now()), Err(Malformed));
     }
 
     #[test]
     fn no_message_is_longer_than_a_receiver_has_room_for() {
-        let clocks = clocks();
-        let mut message = Outgoing::datagrams(clocks);
+        let now = now();
+        let mut message = Outgoing::datagrams(now);
         let remote = "[2001:db8::1]:9".parse().unwrap();
         let local = "2001:db8::2".parse().ok();
-        let longest =
-            detour(remote, local, (3, Some(1), Some(1), Some(1)), &[7; u16::MAX as usize], clocks.now);
-        let short = detour(remote, local, (3, Some(1), Some(1), Some(1)), &[], clocks.now);
+        let longest = detour(remote, local, (3, Some(1), Some(1), Some(1)), &[7; u16::MAX as usize], now);
+        let short = detour(remote, local, (3, Some(1), Some(1), Some(1)), &[], now);
         while message.has_room() {
             message.push(&short);
         }

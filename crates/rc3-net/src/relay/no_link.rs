@@ -5,7 +5,6 @@ use std::task::{Context, Poll};
 use rc3_core::{Detour, FromPredecessor};
 
 use super::Received;
-use crate::handed_over::HandedOver;
 
 #[derive(Debug)]
 pub(crate) enum Link {}
@@ -15,7 +14,7 @@ impl Link {
         match *self {}
     }
 
-    pub(crate) fn push_detour(&mut self, _: &Detour) {
+    pub(crate) fn push_detour(&mut self, _: &Detour) -> bool {
         match *self {}
     }
 
@@ -28,10 +27,6 @@ impl Link {
     }
 
     pub(crate) fn flush(&mut self, _: &mut Context<'_>) {
-        match *self {}
-    }
-
-    pub(crate) fn take_counts(&mut self) -> HandedOver {
         match *self {}
     }
 }

@@ -1,7 +1,7 @@
 //! A [`Socket`] that wakes tasks: only tokio's readiness around the same calls.
 
 use std::{
-    fmt, io,
+    io,
     net::SocketAddr,
     task::{Context, Poll, ready},
 };
@@ -14,6 +14,7 @@ use super::{Capabilities, Outgoing, RecvBatch, Socket, Stats, local_addr, sys};
 /// A [`Socket`] registered with the current tokio runtime.
 ///
 /// Each direction stores one waker, that of the last poll, so use one task for receiving and one for sending.
+#[derive(Debug)]
 pub struct AsyncSocket {
     io: UdpSocket,
     state: sys::SocketState,
@@ -116,11 +117,5 @@ impl AsyncSocket {
 impl std::os::fd::AsFd for AsyncSocket {
     fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.io.as_fd()
-    }
-}
-
-impl fmt::Debug for AsyncSocket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncSocket").field("io", &self.io).finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@
 
 use std::{
     collections::VecDeque,
-    mem,
+    iter, mem,
     net::{IpAddr, SocketAddr},
     time::Instant,
 };
@@ -109,8 +109,33 @@ impl RecvBatch {
     }
 
     /// The datagrams not yet taken, in the order of arrival. After an iterator is dropped early, another one continues.
-    pub fn datagrams(&mut self) -> Datagrams<'_> {
-        Datagrams { batch: self }
+    pub fn datagrams(&mut self) -> impl Iterator<Item = Datagram> {
+        iter::from_fn(|| self.next_datagram())
+    }
+
+    fn next_datagram(&mut self) -> Option<Datagram> {
+        let Self { slots, messages, next, taken, lent, .. } = self;
+        loop {
+            let Message { meta, stride } = *messages.get(*next)?;
+            let slot = &mut slots[*next];
+            let len = stride.min(slot.len() - *taken);
+            if len == 0 {
+                // All of it was taken, or it is empty and no packet.
+                *next += 1;
+                *taken = 0;
+                continue;
+            }
+            // Decided with the first datagram of a message; taken bytes are gone from the slot.
+            let in_place = *taken == 0
+                && (slot.capacity() < SLOT_BYTES || (slot.len() >= IN_PLACE_MIN && lent.len() < LENT_MAX));
+            let data = if in_place {
+                slot.split_to(len)
+            } else {
+                *taken += len;
+                BytesMut::from(&slot[*taken - len..*taken])
+            };
+            return Some(Datagram { meta, data });
+        }
     }
 
     /// Empties all slots and gives each at least [`SLOT_BYTES`] of room.
@@ -163,41 +188,6 @@ impl std::fmt::Debug for RecvBatch {
             .field("messages", &self.messages)
             .field("next", &self.next)
             .finish_non_exhaustive()
-    }
-}
-
-/// Iterator over the datagrams of a [`RecvBatch`].
-#[derive(Debug)]
-pub struct Datagrams<'a> {
-    batch: &'a mut RecvBatch,
-}
-
-impl Iterator for Datagrams<'_> {
-    type Item = Datagram;
-
-    fn next(&mut self) -> Option<Datagram> {
-        let RecvBatch { slots, messages, next, taken, lent, .. } = &mut *self.batch;
-        loop {
-            let Message { meta, stride } = *messages.get(*next)?;
-            let slot = &mut slots[*next];
-            let len = stride.min(slot.len() - *taken);
-            if len == 0 {
-                // All of it was taken, or it is empty and no packet.
-                *next += 1;
-                *taken = 0;
-                continue;
-            }
-            // Decided with the first datagram of a message; taken bytes are gone from the slot.
-            let in_place = *taken == 0
-                && (slot.capacity() < SLOT_BYTES || (slot.len() >= IN_PLACE_MIN && lent.len() < LENT_MAX));
-            let data = if in_place {
-                slot.split_to(len)
-            } else {
-                *taken += len;
-                BytesMut::from(&slot[*taken - len..*taken])
-            };
-            return Some(Datagram { meta, data });
-        }
     }
 }
 

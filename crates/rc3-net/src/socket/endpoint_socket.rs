@@ -20,14 +20,21 @@ pub(crate) enum EndpointSocket {
     Application(ApplicationSocket),
 }
 
+/// Calls a method that all kinds have.
+macro_rules! call {
+    ($endpoint_socket:ident.$method:ident($($argument:expr)?)) => {
+        match $endpoint_socket {
+            EndpointSocket::System(socket) => socket.$method($($argument)?),
+            EndpointSocket::Sending(socket) => socket.$method($($argument)?),
+            EndpointSocket::Application(socket) => socket.$method($($argument)?),
+        }
+    };
+}
+
 impl EndpointSocket {
     /// [`super::Socket::try_send`].
     pub(crate) fn try_send(&self, out: &Outgoing<'_>) -> io::Result<()> {
-        match self {
-            Self::System(socket) => socket.try_send(out),
-            Self::Sending(socket) => socket.try_send(out),
-            Self::Application(socket) => socket.try_send(out),
-        }
+        call!(self.try_send(out))
     }
 
     /// [`AsyncSocket::poll_recv`].
@@ -59,20 +66,12 @@ impl EndpointSocket {
 
     /// The bound address.
     pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
-        match self {
-            Self::System(socket) => socket.local_addr(),
-            Self::Sending(socket) => socket.local_addr(),
-            Self::Application(socket) => socket.local_addr(),
-        }
+        call!(self.local_addr())
     }
 
     /// [`Capabilities::gso_segments_max`].
     pub(crate) fn segments_max(&self) -> usize {
-        match self {
-            Self::System(socket) => socket.segments_max(),
-            Self::Sending(socket) => socket.segments_max(),
-            Self::Application(socket) => socket.segments_max(),
-        }
+        call!(self.segments_max())
     }
 
     /// Whether datagrams may be fragmented on their way, although the core forbids it.
@@ -85,20 +84,12 @@ impl EndpointSocket {
 
     /// [`super::Socket::capabilities`].
     pub(crate) fn capabilities(&self) -> Capabilities {
-        match self {
-            Self::System(socket) => socket.capabilities(),
-            Self::Sending(socket) => socket.capabilities(),
-            Self::Application(socket) => socket.capabilities(),
-        }
+        call!(self.capabilities())
     }
 
     /// [`super::Socket::stats`].
     pub(crate) fn stats(&self) -> Stats {
-        match self {
-            Self::System(socket) => socket.stats(),
-            Self::Sending(socket) => socket.stats(),
-            Self::Application(socket) => socket.stats(),
-        }
+        call!(self.stats())
     }
 
     /// The descriptor, if it is the system's.

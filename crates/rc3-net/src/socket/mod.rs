@@ -22,7 +22,7 @@ pub(crate) use self::sys::{Calls, Fault};
 pub(crate) use self::{application::ApplicationSocket, endpoint_socket::EndpointSocket};
 pub use self::{
     asynchronous::AsyncSocket,
-    batch::{Datagram, Datagrams, RECV_MESSAGES_MAX, RecvBatch, RecvMeta},
+    batch::{Datagram, RECV_MESSAGES_MAX, RecvBatch, RecvMeta},
     stats::Stats,
 };
 

@@ -9,41 +9,18 @@ const DRIVER_LOST: &str = "the endpoint's driver has ended";
 
 /// Whether an endpoint is in use, closed, or has failed.
 #[derive(Debug, Default)]
-pub(super) struct Lifetime {
+pub(crate) struct Lifetime {
     /// By `Endpoint::close`.
-    closed: bool,
+    pub(super) closed: bool,
     /// There is no handle to the endpoint any more.
-    released: bool,
+    pub(super) released: bool,
     /// Why the driver has ended, if it has.
-    failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 impl Lifetime {
-    pub(super) fn close(&mut self) {
-        self.closed = true;
-    }
-
-    pub(super) fn release(&mut self) {
-        self.released = true;
-    }
-
-    /// Whether a handle to the endpoint exists.
-    pub(super) fn is_held(&self) -> bool {
-        !self.released
-    }
-
-    /// Whether no connection may begin.
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed || self.failure.is_some()
-    }
-
-    /// Why the driver has ended, if it has.
-    pub(super) fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
-    }
-
     /// The driver is about to end because of a socket.
-    pub(super) fn fail(&mut self, error: &io::Error) {
+    pub(crate) fn fail(&mut self, error: &io::Error) {
         self.failure = Some(format!("{DRIVER_LOST}: a socket is unusable: {error}"));
     }
 

@@ -26,7 +26,7 @@ use rustix::net::{
 use tokio::{io::Interest, net::UnixStream, time::timeout};
 
 /// The begin of a greeting; the last byte is the version of the format of all messages.
-const MAGIC: [u8; 8] = *b"rc3port\x02";
+const MAGIC: [u8; 8] = *b"rc3port\x03";
 
 /// Bytes of a greeting.
 const LEN: usize = MAGIC.len() + 1 + 1 + 8 + 1;

@@ -1,140 +1,94 @@
-//! What other workers have for one worker: datagrams and verdicts.
+//! What other workers have for one worker: datagrams, possible resets and verdicts.
 //!
-//! Invariant: bounded, whatever arrives. What finds no room is dropped and counted, as if the network had lost it.
+//! Invariant: bounded, whatever arrives. What finds no room is dropped, as if the network had lost it.
 
 use std::{
-    mem,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
-    task::Waker,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    task::{Context, Poll},
 };
 
 use rc3_core::DestinationVerdict;
+use tokio::sync::mpsc;
 
 use super::{Parcel, Reset, copy};
-use crate::sync::{Mutex, PoisonError};
 
-/// Most datagrams that wait: the worker runs often, and few come this way.
-pub(super) const DATAGRAMS_MAX: usize = 1024;
+/// Most messages that wait: the worker runs often, and few come this way.
+const MESSAGES_MAX: usize = 1024;
 
-/// Most bytes of them.
-pub(super) const BYTES_MAX: usize = 1 << 20;
+/// Room that anything but datagrams leaves: anyone can send junk that looks like a reset. A peer repeats a true one, and
+/// verdicts are learned again.
+const ROOM_FOR_DATAGRAMS: usize = MESSAGES_MAX / 2;
 
-/// Most verdicts that wait. Later ones are learned again.
-const VERDICTS_MAX: usize = 256;
+/// Most bytes of datagrams.
+const BYTES_MAX: usize = 1 << 20;
 
-/// Most possible resets that wait: anyone can send junk that looks like one. A peer repeats a true one.
-const RESETS_MAX: usize = 64;
-
-/// The inbox of one worker.
-#[derive(Default)]
-pub(super) struct Inbox {
-    waiting: Mutex<Waiting>,
-    /// Whether something waits. Set under the lock, read without it in each round of the driver.
-    any: AtomicBool,
-    dropped: AtomicU64,
+/// A message to a worker.
+pub(crate) enum Mail {
+    Datagram(Parcel),
+    Reset(Reset),
+    Verdict(DestinationVerdict),
+    /// It should check whether it may end.
+    Check,
 }
 
-#[derive(Default)]
-struct Waiting {
-    mail: Mail,
-    bytes: usize,
-    asleep: Option<Waker>,
+/// The worker's end.
+pub(crate) struct Inbox {
+    messages: mpsc::Receiver<Mail>,
+    bytes: Arc<AtomicUsize>,
 }
 
-/// The content of an inbox.
-#[derive(Default)]
-pub(crate) struct Mail {
-    pub(crate) datagrams: Vec<Parcel>,
-    pub(crate) resets: Vec<Reset>,
-    pub(crate) verdicts: Vec<DestinationVerdict>,
+/// The end of the others.
+pub(super) struct Slot {
+    messages: mpsc::Sender<Mail>,
+    /// Of datagrams that wait.
+    bytes: Arc<AtomicUsize>,
+}
+
+/// A slot and what falls through it.
+pub(super) fn inbox() -> (Slot, Inbox) {
+    let (sender, receiver) = mpsc::channel(MESSAGES_MAX);
+    let bytes = Arc::<AtomicUsize>::default();
+    (Slot { messages: sender, bytes: bytes.clone() }, Inbox { messages: receiver, bytes })
+}
+
+impl Slot {
+    /// Adds a copy of a datagram, which holds no larger buffer; returns whether there was room.
+    pub(super) fn push(&self, parcel: &Parcel) -> bool {
+        let len = parcel.1.len();
+        let room = self.bytes.fetch_add(len, Relaxed) + len <= BYTES_MAX;
+        let added = room && self.messages.try_send(Mail::Datagram(copy(parcel))).is_ok();
+        if !added {
+            self.bytes.fetch_sub(len, Relaxed);
+        }
+        added
+    }
+
+    /// Adds anything else.
+    pub(super) fn push_other(&self, mail: Mail) {
+        if self.messages.capacity() > ROOM_FOR_DATAGRAMS {
+            // If it has ended, it has no use for it.
+            let _ = self.messages.try_send(mail);
+        }
+    }
 }
 
 impl Inbox {
-    /// Adds a copy of a datagram; returns the worker's waker if it sleeps.
-    pub(super) fn push(&self, parcel: &Parcel) -> Option<Waker> {
-        self.add(|waiting| {
-            let len = parcel.1.len();
-            let room = waiting.mail.datagrams.len() < DATAGRAMS_MAX && waiting.bytes + len <= BYTES_MAX;
-            if room {
-                waiting.bytes += len;
-                waiting.mail.datagrams.push(copy(parcel));
-            } else {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-            }
-            room
-        })
-    }
-
-    /// Adds what may be a stateless reset, likewise.
-    pub(super) fn push_reset(&self, reset: &Reset) -> Option<Waker> {
-        self.add(|waiting| {
-            let room = waiting.mail.resets.len() < RESETS_MAX;
-            waiting.mail.resets.extend(room.then_some(*reset));
-            room
-        })
-    }
-
-    /// Adds a verdict, likewise.
-    pub(super) fn push_verdict(&self, learned: &DestinationVerdict) -> Option<Waker> {
-        self.add(|waiting| {
-            let room = waiting.mail.verdicts.len() < VERDICTS_MAX;
-            waiting.mail.verdicts.extend(room.then_some(*learned));
-            room
-        })
-    }
-
-    /// `push` returns whether it has added something.
-    fn add(&self, push: impl FnOnce(&mut Waiting) -> bool) -> Option<Waker> {
-        self.with(|waiting| {
-            if !push(waiting) {
-                return None;
-            }
-            self.any.store(true, Ordering::Release);
-            waiting.asleep.take()
-        })
-    }
-
-    /// Everything that waits; `None` if nothing does.
-    pub(super) fn collect(&self) -> Option<Mail> {
-        if !self.any.load(Ordering::Acquire) {
-            return None;
+    /// The next message; without one, the task is woken later.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Mail>> {
+        let mail = self.messages.poll_recv(cx);
+        if let Poll::Ready(Some(Mail::Datagram((_, datagram)))) = &mail {
+            self.bytes.fetch_sub(datagram.len(), Relaxed);
         }
-        self.with(|waiting| {
-            self.any.store(false, Ordering::Release);
-            waiting.bytes = 0;
-            Some(mem::take(&mut waiting.mail))
-        })
-    }
-
-    /// The worker sleeps until something arrives. `false`: something has.
-    pub(super) fn sleep(&self, waker: &Waker) -> bool {
-        self.with(|waiting| {
-            let any = self.any.load(Ordering::Acquire);
-            if !any {
-                waiting.asleep = Some(waker.clone());
-            }
-            !any
-        })
-    }
-
-    /// The waker of a worker that should check whether it may end.
-    pub(super) fn wake(&self) -> Option<Waker> {
-        self.with(|waiting| waiting.asleep.take())
-    }
-
-    /// Datagrams that found no room.
-    pub(super) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
-
-    fn with<T>(&self, change: impl FnOnce(&mut Waiting) -> T) -> T {
-        change(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+        mail
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::task::Waker;
+    use std::{iter, task::Waker};
 
     use bytes::BytesMut;
     use rc3_core::DatagramMeta;
@@ -147,31 +101,34 @@ mod tests {
         (meta, BytesMut::zeroed(len))
     }
 
+    fn drain(inbox: &mut Inbox) -> usize {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mail = iter::from_fn(|| match inbox.poll(&mut cx) {
+            Poll::Ready(mail) => mail,
+            Poll::Pending => None,
+        });
+        mail.count()
+    }
+
     #[test]
     fn a_flood_is_bounded_in_datagrams_and_in_bytes() {
         for len in [29, 1_200, 9_000] {
-            let inbox = Inbox::default();
-            for _ in 0..2_000 {
-                inbox.push(&parcel(len));
-            }
-            let waiting = inbox.collect().unwrap().datagrams.len();
-            assert_eq!(waiting, DATAGRAMS_MAX.min(BYTES_MAX / len));
-            assert_eq!(inbox.dropped(), 2_000 - waiting as u64);
-            assert!(inbox.collect().is_none());
-            inbox.push(&parcel(len));
-            assert_eq!(inbox.collect().unwrap().datagrams.len(), 1, "there is room again");
+            let (slot, mut inbox) = inbox();
+            let added = (0..2_000).filter(|_| slot.push(&parcel(len))).count();
+            assert_eq!(added, MESSAGES_MAX.min(BYTES_MAX / len));
+            assert_eq!(drain(&mut inbox), added);
+            assert!(slot.push(&parcel(len)), "there is room again");
+            assert_eq!(drain(&mut inbox), 1);
         }
     }
 
     #[test]
-    fn a_worker_does_not_sleep_over_mail() {
-        let inbox = Inbox::default();
-        assert!(inbox.sleep(Waker::noop()));
-        assert!(inbox.push(&parcel(29)).is_some(), "it is woken");
-        assert!(inbox.push(&parcel(29)).is_none(), "once");
-        assert!(!inbox.sleep(Waker::noop()));
-        assert_eq!(inbox.collect().unwrap().datagrams.len(), 2);
-        assert!(inbox.sleep(Waker::noop()));
-        assert!(inbox.wake().is_some());
+    fn junk_like_resets_leaves_room_for_datagrams() {
+        let (slot, mut inbox) = inbox();
+        for _ in 0..2_000 {
+            slot.push_other(Mail::Reset((parcel(29).0, [7; 16])));
+        }
+        assert!(slot.push(&parcel(29)));
+        assert_eq!(drain(&mut inbox), MESSAGES_MAX - ROOM_FOR_DATAGRAMS + 1);
     }
 }

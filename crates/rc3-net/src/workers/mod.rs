@@ -11,7 +11,7 @@
 //!
 //! All pass through the [`Inbox`] of the right worker. So do verdicts about paths, which all workers use.
 //!
-//! Locks are taken in this order: a worker's state, the directory, an inbox.
+//! Locks are taken in this order: a worker's state, the directory, the counters.
 
 mod directory;
 mod inbox;
@@ -21,19 +21,22 @@ use std::{
     sync::{
         Arc,
         atomic::{
-            AtomicBool, AtomicU64, AtomicUsize,
-            Ordering::{AcqRel, Acquire, Relaxed, Release},
+            AtomicBool, AtomicUsize,
+            Ordering::{AcqRel, Acquire, Release},
         },
     },
-    task::Waker,
     time::Instant,
 };
 
 use bytes::BytesMut;
-use rc3_core::{DatagramMeta, DestinationVerdict, RouteChange, WorkerHash};
+use rc3_core::{DatagramMeta, RouteChange, WorkerHash};
 
-pub(crate) use self::inbox::Mail;
-use self::{directory::Directory, inbox::Inbox, turns::Turns};
+pub(crate) use self::inbox::{Inbox, Mail};
+use self::{
+    directory::Directory,
+    inbox::{Slot, inbox},
+    turns::Turns,
+};
 #[cfg(feature = "metrics")]
 use crate::metrics::EndpointGauges;
 use crate::{
@@ -51,15 +54,14 @@ pub(crate) type Reset = (DatagramMeta, [u8; 16]);
 struct Group {
     /// How datagrams are divided, if there are several.
     hash: Option<WorkerHash>,
-    inboxes: Box<[Inbox]>,
+    slots: Box<[Slot]>,
     directory: Mutex<Directory>,
     turns: Turns,
     /// Connections of all workers that have not ended.
     open: AtomicUsize,
     /// A driver has ended although it should not: the others end, too.
     failed: AtomicBool,
-    primary: AtomicU64,
-    rlp: AtomicU64,
+    handed_over: Mutex<HandedOver>,
     /// The last report of each worker.
     #[cfg(feature = "metrics")]
     gauges: Mutex<Box<[EndpointGauges]>>,
@@ -76,24 +78,25 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A member for each worker of `hash`, or for the only one.
-    pub(crate) fn all(hash: Option<WorkerHash>) -> Vec<Self> {
+    /// A member and its inbox for each worker of `hash`, or for the only one.
+    pub(crate) fn all(hash: Option<WorkerHash>) -> Vec<(Self, Inbox)> {
         let workers = hash.map_or(1, |hash| hash.workers());
+        let (slots, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox()).unzip();
         let group = Arc::new(Group {
             hash,
-            inboxes: (0..workers).map(|_| Inbox::default()).collect(),
+            slots: slots.into(),
             directory: Mutex::new(Directory::default()),
             turns: Turns::new(workers),
             open: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
-            primary: AtomicU64::new(0),
-            rlp: AtomicU64::new(0),
+            handed_over: Mutex::default(),
             #[cfg(feature = "metrics")]
             gauges: Mutex::new((0..workers).map(|_| EndpointGauges::default()).collect()),
             #[cfg(feature = "metrics")]
-            reported: Mutex::new(HandedOver::default()),
+            reported: Mutex::default(),
         });
-        (0..workers).map(|number| Self { group: group.clone(), number }).collect()
+        let member = |(number, inbox)| (Self { group: group.clone(), number }, inbox);
+        inboxes.into_iter().enumerate().map(member).collect()
     }
 
     /// How datagrams are divided, if there are several workers.
@@ -103,7 +106,7 @@ impl Member {
 
     /// The number of workers.
     pub(crate) fn workers(&self) -> usize {
-        self.group.inboxes.len()
+        self.group.slots.len()
     }
 
     /// The worker of a QUIC datagram, if it is another one.
@@ -112,42 +115,17 @@ impl Member {
         hash.worker_of(datagram).filter(|&worker| worker != self.number)
     }
 
-    /// Passes a QUIC datagram to its worker.
-    pub(crate) fn hand_over(&self, worker: usize, parcel: &Parcel) {
-        self.group.primary.fetch_add(1, Relaxed);
-        self.deliver(worker, parcel);
-    }
-
     /// Passes an RLP datagram that this worker cannot open to those that may. If none may, it waits for a moment: its
     /// handshake may just have begun at another worker.
     pub(crate) fn pass_stray(&self, now: Instant, parcel: &Parcel) {
         // Without an id nobody can open it.
         let Some(hashed) = self.hash().and_then(|hash| hash.worker_of(&parcel.1)) else { return };
         let workers = self.directory(|directory| directory.workers_for(now, self.number, hashed, parcel));
-        for worker in workers {
-            self.group.rlp.fetch_add(1, Relaxed);
-            self.deliver(worker, parcel);
-        }
+        workers.into_iter().for_each(|worker| self.hand_over(worker, parcel));
     }
 
-    /// Passes what may be a stateless reset to all other workers: only its last bytes show whose it is.
-    pub(crate) fn pass_reset(&self, reset: &Reset) {
-        for (worker, inbox) in self.group.inboxes.iter().enumerate() {
-            if worker != self.number
-                && let Some(waker) = inbox.push_reset(reset)
-            {
-                waker.wake();
-            }
-        }
-    }
-
-    /// Publishes changes of this worker's derived ids and handshakes. Wakers are to be called after the caller's lock.
-    pub(crate) fn publish(
-        &self,
-        now: impl FnOnce() -> Instant,
-        changes: impl Iterator<Item = RouteChange>,
-        wakers: &mut Vec<Waker>,
-    ) {
+    /// Publishes changes of this worker's derived ids and handshakes.
+    pub(crate) fn publish(&self, now: impl FnOnce() -> Instant, changes: impl Iterator<Item = RouteChange>) {
         let mut changes = changes.peekable();
         if changes.peek().is_none() {
             return;
@@ -156,29 +134,24 @@ impl Member {
         let arrived = self.directory(|directory| {
             changes.flat_map(|change| directory.apply_change(now, self.number, change)).collect::<Vec<_>>()
         });
-        for parcel in arrived {
-            self.group.rlp.fetch_add(1, Relaxed);
-            wakers.extend(self.group.inboxes[self.number].push(&parcel));
-        }
+        arrived.iter().for_each(|parcel| self.hand_over(self.number, parcel));
     }
 
-    /// Lets the other workers know what this one has learned about a path.
-    pub(crate) fn share_verdict(&self, learned: &DestinationVerdict, wakers: &mut Vec<Waker>) {
-        for (worker, inbox) in self.group.inboxes.iter().enumerate() {
+    /// Passes a datagram to a worker.
+    pub(crate) fn hand_over(&self, worker: usize, parcel: &Parcel) {
+        let mut counts = self.group.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.count(&parcel.1);
+        counts.dropped += u64::from(!self.group.slots[worker].push(parcel));
+    }
+
+    /// Passes what concerns all other workers to them: what one has learned about a path, and what may be a stateless
+    /// reset, of which only the last bytes show whose it is.
+    pub(crate) fn inform_others(&self, mail: impl Fn() -> Mail) {
+        for (worker, slot) in self.group.slots.iter().enumerate() {
             if worker != self.number {
-                wakers.extend(inbox.push_verdict(learned));
+                slot.push_other(mail());
             }
         }
-    }
-
-    /// What has arrived for this worker; `None` if nothing has.
-    pub(crate) fn collect_mail(&self) -> Option<Mail> {
-        self.inbox().collect()
-    }
-
-    /// Waits for mail. `false`: there is some.
-    pub(crate) fn sleep(&self, waker: &Waker) -> bool {
-        self.workers() == 1 || self.inbox().sleep(waker)
     }
 
     /// A connection has begun.
@@ -187,9 +160,9 @@ impl Member {
     }
 
     /// A connection has ended; with the last one, all workers may end.
-    pub(crate) fn remove_connection(&self, wakers: &mut Vec<Waker>) {
+    pub(crate) fn remove_connection(&self) {
         if self.group.open.fetch_sub(1, AcqRel) == 1 {
-            self.wake_all(wakers);
+            self.inform_others(|| Mail::Check);
         }
     }
 
@@ -199,9 +172,9 @@ impl Member {
     }
 
     /// A driver has ended although it should not: no datagram of its connections will be read again.
-    pub(crate) fn fail(&self, wakers: &mut Vec<Waker>) {
+    pub(crate) fn fail(&self) {
         self.group.failed.store(true, Release);
-        self.wake_all(wakers);
+        self.inform_others(|| Mail::Check);
     }
 
     pub(crate) fn has_failed(&self) -> bool {
@@ -220,11 +193,7 @@ impl Member {
 
     /// Counters of all workers.
     pub(crate) fn handed_over(&self) -> HandedOver {
-        HandedOver {
-            primary: self.group.primary.load(Relaxed),
-            rlp: self.group.rlp.load(Relaxed),
-            dropped: self.group.inboxes.iter().map(Inbox::dropped).sum(),
-        }
+        *self.group.handed_over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the report of this worker; returns the sum of the last ones of all.
@@ -241,20 +210,6 @@ impl Member {
         let mut reported = self.group.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.handed_over();
         now.since(std::mem::replace(&mut *reported, now))
-    }
-
-    fn wake_all(&self, wakers: &mut Vec<Waker>) {
-        wakers.extend(self.group.inboxes.iter().filter_map(Inbox::wake));
-    }
-
-    fn inbox(&self) -> &Inbox {
-        &self.group.inboxes[self.number]
-    }
-
-    fn deliver(&self, worker: usize, parcel: &Parcel) {
-        if let Some(waker) = self.group.inboxes[worker].push(parcel) {
-            waker.wake();
-        }
     }
 
     fn directory<T>(&self, ask: impl FnOnce(&mut Directory) -> T) -> T {
@@ -274,6 +229,7 @@ mod tests {
     use rc3_core::{DestinationVerdict, Verdict};
     use rc3_sim::identity::{SERVER_NAME, identity};
 
+    use super::Mail;
     use crate::{Connection, Endpoint, EndpointOptions};
 
     const BYTES: usize = 4 << 20;
@@ -347,9 +303,7 @@ mod tests {
                 at,
                 until: at + Duration::from_secs(600),
             };
-            let mut wakers = Vec::new();
-            workers[1].member.share_verdict(&learned, &mut wakers);
-            wakers.into_iter().for_each(std::task::Waker::wake);
+            workers[1].member.inform_others(|| Mail::Verdict(learned));
             for worker in [&workers[0], &workers[2]] {
                 let known = || worker.with(|state| state.core.verdicts(at).collect::<Vec<_>>());
                 while known() != [learned] {

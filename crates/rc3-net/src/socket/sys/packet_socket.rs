@@ -1,9 +1,9 @@
 //! A packet socket that sees leading IPv4 fragments of UDP datagrams to one port, before the IP stack does.
 
-use std::io;
+use std::io::{self, Read};
 
 use libc::c_int;
-use socket2::{Domain, SockAddr, SockFilter, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use super::{
     leading::{IPV4_HEADER_MAX, START_MAX, UDP_HEADER},
@@ -16,6 +16,9 @@ pub(super) const SNAP: usize = IPV4_HEADER_MAX + UDP_HEADER + START_MAX;
 /// Requested buffer; each fragment uses as much as the card allocated for it.
 const RECV_BUFFER: usize = 1 << 20;
 
+/// More packets than the buffer holds.
+const UNFILTERED_MAX: usize = RECV_BUFFER / 256;
+
 /// Opens one, on all interfaces: an address is reachable by any of them, and may move.
 ///
 /// It uses all protocols instead of IPv4. The kernel passes a packet to such sockets before the IP stack, but to
@@ -24,8 +27,8 @@ const RECV_BUFFER: usize = 1 << 20;
 /// # Errors
 /// `EPERM` without `CAP_NET_RAW`; in a sandbox possibly another error.
 pub(super) fn open(port: u16) -> io::Result<Socket> {
-    // Without a protocol it sees nothing until it is bound, when the filter is in place.
-    let io = Socket::new(Domain::PACKET, Type::DGRAM, None)?;
+    let everything = Protocol::from(c_int::from((libc::ETH_P_ALL as u16).to_be()));
+    let mut io = Socket::new(Domain::PACKET, Type::DGRAM, Some(everything))?;
     io.set_nonblocking(true)?;
     // Less is enough.
     let _ = io.set_recv_buffer_size(RECV_BUFFER);
@@ -34,29 +37,13 @@ pub(super) fn open(port: u16) -> io::Result<Socket> {
     set(&io, libc::SOL_SOCKET, libc::SO_LOCK_FILTER, 1)?;
     // Since Linux 4.20; before, the filter also sees sent packets.
     let _ = set(&io, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1);
-    io.bind(&everything())?;
-    Ok(io)
-}
-
-/// All protocols on all interfaces.
-fn everything() -> SockAddr {
-    // SAFETY: sockaddr_ll is numbers only, for which zeros are a valid value.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as _;
-    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    // SAFETY: the storage is large enough and aligned for every kind of address, so for a sockaddr_ll, which is written
-    // as a whole; the length is its length.
-    let initialised = unsafe {
-        SockAddr::try_init(|storage, len| {
-            storage.cast::<libc::sockaddr_ll>().write(address);
-            *len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-            Ok(())
-        })
-    };
-    match initialised {
-        Ok(((), address)) => address,
-        Err(_) => unreachable!("nothing fails in there"),
+    // What arrived before the filter was in place.
+    for _ in 0..UNFILTERED_MAX {
+        if io.read(&mut [0]).is_err() {
+            break;
+        }
     }
+    Ok(io)
 }
 
 /// Accepts packets to this host that are IPv4 and UDP, with more fragments, offset 0, and to `port`. Most packets are

@@ -14,7 +14,7 @@ use super::{
 const PENDING_MAX: usize = 512;
 
 /// Most fragments read for the datagrams of one receive call.
-const READS_MAX: usize = 1024;
+pub(super) const READS_MAX: usize = 1024;
 
 /// A packet socket that has shown nothing after this many fragmented datagrams never will.
 const MISSES_MAX: u32 = 32;
@@ -69,11 +69,6 @@ impl Watch {
         }
     }
 
-    /// Starts to process the fragmented datagrams of one receive call. `drained`: the call has left none.
-    pub(super) fn begin(&mut self, drained: bool) -> Look<'_> {
-        Look { watch: self, reads: READS_MAX, drained }
-    }
-
     pub(super) fn leading_lens(&self) -> LeadingLens {
         match self {
             Self::Blind => LeadingLens::Unknown,
@@ -81,14 +76,6 @@ impl Watch {
             Self::Waiting { .. } | Self::Concluding => LeadingLens::Concluded,
         }
     }
-}
-
-/// The processing of one receive call.
-pub(super) struct Look<'a> {
-    watch: &'a mut Watch,
-    /// Fragments that may still be read.
-    reads: usize,
-    drained: bool,
 }
 
 /// The result for one datagram.
@@ -100,37 +87,42 @@ pub(super) struct FoundLen {
     pub(super) exact: bool,
 }
 
-impl Look<'_> {
+impl Watch {
     /// The datagram with this payload arrived from `remote` in fragments, of which the longest had `longest` bytes of
-    /// payload.
-    pub(super) fn find(&mut self, remote: SocketAddr, payload: &[u8], longest: usize) -> FoundLen {
+    /// payload. `reads`: how many fragments may still be read for the same receive call, at first [`READS_MAX`].
+    pub(super) fn find(
+        &mut self,
+        remote: SocketAddr,
+        payload: &[u8],
+        longest: usize,
+        reads: &mut usize,
+    ) -> FoundLen {
         let concluded = FoundLen { leading_len: concluded_len(longest, payload.len()), exact: false };
         // The packet socket shows only IPv4: IPv6 is fragmented only by routers configured for it.
         if remote.is_ipv6() {
             return concluded;
         }
-        if let Watch::Waiting { port } = *self.watch {
-            *self.watch = Watch::open(port, true);
+        if let Self::Waiting { port } = *self {
+            *self = Self::open(port, true);
         }
-        let Watch::Seeing(sight) = &mut *self.watch else { return concluded };
-        if let Some(len) = sight.find(remote, payload, longest, &mut self.reads) {
+        let Self::Seeing(sight) = self else { return concluded };
+        if let Some(len) = sight.find(remote, payload, longest, reads) {
             return FoundLen { leading_len: Some(len), exact: true };
         }
         if !sight.proven && !sight.behind {
             sight.misses += 1;
             if sight.misses == MISSES_MAX {
                 tracing::info!("a packet socket shows no fragments, lengths are concluded from the longest");
-                *self.watch = Watch::Concluding;
+                *self = Self::Concluding;
             }
         }
         concluded
     }
-}
 
-impl Drop for Look<'_> {
-    fn drop(&mut self) {
-        if let Watch::Seeing(sight) = &mut *self.watch {
-            sight.behind &= !self.drained;
+    /// A receive call has left no datagram.
+    pub(super) fn on_drained(&mut self) {
+        if let Self::Seeing(sight) = self {
+            sight.behind = false;
         }
     }
 }
@@ -208,7 +200,11 @@ mod tests {
     }
 
     fn find(watch: &mut Watch, drained: bool, number: usize) -> FoundLen {
-        watch.begin(drained).find(FROM.parse().unwrap(), &payload(number), LONGEST)
+        let found = watch.find(FROM.parse().unwrap(), &payload(number), LONGEST, &mut { READS_MAX });
+        if drained {
+            watch.on_drained();
+        }
+        found
     }
 
     fn show(by: &UdpSocket, number: usize) {

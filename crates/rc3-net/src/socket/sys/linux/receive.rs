@@ -18,6 +18,7 @@ use super::{
         super::{RECV_MESSAGES_MAX, RecvBatch, RecvMeta, batch::Message},
         cmsg::{Control, Decoder},
         leading::IPV4_HEADER,
+        watch::READS_MAX,
     },
     IP_RECVFRAGSIZE, IPV6_RECVFRAGSIZE, SocketState,
     stamp::{self, Clocks},
@@ -100,13 +101,17 @@ impl SocketState {
         longest: &[Option<usize>; RECV_MESSAGES_MAX],
     ) {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut look = watch.begin(messages.len() < RECV_MESSAGES_MAX);
+        let drained = messages.len() < RECV_MESSAGES_MAX;
+        let mut reads = READS_MAX;
         for ((slot, message), longest) in slots.iter().zip(messages).zip(longest) {
             let Some(longest) = *longest else { continue };
-            let found = look.find(message.meta.remote, slot, longest);
+            let found = watch.find(message.meta.remote, slot, longest, &mut reads);
             message.meta.leading_len = found.leading_len;
             self.counters.add(|stats| &mut stats.fragmented_datagrams, 1);
             self.counters.add(|stats| &mut stats.exact_leading_lens, usize::from(found.exact));
+        }
+        if drained {
+            watch.on_drained();
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Sending: `sendmsg`, and what to do when the kernel refuses.
 
 use std::{
-    io, mem,
+    io::{self, IoSlice},
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    os::fd::AsRawFd,
     sync::{MutexGuard, OnceLock, PoisonError, atomic::Ordering::Relaxed},
 };
 
-use libc::{c_int, c_void};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use libc::c_int;
+use socket2::{Domain, MsgHdr, Protocol, SockAddr, Socket, Type};
 
 use super::{
     super::{
@@ -282,29 +281,12 @@ impl SocketState {
         contents: &[u8],
         control: &[u8],
     ) -> io::Result<()> {
-        // sendmsg takes *mut for historical reasons; it only reads.
-        let mut iovec = libc::iovec { iov_base: contents.as_ptr() as *mut c_void, iov_len: contents.len() };
-        // SAFETY: msghdr is plain data for which zeros are a valid value: null pointers with zero lengths.
-        let mut header: libc::msghdr = unsafe { mem::zeroed() };
-        header.msg_name = destination.as_ptr() as *mut c_void;
-        header.msg_namelen = destination.len();
-        header.msg_iov = &mut iovec;
-        header.msg_iovlen = 1;
-        if !control.is_empty() {
-            header.msg_control = control.as_ptr() as *mut c_void;
-            header.msg_controllen = control.len() as _;
-        }
+        let buffers = [IoSlice::new(contents)];
+        let message = MsgHdr::new().with_addr(destination).with_buffers(&buffers).with_control(control);
         let mut repeat = true;
         loop {
             self.counters.add(|stats| &mut stats.send_syscalls, 1);
-            // SAFETY: the descriptor is open as long as `io` is borrowed. Every pointer in `header` is to
-            // memory that is borrowed or owned by this function and outlives the call, with its exact length
-            // next to it; `control` begins at a `Control`, which is aligned as cmsghdr must be.
-            let result = unsafe { libc::sendmsg(io.as_raw_fd(), &header, 0) };
-            if result >= 0 {
-                return Ok(());
-            }
-            let error = io::Error::last_os_error();
+            let Err(error) = io.sendmsg(&message, 0) else { return Ok(()) };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
                 // The answer to an earlier datagram; this one was not tried.
@@ -348,6 +330,8 @@ fn is_os_error(result: &io::Result<()>, codes: &[c_int]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::MaybeUninit;
+
     use bytes::BytesMut;
 
     use super::{
@@ -388,7 +372,7 @@ mod tests {
     /// Tos and priority of the next message.
     fn next_marks(io: &Socket) -> (u32, u32) {
         // Wait with a peek; `receive` itself does not.
-        let mut byte = [mem::MaybeUninit::uninit()];
+        let mut byte = [MaybeUninit::uninit()];
         io.peek(&mut byte).expect("a datagram within five seconds");
         let mut scratch = Scratch::default();
         let mut slots = vec![BytesMut::with_capacity(1 << 16)];
@@ -482,7 +466,7 @@ mod tests {
             let before = state.stats(&io).send_syscalls;
             send_marked(&io, &state, local_addr(&receiver).unwrap(), 1, Some(1), true);
             for _ in 0..3 {
-                let mut bytes = [mem::MaybeUninit::uninit(); 2_000];
+                let mut bytes = [MaybeUninit::uninit(); 2_000];
                 assert_eq!(receiver.recv(&mut bytes).expect("within five seconds"), 1_000);
             }
             assert_eq!(state.capabilities().gso_segments_max, 1);

@@ -27,20 +27,9 @@ pub(in crate::socket) fn open_steered(
         tracing::debug!(obstacle, "no second socket, all levels share one");
         return Ok(None);
     }
-    check_steering(address, &mut by_first_byte())?;
-    let (io, state) = prepare(address, options)?;
-    if let Err(error) = inherit(primary, &io, address.is_ipv6()) {
-        tracing::debug!(%error, "no second socket with the settings of the first, all levels share one");
-        return Ok(None);
-    }
-    io.set_reuse_port(true)?;
-    primary.set_reuse_port(true)?;
-    let joined = io.bind(&SockAddr::from(address)).and_then(|()| attach(&io, &mut by_first_byte()));
-    if let Err(error) = joined {
-        primary.set_reuse_port(false)?;
-        return Err(error);
-    }
-    Ok(Some((io, state)))
+    let mut program = by_first_byte();
+    check_steering(address, &mut program)?;
+    Ok(join(primary, address, options, 1, &mut program)?.pop())
 }
 
 /// Why a second socket would get datagrams that are meant for others, or none, or would send where the first may not.
@@ -108,8 +97,19 @@ pub(in crate::socket) fn open_group(
     let mut program = by_worker(hash);
     check_steering(address, &mut program)
         .map_err(|error| unsupported(&format!("the kernel cannot steer datagrams by a program: {error}")))?;
+    join(primary, address, options, 2 * hash.workers() - 1, &mut program)
+}
+
+/// `count` sockets with the settings of `primary` on its `address`, in a group that `program` steers.
+fn join(
+    primary: &Socket,
+    address: SocketAddr,
+    options: &Options,
+    count: usize,
+    program: &mut [libc::sock_filter],
+) -> io::Result<Vec<(Socket, SocketState)>> {
     let mut sockets = Vec::new();
-    for _ in 1..2 * hash.workers() {
+    for _ in 0..count {
         let (io, state) = prepare(address, options)?;
         inherit(primary, &io, address.is_ipv6())?;
         io.set_reuse_port(true)?;
@@ -117,7 +117,7 @@ pub(in crate::socket) fn open_group(
     }
     primary.set_reuse_port(true)?;
     let joined = sockets.iter().try_for_each(|(io, _)| io.bind(&SockAddr::from(address)));
-    if let Err(error) = joined.and_then(|()| attach(primary, &mut program)) {
+    if let Err(error) = joined.and_then(|()| attach(primary, program)) {
         primary.set_reuse_port(false)?;
         return Err(error);
     }
