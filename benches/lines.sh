@@ -6,7 +6,7 @@
 #   benches/lines.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
-generated='^docs/(reproduction|results|trend)/'
+generated='^docs/(reproduction|results)/'
 
 # Files that only tests include: `#[cfg(test)] mod NAME;`.
 test_modules=$(git grep -A1 -E '^ *#\[cfg\((all\()?test[,)]' -- '*.rs' | sed -nE 's#^(.*)/[a-z_0-9]+\.rs-.*mod ([a-z_0-9]+);$#\1/\2#p' | tr '\n' ' ')

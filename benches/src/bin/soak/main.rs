@@ -9,7 +9,6 @@
 //! sockets it repeats the faults, not what the scheduler makes of them.
 #![forbid(unsafe_code)]
 
-mod memory;
 mod peer;
 mod random;
 mod relay;
@@ -18,6 +17,7 @@ mod tally;
 mod worker;
 
 use std::{
+    error::Error,
     path::PathBuf,
     process::ExitCode,
     sync::Arc,
@@ -30,6 +30,9 @@ use tokio::task::JoinSet;
 
 use random::Random;
 use tally::Tally;
+
+/// What is wrong beyond all that may be.
+type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Resident memory that may come on top of what was needed after the first tenth of the time, in bytes.
 const GROWTH_MAX: usize = 128 << 20;
@@ -70,10 +73,7 @@ fn main() -> ExitCode {
             Some(world) => simulated::run_one(seed, world, arguments.save.as_deref()),
             None => simulated::run(seed, until),
         },
-        false => match tokio::runtime::Runtime::new() {
-            Ok(runtime) => runtime.block_on(soak(&arguments, seed, until)),
-            Err(error) => Err(error.to_string()),
-        },
+        false => soak(&arguments, seed, until),
     };
     match result {
         Ok(()) => {
@@ -87,11 +87,11 @@ fn main() -> ExitCode {
     }
 }
 
-async fn soak(arguments: &Arguments, seed: u64, until: Instant) -> Result<(), String> {
+#[tokio::main]
+async fn soak(arguments: &Arguments, seed: u64, until: Instant) -> Result<()> {
     let (client_config, server_config) = worker::configs();
-    let any = "127.0.0.1:0".parse().map_err(|error| format!("{error}"))?;
-    let server = Endpoint::server(server_config, any).map_err(|error| error.to_string())?;
-    let address = server.local_addr().map_err(|error| error.to_string())?;
+    let server = Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
+    let address = server.local_addr()?;
     let tally = Arc::<Tally>::default();
     let serving = tokio::spawn(peer::serve(server.clone(), tally.clone()));
     let reporting = tokio::spawn(report(tally.clone(), until));
@@ -102,19 +102,19 @@ async fn soak(arguments: &Arguments, seed: u64, until: Instant) -> Result<(), St
         workers.spawn(worker::work(random, address, client_config.clone(), tally.clone(), until));
     }
     while let Some(worker) = workers.join_next().await {
-        worker.map_err(|error| error.to_string())??;
+        worker??;
     }
-    let early = reporting.await.map_err(|error| error.to_string())?;
+    let early = reporting.await?;
 
     // Peers that were killed are given up by now or soon.
     let idle = tokio::time::timeout(worker::IDLE_TIMEOUT * 10, server.wait_idle());
     idle.await.map_err(|_| format!("{} connections are left", server.open_connections()))?;
     server.close(0_u32.into(), b"");
     drop(server);
-    serving.await.map_err(|error| error.to_string())?;
+    serving.await?;
     tally.fault()?;
     println!("{tally}");
-    if let (Some(early), Some(late)) = (early, memory::resident()) {
+    if let (Some(early), Some(late)) = (early, resident()) {
         println!("resident {:.1} MB after a tenth of the time, {:.1} MB at the end", mb(early), mb(late));
         if late > early + GROWTH_MAX {
             return Err("memory grew".into());
@@ -129,11 +129,18 @@ async fn report(tally: Arc<Tally>, until: Instant) -> Option<usize> {
     let mut early = None;
     for _ in 0..10 {
         tokio::time::sleep(step).await;
-        let resident = memory::resident();
+        let resident = resident();
         early = early.or(resident);
         println!("{tally}, resident {:.1} MB", resident.map_or(f64::NAN, mb));
     }
     early
+}
+
+/// Resident memory in bytes; `None` where the system does not tell.
+fn resident() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.split_whitespace().next()?.parse::<usize>().ok()? * 1024)
 }
 
 fn mb(bytes: usize) -> f64 {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rc3_net::{Connection, Endpoint, ReadExactError, RecvStream, SendStream};
 
-use crate::tally::Tally;
+use crate::{Result, tally::Tally};
 
 /// What a stream is for: the first bytes of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,18 +79,18 @@ async fn serve_connection(connection: Connection, tally: Arc<Tally>) {
         let tally = tally.clone();
         tokio::spawn(async move {
             if let Err(fault) = serve_stream(tx, rx, &tally).await {
-                tally.report(fault);
+                tally.report(fault.to_string());
             }
         });
     }
 }
 
-/// What is wrong beyond all that may be: a stream or connection that is gone is none of that.
-async fn serve_stream(mut tx: Option<SendStream>, mut rx: RecvStream, tally: &Tally) -> Result<(), String> {
+/// A stream or connection that is gone is no fault.
+async fn serve_stream(mut tx: Option<SendStream>, mut rx: RecvStream, tally: &Tally) -> Result<()> {
     let mut bytes = [0; Header::LEN];
     match rx.read_exact(&mut bytes).await {
         Ok(()) => {}
-        Err(ReadExactError::FinishedEarly(got)) => return Err(format!("a stream of {got} bytes")),
+        Err(ReadExactError::FinishedEarly(got)) => return Err(format!("a stream of {got} bytes").into()),
         Err(ReadExactError::ReadError(_)) => return Ok(()),
     }
     let header = Header::decode(&bytes).ok_or("a stream that begins with something else")?;
@@ -102,7 +102,8 @@ async fn serve_stream(mut tx: Option<SendStream>, mut rx: RecvStream, tally: &Ta
             Err(_) => return Ok(()),
         };
         if !chunk.iter().zip(at..).all(|(&byte, at)| byte == content(header.seed, at)) {
-            return Err(format!("{header:?} arrived changed between {at} and {}", at + chunk.len() as u64));
+            let end = at + chunk.len() as u64;
+            return Err(format!("{header:?} arrived changed between {at} and {end}").into());
         }
         at += chunk.len() as u64;
         match header.what {
@@ -122,7 +123,7 @@ async fn serve_stream(mut tx: Option<SendStream>, mut rx: RecvStream, tally: &Ta
         }
     }
     if at != header.len {
-        return Err(format!("{header:?} ended after {at} bytes"));
+        return Err(format!("{header:?} ended after {at} bytes").into());
     }
     Tally::count(&tally.verified, 1);
     Tally::count(&tally.bytes, at);

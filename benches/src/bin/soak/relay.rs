@@ -4,7 +4,7 @@ use std::{
     net::{SocketAddr, UdpSocket},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicU8, Ordering::Relaxed},
     },
     thread,
     time::{Duration, Instant},
@@ -13,7 +13,7 @@ use std::{
 use rc3_core::units::{Level, Rate};
 use rc3_sim::{DropTail, Impairments, Link, LinkConfig, Packet};
 
-use crate::{random::Random, tally::Tally};
+use crate::{Result, random::Random, tally::Tally};
 
 /// IPv4 and UDP headers in bytes.
 const HEADERS: usize = 28;
@@ -56,20 +56,21 @@ impl Faults {
     }
 }
 
+/// All is well: a handshake may be ended by anybody on the path.
+const CLEAN: u8 = 0;
+/// The faults happen.
+const FAULTY: u8 = 1;
+/// Nothing is passed on any more.
+const SILENT: u8 = 2;
+const STOPPED: u8 = 3;
+
 /// A running relay. Dropping it stops it.
 #[derive(Debug)]
 pub(crate) struct Relay {
-    address: SocketAddr,
-    orders: Arc<Orders>,
+    /// Where the client finds the server.
+    pub(crate) address: SocketAddr,
+    state: Arc<AtomicU8>,
     thread: Option<thread::JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-struct Orders {
-    stop: AtomicBool,
-    /// Until then all is well: a handshake may be ended by anybody on the path.
-    faulty: AtomicBool,
-    silent: AtomicBool,
 }
 
 impl Relay {
@@ -78,43 +79,29 @@ impl Relay {
         faults: Faults,
         random: Random,
         tally: Arc<Tally>,
-    ) -> std::io::Result<Self> {
-        let front = socket()?;
-        let address = front.local_addr()?;
-        let orders = Arc::<Orders>::default();
-        let mut road = Road {
-            front,
-            backs: vec![socket()?],
-            client: None,
-            server,
-            faults,
-            random,
-            tally,
-            orders: orders.clone(),
-        };
+    ) -> Result<Self> {
+        let (front, back) = (socket()?, socket()?);
+        let (address, state) = (front.local_addr()?, Arc::new(AtomicU8::new(CLEAN)));
+        let mut road =
+            Road { front, back, client: None, server, faults, random, tally, state: state.clone() };
         let thread = thread::Builder::new().name("relay".into()).spawn(move || road.run())?;
-        Ok(Self { address, orders, thread: Some(thread) })
-    }
-
-    /// Where the client finds the server.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+        Ok(Self { address, state, thread: Some(thread) })
     }
 
     /// Begins to be bad.
     pub(crate) fn be_faulty(&self) {
-        self.orders.faulty.store(true, Relaxed);
+        self.state.store(FAULTY, Relaxed);
     }
 
     /// Passes nothing on any more.
     pub(crate) fn fall_silent(&self) {
-        self.orders.silent.store(true, Relaxed);
+        self.state.store(SILENT, Relaxed);
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.orders.stop.store(true, Relaxed);
+        self.state.store(STOPPED, Relaxed);
         if let Some(thread) = self.thread.take() {
             // Its panic has been printed.
             let _ = thread.join();
@@ -124,100 +111,80 @@ impl Drop for Relay {
 
 struct Road {
     front: UdpSocket,
-    /// The last is the one in use; the others still take answers.
-    backs: Vec<UdpSocket>,
+    /// Its address is what the server sees of the client.
+    back: UdpSocket,
     client: Option<SocketAddr>,
     server: SocketAddr,
     faults: Faults,
     random: Random,
     tally: Arc<Tally>,
-    orders: Arc<Orders>,
+    state: Arc<AtomicU8>,
 }
 
 impl Road {
     fn run(&mut self) {
+        let mut before = CLEAN;
+        let link = |config: &LinkConfig, buffer| Link::new(config.clone(), DropTail::new(buffer));
         let clean = LinkConfig::default();
-        let mut links = [self.link(clean.clone()), self.link(clean)];
-        let mut faulty = false;
-        let mut next_move = None;
+        let mut links = [&clean, &clean].map(|config| link(config, self.faults.buffer));
+        let mut moved = Instant::now();
         let mut buf = vec![0; 1 << 16];
-        while !self.orders.stop.load(Relaxed) {
-            let now = Instant::now();
-            if !faulty && self.orders.faulty.load(Relaxed) {
-                faulty = true;
-                links = [self.link(self.faults.link.clone()), self.link(self.faults.link.clone())];
-                next_move = self.faults.move_every.map(|every| now + every);
+        loop {
+            let (now, state) = (Instant::now(), self.state.load(Relaxed));
+            match state {
+                STOPPED => return,
+                FAULTY if before == CLEAN => {
+                    links = [0, 1].map(|_| link(&self.faults.link, self.faults.buffer));
+                    moved = now;
+                }
+                _ => {}
             }
-            if next_move.is_some_and(|at| at <= now) {
-                next_move = self.faults.move_every.map(|every| now + every);
-                self.change_address();
-            }
-            let mut moved = false;
-            for _ in 0..64 {
-                let Ok((len, from)) = self.front.recv_from(&mut buf) else { break };
-                self.client = Some(from);
-                self.take(&mut links[0], now, &buf[..len], faulty);
-                moved = true;
-            }
-            for nth in 0..self.backs.len() {
-                for _ in 0..64 {
-                    let Ok((len, _)) = self.backs[nth].recv_from(&mut buf) else { break };
-                    self.take(&mut links[1], now, &buf[..len], faulty);
-                    moved = true;
+            before = state;
+            if state != CLEAN && self.faults.move_every.is_some_and(|every| now > moved + every) {
+                moved = now;
+                // Without another port the path stays as it is.
+                if let Ok(back) = socket() {
+                    self.back = back;
+                    Tally::count(&self.tally.moves, 1);
                 }
             }
-            moved |= self.deliver(&mut links, now);
-            if !moved {
+            let mut idle = true;
+            while let Ok((len, from)) = self.front.recv_from(&mut buf) {
+                self.client = Some(from);
+                self.take(&mut links[0], now, &buf[..len], state);
+                idle = false;
+            }
+            while let Ok((len, _)) = self.back.recv_from(&mut buf) {
+                self.take(&mut links[1], now, &buf[..len], state);
+                idle = false;
+            }
+            let far_ends = [(&self.back, Some(self.server)), (&self.front, self.client)];
+            for (link, (socket, to)) in links.iter_mut().zip(far_ends) {
+                while let Some(datagram) = link.poll_output(now) {
+                    idle = false;
+                    if let Some(to) = to.filter(|_| state != SILENT) {
+                        // What a full buffer refuses is lost, as on any road.
+                        let _ = socket.send_to(&datagram, to);
+                    }
+                }
+            }
+            if idle {
                 thread::sleep(Duration::from_micros(300));
             }
         }
     }
 
-    fn link(&self, config: LinkConfig) -> Link<Vec<u8>> {
-        Link::new(config, DropTail::new(self.faults.buffer))
-    }
-
-    fn take(&mut self, link: &mut Link<Vec<u8>>, now: Instant, datagram: &[u8], faulty: bool) {
+    fn take(&mut self, link: &mut Link<Vec<u8>>, now: Instant, datagram: &[u8], state: u8) {
         let mut payload = datagram.to_vec();
-        if faulty && !payload.is_empty() && self.random.one_in(self.faults.damage_one_in) {
+        if state != CLEAN && !payload.is_empty() && self.random.one_in(self.faults.damage_one_in) {
             let bit = self.random.below(payload.len() as u64 * 8) as usize;
             payload[bit / 8] ^= 1 << (bit % 8);
         }
         link.send(now, Packet { size: payload.len() + HEADERS, level: Level::PRIMARY, payload });
     }
-
-    fn deliver(&self, links: &mut [Link<Vec<u8>>; 2], now: Instant) -> bool {
-        let silent = self.orders.silent.load(Relaxed);
-        let mut moved = false;
-        // What a full buffer refuses is lost, as on any road.
-        while let Some(datagram) = links[0].poll_output(now) {
-            moved = true;
-            if let Some(back) = self.backs.last().filter(|_| !silent) {
-                let _ = back.send_to(&datagram, self.server);
-            }
-        }
-        while let Some(datagram) = links[1].poll_output(now) {
-            moved = true;
-            if let Some(client) = self.client.filter(|_| !silent) {
-                let _ = self.front.send_to(&datagram, client);
-            }
-        }
-        moved
-    }
-
-    fn change_address(&mut self) {
-        // Without another port the path stays as it is.
-        if let Ok(back) = socket() {
-            self.backs.push(back);
-            if self.backs.len() > 3 {
-                self.backs.remove(0);
-            }
-            Tally::count(&self.tally.moves, 1);
-        }
-    }
 }
 
-fn socket() -> std::io::Result<UdpSocket> {
+fn socket() -> Result<UdpSocket> {
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     socket.set_nonblocking(true)?;
     Ok(socket)

@@ -2,7 +2,7 @@
 
 use std::{fs, panic, path::Path, time::Instant};
 
-use crate::random::Random;
+use crate::{Result, random::Random};
 
 // The fuzzer's small worlds are not used here.
 #[allow(dead_code)]
@@ -14,7 +14,7 @@ mod operations;
 const INPUT_MAX: u64 = 1500;
 
 /// Runs worlds until it is time to stop.
-pub(crate) fn run(seed: u64, until: Instant) -> Result<(), String> {
+pub(crate) fn run(seed: u64, until: Instant) -> Result<()> {
     let mut worlds = 0;
     while Instant::now() < until {
         live(seed, worlds, &input(seed, worlds))?;
@@ -25,10 +25,10 @@ pub(crate) fn run(seed: u64, until: Instant) -> Result<(), String> {
 }
 
 /// Runs one world and, if asked to, keeps its input first.
-pub(crate) fn run_one(seed: u64, world: u64, save: Option<&Path>) -> Result<(), String> {
+pub(crate) fn run_one(seed: u64, world: u64, save: Option<&Path>) -> Result<()> {
     let input = input(seed, world);
     if let Some(path) = save {
-        fs::write(path, &input).map_err(|error| format!("{}: {error}", path.display()))?;
+        fs::write(path, &input)?;
     }
     live(seed, world, &input)
 }
@@ -40,7 +40,7 @@ fn input(seed: u64, world: u64) -> Vec<u8> {
     input
 }
 
-fn live(seed: u64, world: u64, input: &[u8]) -> Result<(), String> {
+fn live(seed: u64, world: u64, input: &[u8]) -> Result<()> {
     panic::catch_unwind(|| operations::operations_in_full(input))
-        .map_err(|_| format!("world {world}, again by --simulated --seed {seed} --world {world}"))
+        .map_err(|_| format!("world {world}, again by --simulated --seed {seed} --world {world}").into())
 }

@@ -8,6 +8,8 @@ use std::{
     },
 };
 
+use crate::Result;
+
 /// Counters, and the first thing that went wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -32,13 +34,14 @@ impl Tally {
     }
 
     /// Something is wrong that must not be.
-    pub(crate) fn report(&self, fault: impl Into<String>) {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault.into());
+    pub(crate) fn report(&self, fault: String) {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
     }
 
     /// What was reported first, if anything.
-    pub(crate) fn fault(&self) -> Result<(), String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
+    pub(crate) fn fault(&self) -> Result<()> {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        fault.map_or(Ok(()), |fault| Err(fault.into()))
     }
 }
 

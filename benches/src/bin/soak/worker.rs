@@ -11,6 +11,7 @@ use rc3_sim::identity::{SERVER_NAME, identity};
 use tokio::task::JoinSet;
 
 use crate::{
+    Result,
     peer::{Header, What, content},
     random::Random,
     relay::{Faults, Relay},
@@ -44,7 +45,7 @@ pub(crate) async fn work(
     config: ClientConfig,
     tally: Arc<Tally>,
     until: Instant,
-) -> Result<(), String> {
+) -> Result<()> {
     while Instant::now() < until {
         session(&mut random, server, &config, &tally).await?;
         tally.fault()?;
@@ -57,16 +58,13 @@ async fn session(
     server: SocketAddr,
     config: &ClientConfig,
     tally: &Arc<Tally>,
-) -> Result<(), String> {
+) -> Result<()> {
     let faults = Faults::draw(random);
     let described = format!("{faults:?}");
-    let relay = Relay::start(server, faults, Random::new(random.next(), 0), tally.clone())
-        .map_err(|error| error.to_string())?;
-    let any = "127.0.0.1:0".parse().map_err(|error| format!("{error}"))?;
-    let mut endpoint = Endpoint::client(any).map_err(|error| error.to_string())?;
+    let relay = Relay::start(server, faults, Random::new(random.next(), 0), tally.clone())?;
+    let mut endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
     endpoint.set_default_client_config(config.clone());
-    let connecting = endpoint.connect(relay.address(), SERVER_NAME).map_err(|error| error.to_string())?;
-    let connection = connecting.await.map_err(|error| format!("no connection: {error}"))?;
+    let connection = endpoint.connect(relay.address, SERVER_NAME)?.await?;
     Tally::count(&tally.sessions, 1);
     relay.be_faulty();
 
@@ -82,17 +80,16 @@ async fn session(
     }
     let all = async {
         while let Some(result) = streams.join_next().await {
-            match result.map_err(|error| error.to_string())? {
+            match result? {
                 Err(error) if !killed => return Err(error),
                 _ => {}
             }
         }
         Ok(())
     };
-    match tokio::time::timeout(PATIENCE, all).await {
-        Ok(result) => result.map_err(|error| format!("{error}, on {described}"))?,
-        Err(_) => return Err(format!("a session hangs (killed: {killed}), on {described}")),
-    }
+    let hangs = |_| Err(format!("a session hangs (killed: {killed})").into());
+    let ended = tokio::time::timeout(PATIENCE, all).await.unwrap_or_else(hangs);
+    ended.map_err(|error| format!("{error}, on {described}"))?;
     if random.one_in(2) {
         // Of a peer that is gone the error says so.
         let _ = connection.close_gracefully(0_u32.into(), b"").await;
@@ -105,7 +102,7 @@ async fn session(
 }
 
 /// One stream of some kind.
-async fn stream(mut random: Random, connection: Connection, tally: Arc<Tally>) -> Result<(), String> {
+async fn stream(mut random: Random, connection: Connection, tally: Arc<Tally>) -> Result<()> {
     let len = match random.below(3) {
         0 => random.below(100),
         1 => random.below(20_000),
@@ -118,17 +115,20 @@ async fn stream(mut random: Random, connection: Connection, tally: Arc<Tally>) -
         _ => What::Sink,
     };
     let header = Header { what, seed: random.next(), len };
-    let broken = |error: &dyn std::fmt::Display| format!("{header:?}: {error}");
+    transmit(&mut random, &connection, header, &tally)
+        .await
+        .map_err(|error| format!("{header:?}: {error}").into())
+}
+
+async fn transmit(random: &mut Random, connection: &Connection, header: Header, tally: &Tally) -> Result<()> {
+    let Header { what, len, .. } = header;
     let (mut tx, rx) = match what {
-        What::Echo => {
-            let (tx, rx) = connection.open_bi().await.map_err(|error| broken(&error))?;
-            (tx, Some(rx))
-        }
-        _ => (connection.open_uni().await.map_err(|error| broken(&error))?, None),
+        What::Echo => connection.open_bi().await.map(|(tx, rx)| (tx, Some(rx)))?,
+        _ => (connection.open_uni().await?, None),
     };
     let gives_up = random.one_in(10).then(|| random.below(len + 1));
     let writing = async {
-        tx.write_all(&header.encode()).await.map_err(|error| broken(&error))?;
+        tx.write_all(&header.encode()).await?;
         let mut at = 0;
         while at < len {
             let end = len.min(at + 1 + random.below(100_000));
@@ -139,7 +139,7 @@ async fn stream(mut random: Random, connection: Connection, tally: Arc<Tally>) -
                     Tally::count(&tally.given_up, 1);
                     return Ok(false);
                 }
-                Err(error) => return Err(broken(&error)),
+                Err(error) => return Err(error.into()),
             }
             if gives_up.is_some_and(|after| at > after) {
                 // It may be stopped already.
@@ -150,31 +150,24 @@ async fn stream(mut random: Random, connection: Connection, tally: Arc<Tally>) -
         }
         // Fails only for a stream that has ended.
         let _ = tx.finish();
-        tx.stopped().await.map_err(|error| broken(&error))?;
-        Ok(true)
+        tx.stopped().await?;
+        Result::Ok(true)
     };
     let Some(mut rx) = rx else { return writing.await.map(drop) };
     let reading = async {
         let mut at = 0;
-        loop {
-            match rx.read_chunk(usize::MAX, true).await {
-                Ok(Some(chunk)) => {
-                    if !chunk.bytes.iter().zip(at..).all(|(&byte, at)| byte == content(header.seed, at)) {
-                        tally.report(format!("{header:?} came back changed at {at}"));
-                    }
-                    at += chunk.bytes.len() as u64;
-                }
-                Ok(None) => return Ok(at),
-                Err(error) => return Err(broken(&error)),
+        while let Some(chunk) = rx.read_chunk(usize::MAX, true).await? {
+            if !chunk.bytes.iter().zip(at..).all(|(&byte, at)| byte == content(header.seed, at)) {
+                tally.report(format!("{header:?} came back changed at {at}"));
             }
+            at += chunk.bytes.len() as u64;
         }
+        Result::Ok(at)
     };
     let (written, read) = tokio::join!(writing, reading);
-    match (written?, read) {
-        (true, Ok(at)) if at == len => Ok(()),
-        (true, Ok(at)) => Err(format!("{header:?}: {at} bytes came back")),
-        (true, Err(error)) => Err(error),
-        // Given up: how much of it comes back is nobody's promise.
-        (false, _) => Ok(()),
+    // Given up: how much of it comes back is nobody's promise.
+    if written? && read? != len {
+        return Err("another length came back".into());
     }
+    Ok(())
 }
