@@ -1,8 +1,7 @@
-//! Clocks of this machine, and the line that reports a flow.
+//! Clocks of this machine, and what is measured by them.
 
 use rustix::time::{ClockId, clock_gettime};
-
-use crate::Result;
+use serde::{Deserialize, Serialize};
 
 /// Nanoseconds of the monotonic clock, the same in all processes.
 pub(crate) fn now() -> u64 {
@@ -16,14 +15,20 @@ pub(crate) fn cpu() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Prints a flow that began to connect at `begun`, was open at `opened`, and ended with this answer of the receiver.
-pub(crate) fn report(begun: u64, opened: u64, sender_cpu: f64, answer: &str) -> Result<()> {
-    let (last, receiver_cpu) = answer.split_once(' ').ok_or("the receiver's answer is too short")?;
-    let (last, receiver_cpu): (u64, f64) = (last.parse()?, receiver_cpu.parse()?);
-    let connect = opened.saturating_sub(begun) as f64 / 1e9;
-    let flow = last.saturating_sub(opened) as f64 / 1e9;
-    println!(
-        "{{\"begun\":{begun},\"connect\":{connect},\"flow\":{flow},\"sender_cpu\":{sender_cpu},\"receiver_cpu\":{receiver_cpu}}}"
-    );
-    Ok(())
+/// What a receiver answers: when the last byte was there, and CPU seconds since the connection was open.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    pub(crate) last: u64,
+    pub(crate) cpu: f64,
+}
+
+/// A flow that began to connect at `begun`: seconds until the connection was open, until the receiver had the last byte from then
+/// on, and of CPU time.
+#[derive(Debug, Serialize)]
+pub(crate) struct Timed {
+    pub(crate) begun: u64,
+    pub(crate) connect: f64,
+    pub(crate) flow: f64,
+    pub(crate) sender_cpu: f64,
+    pub(crate) receiver_cpu: f64,
 }

@@ -1,22 +1,21 @@
-//! QUIC implementations of others, for `rc3-lab net`: each a server and a client over its public API with default settings.
+//! s2n-quic for `rc3-lab net`: a server and a client over its public API with default settings. Its cryptography takes
+//! longer to build than the rest of rc3.
 //!
-//! The protocol between these and this program is the one that their own schemes follow. `--mtu MTU` allows packets of that
-//! length:
+//! `rc3-peers version` prints what it has. `rc3-peers JOB` does a job that is JSON, as `rc3-lab net act` does its own:
 //!
-//! - `rc3-peers list` prints a line for each: its name and its version.
-//! - `rc3-peers serve NAME ADDRESS` prints its certificate in hexadecimal, and serves until standard input ends. A stream whose
-//!   first byte is 1 is sent back. To another one that has ended it answers with two numbers as text: nanoseconds of the
-//!   monotonic clock when the last byte was there, and CPU seconds since the connection was open.
-//! - `rc3-peers time NAME ADDRESS CERTIFICATE BYTES CONNECTIONS` sends one stream over each of so many new connections, and
-//!   prints a line of JSON for each.
-//! - `rc3-peers ask NAME ADDRESS CERTIFICATE COUNT BYTES [--new-connections]` exchanges so many bytes, so often, and prints the
-//!   microseconds of each exchange in one line.
+//! - `{"serve": TARGET}` prints its certificate in hexadecimal, and serves until standard input ends. A stream whose first byte
+//!   is 1 is sent back. To another one that has ended it answers with [`clock::Answer`] as JSON.
+//! - `{"client": [TARGET, {"time": [BYTES, CONNECTIONS]}]}` sends one stream over each of so many new connections, and prints
+//!   a [`clock::Timed`] for each.
+//! - `{"client": [TARGET, {"ask": EXCHANGE}]}` makes exchanges, and prints the microseconds of each in one line.
 #![forbid(unsafe_code)]
 
 mod clock;
 mod s2n;
 
-use std::{error::Error, io, process::ExitCode, thread};
+use std::{error::Error, io, net::SocketAddr, process::ExitCode, thread};
+
+use serde::Deserialize;
 
 /// What any part of this program may end with.
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
@@ -31,13 +30,43 @@ const ECHO: u8 = 1;
 /// Longer streams are not sent back, in bytes.
 const ECHO_MAX: usize = 4 << 20;
 
-/// Names, which are those of packages.
-const PEERS: [&str; 1] = ["s2n-quic"];
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Job {
+    Serve(Target),
+    Client(Target, Task),
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    setup: Setup,
+    address: SocketAddr,
+    /// In hexadecimal.
+    certificate: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Setup {
+    /// The longest IP packet, in bytes.
+    mtu: Option<u16>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Task {
+    Time(u64, u32),
+    Ask(Exchange),
+}
+
+#[derive(Debug, Deserialize)]
+struct Exchange {
+    count: u32,
+    bytes: usize,
+    new_connections: bool,
+}
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match run(&words) {
+    match run(&std::env::args().nth(1).unwrap_or_default()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!(
@@ -48,50 +77,18 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(words: &[&str]) -> Result<()> {
-    let options = Options::parse(words)?;
-    let words: Vec<&str> = words.iter().copied().take_while(|word| !word.starts_with("--")).collect();
-    match words[..] {
-        ["list"] => {
-            for peer in PEERS {
-                println!("{peer} {}", version(peer).unwrap_or("of an unknown version"));
-            }
-            Ok(())
-        }
-        ["serve", "s2n-quic", address] => {
-            end_with_input();
-            s2n::serve(address.parse()?, options.mtu)
-        }
-        ["time", "s2n-quic", address, certificate, bytes, connections] => {
-            s2n::time(address.parse()?, certificate, options.mtu, bytes.parse()?, connections.parse()?)
-        }
-        ["ask", "s2n-quic", address, certificate, count, bytes] => {
-            s2n::ask(address.parse()?, certificate, options, count.parse()?, bytes.parse()?)
-        }
-        _ => Err("unknown words on the command line".into()),
+fn run(job: &str) -> Result<()> {
+    if job == "version" {
+        println!("s2n-quic {}", version("s2n-quic").unwrap_or("of an unknown version"));
+        return Ok(());
     }
-}
-
-/// What follows the words of a command.
-#[derive(Debug, Clone, Copy, Default)]
-struct Options {
-    /// The longest IP packet, in bytes.
-    mtu: Option<u16>,
-    new_connections: bool,
-}
-
-impl Options {
-    fn parse(words: &[&str]) -> Result<Self> {
-        let mut options = Self::default();
-        let mut words = words.iter().skip_while(|word| !word.starts_with("--"));
-        while let Some(&word) = words.next() {
-            match word {
-                "--mtu" => options.mtu = Some(words.next().ok_or("--mtu needs a number")?.parse()?),
-                "--new-connections" => options.new_connections = true,
-                _ => return Err(format!("{word} is no option").into()),
-            }
+    match serde_json::from_str(job)? {
+        Job::Serve(target) => {
+            end_with_input();
+            s2n::serve(target)
         }
-        Ok(options)
+        Job::Client(target, Task::Time(bytes, connections)) => s2n::time(target, bytes, connections),
+        Job::Client(target, Task::Ask(exchange)) => s2n::ask(target, exchange),
     }
 }
 

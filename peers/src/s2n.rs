@@ -12,18 +12,22 @@ use s2n_quic::{
 };
 use tokio::io::AsyncReadExt;
 
-use crate::{BLOCK, ECHO, ECHO_MAX, HOST, Options, Result, clock};
+use crate::{
+    BLOCK, ECHO, ECHO_MAX, Exchange, HOST, Result, Target,
+    clock::{self, Answer, Timed},
+};
 
 /// A certificate between these lines is PEM.
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 #[tokio::main]
-pub(crate) async fn serve(address: SocketAddr, mtu: Option<u16>) -> Result<()> {
+pub(crate) async fn serve(target: Target) -> Result<()> {
     let certified = rcgen::generate_simple_self_signed([HOST.to_owned()])?;
     let (certificate, key) = (certified.cert.pem(), certified.signing_key.serialize_pem());
     let tls = (certificate.as_str(), key.as_str());
-    let mut server = Server::builder().with_tls(tls)?.with_io(io(address, mtu)?)?.start()?;
+    let mut server =
+        Server::builder().with_tls(tls)?.with_io(io(target.address, target.setup.mtu)?)?.start()?;
     println!("{}", HEXLOWER.encode(certified.cert.der()));
     while let Some(connection) = server.accept().await {
         tokio::spawn(async move {
@@ -58,7 +62,8 @@ async fn answer(mut stream: BidirectionalStream, before: f64) -> Result<()> {
         }
     }
     if echo.is_empty() {
-        stream.send(format!("{last} {}", clock::cpu() - before).into()).await?;
+        let answer = Answer { last, cpu: clock::cpu() - before };
+        stream.send(serde_json::to_vec(&answer)?.into()).await?;
     } else {
         stream.send_vectored(&mut echo).await?;
     }
@@ -66,53 +71,49 @@ async fn answer(mut stream: BidirectionalStream, before: f64) -> Result<()> {
 }
 
 #[tokio::main]
-pub(crate) async fn time(
-    address: SocketAddr,
-    certificate: &str,
-    mtu: Option<u16>,
-    bytes: u64,
-    connections: u32,
-) -> Result<()> {
-    let client = client(certificate, mtu)?;
+pub(crate) async fn time(target: Target, bytes: u64, connections: u32) -> Result<()> {
+    let client = client(&target)?;
     let block = Bytes::from(vec![7; BLOCK]);
     for _ in 0..connections {
         let (begun, before) = (clock::now(), clock::cpu());
-        let mut connection = connect(&client, address).await?;
+        let mut connection = connect(&client, target.address).await?;
         let opened = clock::now();
-        let answer = upload(&mut connection, bytes, &block).await?;
-        clock::report(begun, opened, clock::cpu() - before, &answer)?;
+        let Answer { last, cpu } = upload(&mut connection, bytes, &block).await?;
+        let seconds = |from: u64, until: u64| until.saturating_sub(from) as f64 / 1e9;
+        let timed = Timed {
+            begun,
+            connect: seconds(begun, opened),
+            flow: seconds(opened, last),
+            sender_cpu: clock::cpu() - before,
+            receiver_cpu: cpu,
+        };
+        println!("{}", serde_json::to_string(&timed)?);
         connection.close(0_u32.into());
     }
     Ok(())
 }
 
 #[tokio::main]
-pub(crate) async fn ask(
-    address: SocketAddr,
-    certificate: &str,
-    options: Options,
-    count: u32,
-    bytes: usize,
-) -> Result<()> {
-    let client = client(certificate, options.mtu)?;
-    let request = Bytes::from(vec![ECHO; bytes]);
+pub(crate) async fn ask(target: Target, exchange: Exchange) -> Result<()> {
+    let client = client(&target)?;
+    let request = Bytes::from(vec![ECHO; exchange.bytes]);
     let mut connection = None;
-    for _ in 0..count {
+    for _ in 0..exchange.count {
         let begun = Instant::now();
         let mut current = match connection.take() {
             Some(connection) => connection,
-            None => connect(&client, address).await?,
+            None => connect(&client, target.address).await?,
         };
         let mut stream = current.open_bidirectional_stream().await?;
         stream.send(request.clone()).await?;
         stream.finish()?;
         let mut response = Vec::new();
         stream.read_to_end(&mut response).await?;
-        if response.len() != bytes {
+        if response.len() != exchange.bytes {
             return Err("the response is too short".into());
         }
         print!("{} ", begun.elapsed().as_micros());
-        if options.new_connections {
+        if exchange.new_connections {
             current.close(0_u32.into());
         } else {
             connection = Some(current);
@@ -122,11 +123,11 @@ pub(crate) async fn ask(
     Ok(())
 }
 
-fn client(certificate: &str, mtu: Option<u16>) -> Result<Client> {
-    let der = HEXLOWER.decode(certificate.as_bytes())?;
+fn client(target: &Target) -> Result<Client> {
+    let der = HEXLOWER.decode(target.certificate.as_bytes())?;
     let pem = format!("{BEGIN}\n{}{END}\n", BASE64_MIME.encode(&der).replace('\r', ""));
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-    Ok(Client::builder().with_tls(pem.as_str())?.with_io(io(any, mtu)?)?.start()?)
+    Ok(Client::builder().with_tls(pem.as_str())?.with_io(io(any, target.setup.mtu)?)?.start()?)
 }
 
 fn io(address: SocketAddr, mtu: Option<u16>) -> Result<Io> {
@@ -143,7 +144,7 @@ async fn connect(client: &Client, address: SocketAddr) -> Result<Connection> {
 }
 
 /// Sends so many bytes and returns the answer.
-async fn upload(connection: &mut Connection, bytes: u64, block: &Bytes) -> Result<String> {
+async fn upload(connection: &mut Connection, bytes: u64, block: &Bytes) -> Result<Answer> {
     let mut stream = connection.open_bidirectional_stream().await?;
     let mut left = bytes;
     while left > 0 {
@@ -154,5 +155,5 @@ async fn upload(connection: &mut Connection, bytes: u64, block: &Bytes) -> Resul
     stream.finish()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    Ok(answer)
+    Ok(serde_json::from_str(&answer)?)
 }

@@ -1,9 +1,11 @@
 //! A document of a few kinds of blocks, as Markdown and as HTML.
 
-use std::fmt::Write;
+use std::{fmt::Write, fs, io, path::Path};
+
+use rc3_picture::chart::Chart;
 
 /// A document.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
     /// Its title.
     pub title: String,
@@ -12,7 +14,7 @@ pub struct Document {
 }
 
 /// A part of a document. Texts are plain: what Markdown or HTML would read as markup is escaped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Block {
     /// A heading below the title's.
     Heading(String),
@@ -36,6 +38,8 @@ pub enum Block {
     },
     /// A table.
     Table(Table),
+    /// A picture that [`Document::write`] draws, and the name of its files without the ending.
+    Chart(String, Box<Chart>),
 }
 
 /// A table.
@@ -49,12 +53,17 @@ pub struct Table {
 
 impl Table {
     /// An empty table; a name that begins with `#` is of a column of numbers.
-    pub fn new(head: &[&str]) -> Self {
-        let column = |name: &&str| match name.strip_prefix('#') {
+    pub fn new<T: AsRef<str>>(head: impl IntoIterator<Item = T>) -> Self {
+        let column = |name: T| match name.as_ref().strip_prefix('#') {
             Some(name) => (name.to_owned(), true),
-            None => ((*name).to_owned(), false),
+            None => (name.as_ref().to_owned(), false),
         };
-        Self { head: head.iter().map(column).collect(), rows: Vec::new() }
+        Self { head: head.into_iter().map(column).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row that begins with this cell.
+    pub fn row(&mut self, first: impl Into<String>, rest: impl IntoIterator<Item = String>) {
+        self.rows.push(std::iter::once(first.into()).chain(rest).collect());
     }
 
     /// The same without columns in which every cell is empty.
@@ -72,6 +81,62 @@ impl Table {
 }
 
 impl Document {
+    /// Nothing under a title.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), blocks: Vec::new() }
+    }
+
+    /// With another paragraph.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.blocks.push(Block::Text(text.into()));
+        self
+    }
+
+    /// With another table.
+    #[must_use]
+    pub fn table(mut self, table: Table) -> Self {
+        self.blocks.push(Block::Table(table));
+        self
+    }
+
+    /// With another picture, which [`Self::write`] draws.
+    #[must_use]
+    pub fn picture(mut self, stem: impl Into<String>, chart: Chart) -> Self {
+        self.blocks.push(Block::Chart(stem.into(), Box::new(chart)));
+        self
+    }
+
+    /// Its tables.
+    #[cfg(test)]
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.blocks
+            .iter()
+            .filter_map(|block| if let Block::Table(table) = block { Some(table) } else { None })
+    }
+
+    /// With all of another document under its title as a heading.
+    #[must_use]
+    pub fn section(mut self, section: Self) -> Self {
+        self.blocks.push(Block::Heading(section.title));
+        self.blocks.extend(section.blocks);
+        self
+    }
+
+    /// Draws its pictures into a folder, and writes `report.md` and `report.html`.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write(&self, folder: &Path) -> io::Result<()> {
+        for block in &self.blocks {
+            if let Block::Chart(stem, chart) = block {
+                rc3_picture::write(chart, folder, stem)?;
+            }
+        }
+        fs::write(folder.join("report.md"), self.markdown())?;
+        fs::write(folder.join("report.html"), self.html())
+    }
+
     /// As Markdown, the dialect of GitHub.
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n", mark(&self.title));
@@ -83,6 +148,9 @@ impl Document {
                 Block::Command(command) => line(&mut text, format_args!("```text\n{command}\n```")),
                 Block::Link { text: says, to } => line(&mut text, format_args!("[{}]({to})", mark(says))),
                 Block::Picture { file, alt } => line(&mut text, format_args!("![{}]({file})", mark(alt))),
+                Block::Chart(stem, chart) => {
+                    line(&mut text, format_args!("![{}]({stem}.svg)", mark(&chart.title)));
+                }
                 Block::Table(table) => markdown_table(&mut text, table),
             }
         }
@@ -107,9 +175,8 @@ impl Document {
                     let to = to.strip_suffix(".md").map_or_else(|| to.clone(), |stem| format!("{stem}.html"));
                     line(&mut text, format_args!("<p><a href=\"{}\">{}</a></p>", escape(&to), escape(says)));
                 }
-                Block::Picture { file, alt } => {
-                    line(&mut text, format_args!("<img src=\"{}\" alt=\"{}\">", escape(file), escape(alt)));
-                }
+                Block::Picture { file, alt } => html_picture(&mut text, file, alt),
+                Block::Chart(stem, chart) => html_picture(&mut text, &format!("{stem}.svg"), &chart.title),
                 Block::Table(table) => html_table(&mut text, table),
             }
         }
@@ -143,6 +210,10 @@ fn markdown_table(text: &mut String, table: &Table) {
         let cells: Vec<String> = cells.iter().map(|cell| mark(cell)).collect();
         line(text, format_args!("{}", row(&cells)));
     }
+}
+
+fn html_picture(text: &mut String, file: &str, alt: &str) {
+    line(text, format_args!("<img src=\"{}\" alt=\"{}\">", escape(file), escape(alt)));
 }
 
 fn html_table(text: &mut String, table: &Table) {

@@ -1,27 +1,11 @@
 //! What was typed after `rc3-lab net`: one definition per flag, which feeds help.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZero, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, value_parser};
-use rc3_core::units::Rate;
-use rc3_text::units::{self, UnitError, parse_size, parse_time};
+use rc3_text::units::{parse_rate, parse_size, parse_time};
 
-use super::{act::Act, error::EXIT_CODES};
-
-/// A rate such as `100mbit`.
-///
-/// # Errors
-/// If it is none.
-pub fn parse_rate(text: &str) -> Result<Rate, UnitError> {
-    units::parse_rate(text).map(Rate::from)
-}
-
-fn parse_share(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
-        _ => Err("a number above 0 and up to 1".to_owned()),
-    }
-}
+use super::error::EXIT_CODES;
 
 /// `rc3-lab net`
 #[derive(Debug, Clone, Subcommand)]
@@ -32,17 +16,12 @@ pub enum NetCommand {
     Check(NetCheckArgs),
     /// Run experiments and write measurements, pictures and a report
     Run(Box<NetRunArgs>),
-    /// Append a few ratios of the commit that is checked out to those of earlier commits, and draw them
-    Trend(NetTrendArgs),
-    /// The WAN of a run
+    /// A process of a run
     #[command(hide = true)]
-    Wan {
-        /// Its configuration as JSON
-        config: String,
+    Act {
+        /// What it does, as JSON
+        job: String,
     },
-    /// Another process of a run
-    #[command(subcommand, hide = true)]
-    Act(Act),
 }
 
 /// `rc3-lab net check`
@@ -52,20 +31,6 @@ pub struct NetCheckArgs {
     /// Program with QUIC implementations of others [default: rc3-peers beside this program]
     #[arg(long, value_name = "PROGRAM")]
     pub peers: Option<PathBuf>,
-}
-
-/// `rc3-lab net trend`
-#[derive(Debug, Clone, Args)]
-pub struct NetTrendArgs {
-    /// Folder of trend.csv, trend.svg and trend.md
-    #[arg(long, default_value = "docs/trend", value_name = "DIR")]
-    pub out: PathBuf,
-    /// How often each takes its turn
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
-    pub runs: u32,
-    /// Only make page and picture anew
-    #[arg(long)]
-    pub draw: bool,
 }
 
 /// `rc3-lab net run`
@@ -89,7 +54,7 @@ pub struct NetRunArgs {
     pub schemes: Vec<String>,
     /// Rate of the bottleneck [default: that of each experiment]
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
-    pub rate: Option<Rate>,
+    pub rate: Option<NonZero<u64>>,
     /// Round-trip time without queues [default: that of each experiment]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub rtt: Option<Duration>,
@@ -140,9 +105,6 @@ pub struct Counts {
     /// Cores of its clients [default: 0,1]
     #[arg(long, value_name = "CORES")]
     pub client_cores: Option<String>,
-    /// The part of a core that each thread of that server gets, by deadline scheduling (root); it is not pinned then
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
-    pub part: Option<f64>,
 }
 
 const NET_RUN_HELP: &str = "\

@@ -38,6 +38,12 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// One connection for each size, nobody else, and no sizes yet.
+    pub fn new(name: impl Into<String>, path: Path) -> Self {
+        let (company, sizes) = (Company::Nobody, Vec::new());
+        Self { name: name.into(), path, company, sizes, connections: 1, card_known: false }
+    }
+
     /// How long others are measured around a flow of so many bytes: the same time for each scheme.
     pub fn window(&self, bytes: u64) -> Duration {
         match self.company {
@@ -65,18 +71,11 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
-    use rc3_core::units::Rate;
-
     use super::*;
 
     #[test]
     fn windows_are_for_others_only_and_estimates_hold_them() {
-        let path = Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
-        let sizes = vec![10_000, 10_000_000];
-        let cell = |company| {
-            let (name, path, sizes) = ("a".to_owned(), path.clone(), sizes.clone());
-            Cell { name, path, company, sizes, connections: 1, card_known: false }
-        };
+        let cell = |company| Cell { company, ..Cell::new("a", Path::of(100, 40)) };
         let alone = cell(Company::Nobody);
         assert_eq!((alone.window(10_000), alone.warm_up()), (Duration::ZERO, Duration::ZERO));
         let load = cell(Company::Load(0.3));

@@ -1,8 +1,20 @@
 //! What a host needs for the laboratory, and what it has.
 
-use std::{path::Path, process::Command};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use super::{error::NetError, namespace::Namespace, scheme::Scheme, transport::Transport, urgency};
+use rc3_cli::output;
+
+use super::{
+    error::NetError,
+    namespace::{self, Namespace},
+    scheme::Scheme,
+    transport::Transport,
+    urgency,
+};
 
 /// Something the laboratory uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,42 +29,64 @@ pub struct Requirement {
     pub hint: &'static str,
 }
 
+/// The program with QUIC implementations of others, which is a workspace of its own (`peers/`): the given one, or `rc3-peers`
+/// beside this program; `None` if there is no such file.
+pub fn peers(given: Option<&Path>) -> Option<PathBuf> {
+    let beside = || Some(std::env::current_exe().ok()?.with_file_name("rc3-peers"));
+    given.map(Path::to_owned).or_else(beside).filter(|program| program.exists())
+}
+
+/// `rc3-lab net check`: prints what is missing and the schemes, and removes what killed laboratories have left.
+///
+/// # Errors
+/// If the laboratory cannot run.
+pub fn check(given: Option<&Path>) -> Result<(), NetError> {
+    let peers = peers(given);
+    let requirements = requirements(peers.as_deref());
+    let mut text = String::new();
+    for Requirement { name, without, missing, hint } in &requirements {
+        let without =
+            without.map_or_else(String::new, |without| format!("; without it there is no {without}"));
+        // Writing to a string does not fail.
+        let _ = match missing {
+            None => writeln!(text, "ok       {name}"),
+            Some(why) => writeln!(text, "missing  {name}: {why} ({hint}{without})"),
+        };
+    }
+    let usable = require(&requirements);
+    let removed = if usable.is_ok() { namespace::remove_left_over()? } else { Vec::new() };
+    for name in &removed {
+        let _ = writeln!(text, "removed  {name}, left over by a laboratory that is no longer running");
+    }
+    for scheme in Scheme::all(peers.as_deref()) {
+        let _ = writeln!(text, "scheme   {:12} {}", scheme.name, scheme.version);
+    }
+    output::print(&text)?;
+    usable
+}
+
 /// All requirements, in the order in which they depend on each other.
 pub fn requirements(peers: Option<&Path>) -> Vec<Requirement> {
-    let fail = |fails: bool, why: &str| fails.then(|| why.to_owned());
     let is_root = nix::unistd::geteuid().is_root();
     let ip = found("ip");
     let able = is_root && ip.is_none();
+    let has_tun = Path::new("/dev/net/tun").exists();
     let mut all = vec![
-        needed("root", fail(!is_root, "this is another user"), "start it with sudo"),
+        needed("root", unless(is_root, "this is another user"), "start it with sudo"),
         needed("ip", ip, "install iproute2"),
         needed("sysctl", found("sysctl"), "install procps"),
-        needed(
-            "TUN",
-            fail(!Path::new("/dev/net/tun").exists(), "there is no /dev/net/tun"),
-            "load the module tun",
-        ),
+        needed("TUN", unless(has_tun, "there is no /dev/net/tun"), "load the module tun"),
     ];
     if able {
         all.extend(inside());
     }
+    let chrt = unless(urgency::has_real_time(), "chrt cannot give a real-time priority");
+    let program = unless(peers.is_some(), "there is no rc3-peers beside this program");
     all.extend([
-        Requirement {
-            without: Some("WAN in time while other programs run"),
-            ..needed(
-                "chrt",
-                fail(!urgency::has_real_time(), "chrt cannot give a real-time priority"),
-                "install util-linux, start it as root",
-            )
-        },
-        Requirement {
-            without: Some("QUIC implementations of others"),
-            ..needed(
-                "rc3-peers",
-                fail(peers.is_none(), "there is no rc3-peers beside this program"),
-                "build peers/, see docs/LABORATORY.md",
-            )
-        },
+        needed("chrt", chrt, "install util-linux, start it as root")
+            .only_for("WAN in time while other programs run"),
+        needed("rc3-peers", program, "build peers/, see docs/LABORATORY.md")
+            .only_for("QUIC implementations of others"),
     ]);
     all
 }
@@ -65,31 +99,32 @@ fn inside() -> Vec<Requirement> {
         Err(error) => return vec![needed("network namespaces", Some(error.to_string()), hint)],
     };
     let fault = |done: Result<String, NetError>| done.err().map(|error| error.to_string());
-    let veth = namespace.ip(["link", "add", "card", "type", "veth", "peer", "name", "far"]);
-    let rules = namespace.ip(["rule", "add", "iif", "card", "lookup", "100"]);
-    let htb = namespace.tc("qdisc add dev card root handle 1: htb default 10");
-    let lacks_bbr = Scheme::own(Transport::TcpBbr).is_err();
+    let veth = fault(namespace.ip("link add card type veth peer name far"));
+    let rules = fault(namespace.ip("rule add iif card lookup 100"));
+    let htb = fault(namespace.tc("qdisc add dev card root handle 1: htb default 10"));
+    let bbr = unless(Scheme::own(Transport::TcpBbr).is_ok(), "the kernel does not have it");
     vec![
         needed("network namespaces", None, hint),
-        needed("veth", fault(veth), "load the module veth"),
-        needed("policy routing", fault(rules), "use a kernel with CONFIG_IP_MULTIPLE_TABLES"),
-        Requirement {
-            without: Some("card as fast as the link: card, fig15, fig16"),
-            ..needed("tc and HTB", fault(htb), "install iproute2, load the module sch_htb")
-        },
-        Requirement {
-            without: Some("the scheme tcp-bbr"),
-            ..needed(
-                "BBR of the kernel",
-                lacks_bbr.then(|| "the kernel does not have it".to_owned()),
-                "load the module tcp_bbr",
-            )
-        },
+        needed("veth", veth, "load the module veth"),
+        needed("policy routing", rules, "use a kernel with CONFIG_IP_MULTIPLE_TABLES"),
+        needed("tc and HTB", htb, "install iproute2, load the module sch_htb")
+            .only_for("card as fast as the link: card, fig15, fig16"),
+        needed("BBR of the kernel", bbr, "load the module tcp_bbr").only_for("the scheme tcp-bbr"),
     ]
 }
 
 fn needed(name: &'static str, missing: Option<String>, hint: &'static str) -> Requirement {
     Requirement { name, without: None, missing, hint }
+}
+
+impl Requirement {
+    fn only_for(self, what: &'static str) -> Self {
+        Self { without: Some(what), ..self }
+    }
+}
+
+fn unless(is_there: bool, why: &str) -> Option<String> {
+    (!is_there).then(|| why.to_owned())
 }
 
 fn found(tool: &str) -> Option<String> {
@@ -101,11 +136,8 @@ fn found(tool: &str) -> Option<String> {
 /// # Errors
 /// What is missing.
 pub fn require(requirements: &[Requirement]) -> Result<(), NetError> {
-    let missing: Vec<String> = requirements
-        .iter()
-        .filter(|requirement| requirement.without.is_none() && requirement.missing.is_some())
-        .map(|requirement| requirement.name.to_owned())
-        .collect();
+    let missing = requirements.iter().filter(|it| it.without.is_none() && it.missing.is_some());
+    let missing: Vec<String> = missing.map(|requirement| requirement.name.to_owned()).collect();
     if missing.is_empty() { Ok(()) } else { Err(NetError::Missing(missing)) }
 }
 
@@ -115,12 +147,7 @@ mod tests {
 
     #[test]
     fn only_what_is_needed_stops_a_run() {
-        let optional = Requirement {
-            name: "tc and HTB",
-            without: Some("cards"),
-            missing: Some("no".to_owned()),
-            hint: "install it",
-        };
+        let optional = needed("tc and HTB", Some("no".to_owned()), "install it").only_for("cards");
         assert!(require(std::slice::from_ref(&optional)).is_ok());
         let missing = needed("root", Some("this is another user".to_owned()), "sudo");
         let error = require(&[optional, missing, needed("ip", None, "")]).unwrap_err();

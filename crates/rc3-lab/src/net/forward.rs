@@ -1,11 +1,11 @@
 //! `kickass forward` between network namespaces, as a process of this program.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{error::NetError, namespace::Namespace, process::Process, urgency};
+use super::{act::Job, error::NetError, namespace::Namespace, process::Process};
 
 /// A port, and the device behind it.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,20 @@ fn networks(networks: &[u8]) -> String {
     quoted.join(", ")
 }
 
-impl Port<'_> {
+impl<'a> Port<'a> {
+    /// A port from which its host reaches nothing else yet.
+    pub fn new(
+        name: &'static str,
+        host: &'a Namespace,
+        network: u8,
+        routes: &'a [u8],
+        rate: &'a str,
+        delay: &'a str,
+        keys: &'a str,
+    ) -> Self {
+        Self { name, host, network, routes, reaches: &[], rate, delay, keys }
+    }
+
     fn toml(&self) -> String {
         let Self { name, host, network, routes, rate, delay, keys, .. } = self;
         format!(
@@ -67,12 +80,10 @@ impl Forwarder {
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("forward.toml");
         fs::write(&config, toml(ports))?;
-        let process = Process::start("forwarder", command(&config)?)?;
-        process.line()?;
+        let process = Process::urgent_job("forwarder", &Job::Forward(config))?;
         for port in ports {
             for network in port.reaches {
-                let network = format!("10.90.{network}.0/24");
-                port.host.ip(["route", "replace", &network, "dev", port.name])?;
+                port.host.ip(&format!("route replace 10.90.{network}.0/24 dev {}", port.name))?;
             }
         }
         Ok(Self { process, _folder: folder })
@@ -88,12 +99,6 @@ impl Forwarder {
     }
 }
 
-fn command(config: &Path) -> Result<std::process::Command, NetError> {
-    let mut command = urgency::first()?;
-    command.args(["net", "act", "forward"]).arg(config);
-    Ok(command)
-}
-
 fn toml(ports: &[Port<'_>]) -> String {
     let ports: String = ports.iter().map(Port::toml).collect();
     format!("[forward]\nstatistics = \"50ms\"\n\n{ports}")
@@ -107,16 +112,8 @@ mod tests {
 
     #[test]
     fn ports_make_a_configuration_that_the_forwarder_takes() {
-        let a = Port {
-            name: "a",
-            host: &Namespace::HERE,
-            network: 1,
-            routes: &[1, 3],
-            reaches: &[],
-            rate: "10mbit",
-            delay: "5ms",
-            keys: "",
-        };
+        let here = Namespace::HERE;
+        let a = Port::new("a", &here, 1, &[1, 3], "10mbit", "5ms", "");
         let keys = "buffer = \"1500k\"\nqueue = { kind = \"strict-priority\" }";
         let ports = [a, Port { name: "b", network: 2, routes: &[2], keys, ..a }];
         // The namespace of the tests has no name, which the forwarder would refuse.

@@ -1,19 +1,18 @@
 //! The capacity of `kickass forward`: a long flow of kernel TCP through links with 20 ms of delay and 8 strict levels.
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use super::{
     error::NetError,
     forward::{Forwarder, Port, address},
     namespace::Namespace,
     path::CONTENT,
-    report::Section,
     run::Lab,
     scheme::{PORT, Place, Scheme},
     streams, tables,
     transport::{Timed, Transport},
 };
-use crate::document::Table;
+use crate::document::{Document, Table};
 
 /// Rates in Gbit/s, and signals: none, one per millisecond, or one in each packet.
 const LOADS: [(u64, &str, &str); 7] = [
@@ -38,15 +37,13 @@ const WINDOWS: [&str; 2] =
 ///
 /// # Errors
 /// If a process fails.
-pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
+pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (sender, receiver) = (Namespace::new("sender")?, Namespace::new("receiver")?);
     // Leaves Don't Fragment clear.
-    sender.sysctl("net.ipv4.ip_no_pmtu_disc=1")?;
-    for setting in WINDOWS {
-        sender.sysctl(setting)?;
-        receiver.sysctl(setting)?;
-    }
-    let time = lab.options.pick(lab.options.args.time, Duration::from_secs(5), Duration::from_secs(1));
+    sender.sysctl(&["net.ipv4.ip_no_pmtu_disc=1"])?;
+    sender.sysctl(&WINDOWS)?;
+    receiver.sysctl(&WINDOWS)?;
+    let time = lab.options.time(5, 1);
     let names: Vec<String> =
         LOADS.iter().map(|(gigabits, signals, _)| format!("{gigabits} Gbit/s, signals: {signals}")).collect();
     let bytes = |gigabits: u64| (gigabits as f64 * 1e9 / 8.0 * time.as_secs_f64()) as u64;
@@ -56,11 +53,11 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
     })?;
     let text = "CPU time is user and system time of the forwarder, with the kernel's work within its writes.";
     let mut table =
-        Table::new(&["link", "#goodput, Gbit/s", "#us of CPU per packet of 1500 bytes", "#% of a core"]);
+        Table::new(["link", "#goodput, Gbit/s", "#us of CPU per packet of 1500 bytes", "#% of a core"]);
     for ((name, runs), (gigabits, ..)) in names.iter().zip(&measured).zip(LOADS) {
-        table.rows.push([vec![name.clone()], cells(runs, bytes(gigabits)).into()].concat());
+        table.row(name, cells(runs, bytes(gigabits)));
     }
-    Ok(vec![Section::new("Capacity of kickass forward").text(text).table(table)])
+    Ok(vec![Document::new("Capacity of kickass forward").text(text).table(table)])
 }
 
 /// The flow, and CPU seconds of the forwarder.
@@ -72,26 +69,8 @@ fn run(
     bytes: u64,
 ) -> Result<(Timed, f64), NetError> {
     let (rate, keys) = (format!("{gigabits}gbit"), format!("{KEYS}{signals}"));
-    let back = Port {
-        name: "kick-a",
-        host: sender,
-        network: 1,
-        routes: &[1],
-        reaches: &[2],
-        rate: "20gbit",
-        delay: "1us",
-        keys: "",
-    };
-    let there = Port {
-        name: "kick-b",
-        host: receiver,
-        network: 2,
-        routes: &[2],
-        reaches: &[1],
-        rate: &rate,
-        delay: "20ms",
-        keys: &keys,
-    };
+    let back = Port { reaches: &[2], ..Port::new("kick-a", sender, 1, &[1], "20gbit", "1us", "") };
+    let there = Port { reaches: &[1], ..Port::new("kick-b", receiver, 2, &[2], &rate, "20ms", &keys) };
     let forwarder = Forwarder::start(&[back, there])?;
     let place = Place { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
     let tcp = Scheme::own(Transport::Tcp)?;
@@ -116,8 +95,7 @@ mod tests {
 
     #[test]
     fn cells_have_goodput_and_cost() {
-        let timed =
-            Timed { begun: 0, connect: 0.1, flow: 0.5, sender_cpu: 0.0, receiver_cpu: 0.0, modes: None };
+        let timed = Timed { connect: 0.1, flow: 0.5, ..Timed::default() };
         let bytes = CONTENT * 100_000;
         assert_eq!(cells(&[(timed, 0.1)], bytes), ["2.32", "1.00", "20.0"]);
     }

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use super::{
     error::NetError,
-    experiment::Options,
     interrupt,
     process::Process,
-    report::Section,
     run::Lab,
     scheme::{Place, Scheme, Server},
     streams::Hosts,
+    transport::{Setup, Task},
 };
-use crate::document::Table;
+use crate::document::{Document, Table};
 
 /// Numbers of connections, and of a quick run.
 const CONNECTIONS: [usize; 2] = [1000, 10_000];
@@ -34,33 +33,20 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Server, client: bytes.
 type Resident = [u64; 2];
 
-fn connections(options: &Options) -> Vec<usize> {
-    match options.args.counts.connections.as_slice() {
-        [] if options.args.quick => CONNECTIONS_QUICK.into(),
-        [] => CONNECTIONS.into(),
-        typed => typed.to_vec(),
-    }
-}
-
-/// Time after each step before memory is read.
-fn settling(options: &Options) -> Duration {
-    options.pick(None, Duration::from_secs(3), Duration::from_millis(500))
-}
-
-/// How long CPU time and wake-ups of the idle server are counted.
-fn idle(options: &Options) -> Duration {
-    options.pick(None, Duration::from_secs(10), Duration::from_secs(1))
-}
-
 /// Measures all and makes the tables.
 ///
 /// # Errors
 /// If a process fails.
-pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
-    let schemes = lab.options.schemes(lab.all.clone(), &["rc3", "rc3-off", "quinn"])?;
-    let (settling, idle) = (settling(&lab.options), idle(&lab.options));
+pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
+    let schemes = lab.schemes(&["rc3", "rc3-off", "quinn"])?;
+    let typed = Some(lab.options.args.counts.connections.clone()).filter(|typed| !typed.is_empty());
+    let counts = lab.options.pick(typed, CONNECTIONS.into(), CONNECTIONS_QUICK.into());
+    // Time after each step before memory is read.
+    let settling = lab.options.pick(None, Duration::from_secs(3), Duration::from_millis(500));
+    // How long CPU time and wake-ups of the idle server are counted.
+    let idle = lab.options.pick(None, Duration::from_secs(10), Duration::from_secs(1));
     let hosts = Hosts::loopback(None);
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "#connections",
         "scheme",
         "#after the handshake",
@@ -69,40 +55,37 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Section>, NetError> {
         "#idle server: cores",
         "#wake-ups / s",
     ]);
-    for count in connections(&lab.options) {
-        for scheme in &schemes {
-            let what = format!("{count} connections, {}", scheme.name);
-            let row = lab.step(&what, || {
-                let mut held = Held::start(&hosts.place(), scheme, STREAMS + ENDED, settling)?;
-                let mut row = vec![count.to_string(), scheme.name.clone()];
-                for step in [format!("connect {count}"), "exchange".to_owned(), format!("open {STREAMS}")] {
-                    row.push(kilobytes(held.grown(&step)?, count));
-                }
-                let before = held.server.process.usage()?;
-                interrupt::sleep(idle)?;
-                let (cores, wake_ups) = held.server.process.usage()?.since(before);
-                row.extend([format!("{cores:.4}"), format!("{wake_ups:.1}")]);
-                Ok(row)
-            })?;
-            table.rows.push(row);
-        }
+    for (count, scheme) in counts.iter().flat_map(|count| schemes.iter().map(move |scheme| (*count, scheme)))
+    {
+        let row = lab.step(&format!("{count} connections, {}", scheme.name), || {
+            let mut held = Held::start(&hosts.place(), scheme, STREAMS + ENDED, settling)?;
+            let mut row = vec![scheme.name.clone()];
+            for step in [format!("connect {count}"), "exchange".to_owned(), format!("open {STREAMS}")] {
+                row.push(kilobytes(held.grown(&step)?, count));
+            }
+            let before = held.server.process.usage()?;
+            interrupt::sleep(idle)?;
+            let (cores, wake_ups) = held.server.process.usage()?.since(before);
+            row.extend([format!("{cores:.4}"), format!("{wake_ups:.1}")]);
+            Ok(row)
+        })?;
+        table.row(count.to_string(), row);
     }
     let many = lab.options.pick(None, MANY, MANY / 100);
-    let mut streams = Table::new(&["scheme", "#server", "#client"]);
+    let mut streams = Table::new(["scheme", "#server", "#client"]);
     for scheme in &schemes {
         let row = lab.step(&format!("{many} streams, {}", scheme.name), || {
             let each = many / CARRIERS;
             let mut held = Held::start(&hosts.place(), scheme, each + ENDED, settling)?;
             let without = held.grown(&format!("connect {CARRIERS}"))?;
             let with = held.grown(&format!("open {each}"))?;
-            let [server, client] = minus(with, without).map(|bytes| (bytes / many as u64).to_string());
-            Ok(vec![scheme.name.clone(), server, client])
+            Ok(minus(with, without).map(|bytes| (bytes / many as u64).to_string()))
         })?;
-        streams.rows.push(row);
+        streams.row(&scheme.name, row);
     }
     let text = format!("Bytes per stream, {many} open streams over {CARRIERS} connections:");
     Ok(vec![
-        Section::new("Memory of connections and streams")
+        Document::new("Memory of connections and streams")
             .text("Kilobytes of resident memory per connection, server / client:")
             .table(table)
             .text(text)
@@ -126,9 +109,9 @@ impl Held {
         streams: usize,
         settling: Duration,
     ) -> Result<Self, NetError> {
-        let settings = [format!("--streams={streams}")];
-        let server = scheme.serve(place, &settings)?;
-        let client = scheme.client(place, &server, "hold", &[], &settings)?;
+        let setup = Setup { streams: u32::try_from(streams).ok(), ..scheme.setup };
+        let server = Scheme { setup, ..scheme.clone() }.serve(place)?;
+        let client = server.client(place, Task::Hold)?;
         let mut held = Self { server, client, settling, before: [0; 2] };
         held.grown("connect 1")?;
         held.before = held.grown("exchange")?;

@@ -18,16 +18,13 @@ pub mod forwarder;
 pub mod fragments;
 pub mod interrupt;
 pub mod kickass;
-pub mod machine;
 pub mod memory;
 pub mod namespace;
 pub mod others;
 pub mod path;
-pub mod peers;
 pub mod priorities;
 pub mod process;
 pub mod programs;
-pub mod progress;
 pub mod report;
 pub mod results;
 pub mod run;
@@ -39,36 +36,25 @@ pub mod site;
 pub mod streams;
 pub mod tables;
 pub mod transport;
-pub mod trend;
 pub mod urgency;
 pub mod validate;
 pub mod wan;
 pub mod workers;
 
-use std::{fmt::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use rc3_cli::output;
 
-use self::{
-    args::{NetCheckArgs, NetCommand},
-    error::NetError,
-    experiment::EXPERIMENTS,
-    run::Lab,
-    scheme::Scheme,
-};
+use self::{act::Job, args::NetCommand, error::NetError, experiment::EXPERIMENTS, run::Lab};
 use crate::NAME;
 
 /// Does what was typed.
 pub fn run(typed: NetCommand) -> ExitCode {
     let done = match typed {
         NetCommand::List => list(),
-        NetCommand::Check(args) => check(&args),
+        NetCommand::Check(args) => check::check(args.peers.as_deref()),
         NetCommand::Run(args) => interrupt::watch().and_then(|()| Lab::new(*args)).and_then(Lab::run),
-        NetCommand::Trend(args) => interrupt::watch().and_then(|()| trend::trend(&args)),
-        NetCommand::Wan { config } => wan(&config),
-        NetCommand::Act(act) => act
-            .run()
-            .map_err(|error| NetError::Process { what: "process".to_owned(), why: error.to_string() }),
+        NetCommand::Act { job } => act(&job),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -84,32 +70,7 @@ fn list() -> Result<(), NetError> {
     Ok(output::print(&EXPERIMENTS.iter().map(line).collect::<String>())?)
 }
 
-fn check(args: &NetCheckArgs) -> Result<(), NetError> {
-    let peers = peers::find(args.peers.as_deref());
-    let requirements = check::requirements(peers.as_deref());
-    let mut text = String::new();
-    for check::Requirement { name, without, missing, hint } in &requirements {
-        let without =
-            without.map_or_else(String::new, |without| format!("; without it there is no {without}"));
-        // Writing to a string does not fail.
-        let _ = match missing {
-            None => writeln!(text, "ok       {name}"),
-            Some(why) => writeln!(text, "missing  {name}: {why} ({hint}{without})"),
-        };
-    }
-    let usable = check::require(&requirements);
-    let removed = if usable.is_ok() { namespace::remove_left_over()? } else { Vec::new() };
-    for name in &removed {
-        let _ = writeln!(text, "removed  {name}, left over by a laboratory that is no longer running");
-    }
-    for scheme in Scheme::all(peers.as_deref()) {
-        let _ = writeln!(text, "scheme   {:12} {}", scheme.name, scheme.version);
-    }
-    output::print(&text)?;
-    usable
-}
-
-fn wan(config: &str) -> Result<(), NetError> {
-    let config = serde_json::from_str(config)?;
-    Ok(wan::run(&config)?)
+fn act(job: &str) -> Result<(), NetError> {
+    let job: Job = serde_json::from_str(job)?;
+    job.run().map_err(|error| NetError::Process { what: "process".to_owned(), why: error.to_string() })
 }

@@ -28,9 +28,9 @@ impl Namespace {
     /// If `ip` fails: no root, or no namespaces.
     pub fn new(role: &str) -> Result<Self, NetError> {
         let name = format!("{PREFIX}{}-{role}", std::process::id());
-        ip(["netns", "add", &name])?;
+        ip(&format!("netns add {name}"))?;
         let namespace = Self { name };
-        namespace.ip(["link", "set", "lo", "up"])?;
+        namespace.ip("link set lo up")?;
         Ok(namespace)
     }
 
@@ -43,17 +43,29 @@ impl Namespace {
     ///
     /// # Errors
     /// If it fails.
-    pub fn ip<const N: usize>(&self, words: [&str; N]) -> Result<String, NetError> {
-        tool("ip", ["-n", &self.name].into_iter().chain(words))
+    pub fn ip(&self, words: &str) -> Result<String, NetError> {
+        ip(&format!("-n {} {words}", self.name))
     }
 
-    /// Gives a device an address, which has a prefix length, and an MTU, and sets it up.
+    /// Joins a device of it to a new one of another host by a veth pair. The other gets a name, and each an address with a
+    /// prefix length.
     ///
     /// # Errors
     /// If `ip` fails.
-    pub fn set_up(&self, device: &str, address: &str, mtu: u16) -> Result<(), NetError> {
-        self.ip(["addr", "add", address, "dev", device])?;
-        self.ip(["link", "set", device, "mtu", &mtu.to_string(), "up"]).map(drop)
+    pub fn join(
+        &self,
+        device: &str,
+        address: &str,
+        other: (&Self, &str, &str),
+        mtu: u16,
+    ) -> Result<(), NetError> {
+        let (host, far, far_address) = other;
+        self.ip(&format!("link add {device} type veth peer name {far} netns {}", host.name))?;
+        for (host, device, address) in [(self, device, address), (host, far, far_address)] {
+            host.ip(&format!("addr add {address} dev {device}"))?;
+            host.ip(&format!("link set {device} mtu {mtu} up"))?;
+        }
+        Ok(())
     }
 
     /// Runs `tc` inside.
@@ -61,15 +73,17 @@ impl Namespace {
     /// # Errors
     /// If it fails.
     pub fn tc(&self, words: &str) -> Result<String, NetError> {
-        tool("tc", ["-n", &self.name].into_iter().chain(words.split_whitespace()))
+        tool("tc", &format!("-n {} {words}", self.name))
     }
 
-    /// Sets a variable of the kernel inside.
+    /// Sets variables of the kernel inside.
     ///
     /// # Errors
     /// If there is none of that name.
-    pub fn sysctl(&self, setting: &str) -> Result<(), NetError> {
-        tool("ip", ["netns", "exec", &self.name, "sysctl", "-qw", setting]).map(drop)
+    pub fn sysctl(&self, settings: &[&str]) -> Result<(), NetError> {
+        // The values of some have spaces in them.
+        let words = ["netns", "exec", &self.name, "sysctl", "-qw"];
+        call("ip", words.into_iter().chain(settings.iter().copied())).map(drop)
     }
 
     /// A program to start inside.
@@ -88,20 +102,9 @@ impl Drop for Namespace {
     fn drop(&mut self) {
         if !self.name.is_empty() {
             // What is not there need not be deleted.
-            let _ = ip(["netns", "delete", &self.name]);
+            let _ = ip(&format!("netns delete {}", self.name));
         }
     }
-}
-
-/// Namespaces of laboratories that are no longer running.
-///
-/// # Errors
-/// If `ip` fails.
-fn left_over() -> Result<Vec<String>, NetError> {
-    let listed = ip(["netns", "list"])?;
-    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
-    let dead = |name: &&str| owner(name).is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists());
-    Ok(names.filter(dead).map(str::to_owned).collect())
 }
 
 /// Removes namespaces of laboratories that are no longer running, and returns their names.
@@ -109,11 +112,14 @@ fn left_over() -> Result<Vec<String>, NetError> {
 /// # Errors
 /// If `ip` fails.
 pub fn remove_left_over() -> Result<Vec<String>, NetError> {
-    let names = left_over()?;
-    for name in &names {
-        ip(["netns", "delete", name])?;
+    let mut removed = Vec::new();
+    for name in ip("netns list")?.lines().filter_map(|line| line.split_whitespace().next()) {
+        if owner(name).is_some_and(|id| !Path::new("/proc").join(id.to_string()).exists()) {
+            ip(&format!("netns delete {name}"))?;
+            removed.push(name.to_owned());
+        }
     }
-    Ok(names)
+    Ok(removed)
 }
 
 /// The process id in a name of ours.
@@ -121,12 +127,16 @@ fn owner(name: &str) -> Option<u32> {
     name.strip_prefix(PREFIX)?.split_once('-')?.0.parse().ok()
 }
 
-fn ip<const N: usize>(words: [&str; N]) -> Result<String, NetError> {
+fn ip(words: &str) -> Result<String, NetError> {
     tool("ip", words)
 }
 
+fn tool(name: &str, words: &str) -> Result<String, NetError> {
+    call(name, words.split_whitespace())
+}
+
 /// Runs a tool and returns what it prints.
-fn tool<'a>(name: &'static str, words: impl IntoIterator<Item = &'a str>) -> Result<String, NetError> {
+fn call<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) -> Result<String, NetError> {
     let words: Vec<&str> = words.into_iter().collect();
     let failed = |why: String| NetError::Tool { command: format!("{name} {}", words.join(" ")), why };
     let output = Command::new(name).args(&words).stdin(Stdio::null()).output();

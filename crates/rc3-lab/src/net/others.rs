@@ -1,9 +1,12 @@
 //! Everybody else on the path: a long flow or many short ones, and small datagrams that measure the round trip.
 
-use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::{
-    act::load::Arrived,
+    act::{
+        Job,
+        load::{Arrived, Load, Traffic},
+    },
     cell::{Cell, Company},
     error::NetError,
     namespace::Namespace,
@@ -11,7 +14,7 @@ use super::{
     process::Process,
     sample::OthersSample,
     scheme::{Place, Scheme, Server},
-    site::{RECEIVER, Site},
+    site::Site,
     transport::Transport,
 };
 use crate::statistics::{Sample, geometric_mean};
@@ -19,9 +22,7 @@ use crate::statistics::{Sample, geometric_mean};
 const SINK: u16 = 14_434;
 const ECHO: u16 = 14_435;
 /// How often the round trip is measured.
-const PING_EVERY: &str = "10ms";
-/// What others use.
-const CONGESTION: &str = "cubic";
+const PING_EVERY: Duration = Duration::from_millis(10);
 
 /// Processes of everybody else. They end with the value.
 #[derive(Debug)]
@@ -34,12 +35,13 @@ pub struct Others {
     flows: Vec<Arrived>,
 }
 
-/// What a long flow had received at which times: nanoseconds and bytes.
+/// What had arrived at which times: nanoseconds and bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress(Vec<(u64, u64)>);
 
 impl Progress {
-    fn push(&mut self, time: u64, bytes: u64) {
+    /// At a later time.
+    pub fn push(&mut self, time: u64, bytes: u64) {
         self.0.push((time, bytes));
     }
 
@@ -65,18 +67,17 @@ impl Others {
     /// If a process does not come up.
     pub fn start(site: &Site, cell: &Cell, seed: u64) -> Result<Self, NetError> {
         let sink = sink(site)?;
-        let echo = start(&site.receiver, "echo", &["echo", &address(ECHO)])?;
+        let echo = Process::job("echo", &site.receiver, &Job::Echo(Site::address(ECHO)))?;
         echo.line()?;
-        let ping = start(&site.other, "ping", &["ping", &address(ECHO), "--every", PING_EVERY])?;
+        let ping = Process::job("ping", &site.other, &Job::Ping(Site::address(ECHO), PING_EVERY))?;
         let traffic = match cell.company {
             Company::Nobody => None,
-            Company::Long => Some(start(&site.other, "long flow", &["long", CONGESTION, &address(SINK)])?),
+            Company::Long => Some(long(&site.other, 0)?),
             Company::Load(share) => {
-                let rate = format!("{:.0}bit", cell.path.rate.bits_per_second() as f64 * share);
-                let (address, seed) = (address(SINK), seed.to_string());
-                let words = ["load", &address, &sink.certificate, "--schemes", "tcp", "--load", "poisson"];
-                let words = [&words[..], &["--rate", &rate, "--seed", &seed]].concat();
-                let load = start(&site.other, "load", &words)?;
+                let rate = cell.path.rate.get() as f64 * share;
+                let traffic = Traffic { seed, ..Traffic::of(Load::Poisson(rate), 1) };
+                let job = Job::Load(sink.target.clone(), vec![Transport::Tcp], traffic);
+                let load = Process::job("load", &site.other, &job)?;
                 load.line()?;
                 Some(load)
             }
@@ -96,10 +97,9 @@ impl Others {
 
     /// What they felt between two times of the monotonic clock.
     pub fn felt(&mut self, path: &Path, from: u64, until: u64) -> OthersSample {
-        let rate = path.rate.bits_per_second() as f64 / 8.0;
         let arrived = self.traffic.iter().flat_map(Process::lines_so_far);
         self.flows.extend(arrived.filter_map(|line| serde_json::from_str::<Arrived>(&line).ok()));
-        let long_share = self.long().rate(from, until).map(|bytes| bytes / rate);
+        let long_share = self.long().rate(from, until).map(|bytes| bytes / path.bytes_per_second());
         let slowdowns: Vec<f64> = self
             .flows
             .iter()
@@ -115,10 +115,6 @@ impl Others {
             .map(|(_, took)| took as f64 / 1e9)
             .collect();
         OthersSample {
-            experiment: String::new(),
-            cell: String::new(),
-            scheme: String::new(),
-            run: 0,
             ping_median_s: quantile(&pings, 0.5),
             ping_p99_s: quantile(&pings, 0.99),
             pings: pings.len() as u64,
@@ -126,6 +122,7 @@ impl Others {
             flows: slowdowns.len() as u64,
             slowdown: geometric_mean(&slowdowns),
             slowdown_p99: quantile(&slowdowns.into_iter().collect(), 0.99),
+            ..OthersSample::default()
         }
     }
 }
@@ -145,35 +142,19 @@ fn pair(line: &str) -> Option<(u64, u64)> {
     Some((time.parse().ok()?, value.parse().ok()?))
 }
 
-/// Where processes of the receiver listen.
-fn address(port: u16) -> String {
-    SocketAddr::new(RECEIVER.parse().expect("an address"), port).to_string()
-}
-
-/// Starts one of the hidden commands of `rc3-lab net act` on a host.
-pub(super) fn start(host: &Namespace, what: &str, words: &[&str]) -> Result<Process, NetError> {
-    let mut command = host.command(std::env::current_exe()?);
-    command.args(["net", "act"]).args(words);
-    Process::start(what, command)
-}
-
 /// Starts the receiver of TCP flows of others.
 pub(super) fn sink(site: &Site) -> Result<Server, NetError> {
-    let mut place = Place { sender: &site.other, ..site.place() };
-    place.address.set_port(SINK);
-    let tcp = Scheme::own(Transport::Tcp)?;
-    tcp.serve(&place, &[])
+    let place = Place { sender: &site.other, address: Site::address(SINK), ..site.place() };
+    Scheme::own(Transport::Tcp)?.serve(&place)
 }
 
-/// Starts a long flow to the receiver with packets of this code point.
-pub(super) fn marked(host: &Namespace, dscp: u8) -> Result<Process, NetError> {
-    start(host, "long flow", &["long", CONGESTION, &address(SINK), "--dscp", &dscp.to_string()])
+/// Starts a long flow to that receiver with packets of this code point.
+pub(super) fn long(host: &Namespace, dscp: u8) -> Result<Process, NetError> {
+    Process::job("long flow", host, &Job::Long(Site::address(SINK), dscp))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -192,9 +173,7 @@ mod tests {
 
     #[test]
     fn a_slowdown_counts_from_connect() {
-        let rate = rc3_core::units::Rate::from_bits_per_second(100_000_000).unwrap();
-        let path = Path::new(rate, Duration::from_millis(40));
-        assert!((slowdown(&path, 144_800, 0.144) - 2.0).abs() < 1e-9);
+        assert!((slowdown(&Path::of(100, 40), 144_800, 0.144) - 2.0).abs() < 1e-9);
         assert_eq!(pair("17 40000000"), Some((17, 40_000_000)));
         assert_eq!(pair("ready"), None);
     }

@@ -1,8 +1,7 @@
 //! The path between sender and receiver, and what else is on it.
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, num::NonZero, path::PathBuf, time::Duration};
 
-use clap::ValueEnum;
 use rc3_core::units::Rate;
 use rc3_text::units::{rate_text, time_text};
 use serde::{Deserialize, Serialize};
@@ -18,7 +17,7 @@ pub const PACKET: u64 = 1500;
 const BUFFER_MIN: u64 = 10 * PACKET;
 
 /// The queue in front of the link towards the receiver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discipline {
     /// First in, first out; drops what arrives at a full queue.
@@ -37,23 +36,14 @@ pub enum Discipline {
     Priority,
 }
 
-impl Discipline {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::DropTail => "drop-tail",
-            Self::DropFront => "drop-front",
-            Self::Codel => "codel",
-            Self::FqCodel => "fq-codel",
-            Self::Cake => "cake",
-            Self::Policer => "policer",
-            Self::Priority => "priority",
-        }
+impl fmt::Display for Discipline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
 /// The sender's network interface.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Card {
     /// A veth without a rate.
     Fast,
@@ -71,10 +61,10 @@ pub struct Loss {
 }
 
 /// A path.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Path {
-    /// Rate of the bottleneck.
-    pub rate: Rate,
+    /// Rate of the bottleneck, in bits per second.
+    pub rate: NonZero<u64>,
     /// Round-trip time without queues.
     pub rtt: Duration,
     /// Size of the queue in bandwidth-delay products. No queue holds less than 15,000 bytes.
@@ -95,7 +85,7 @@ pub struct Path {
 
 impl Path {
     /// Drop-tail with one bandwidth-delay product and a fast card.
-    pub fn new(rate: Rate, rtt: Duration) -> Self {
+    pub fn new(rate: NonZero<u64>, rtt: Duration) -> Self {
         Self {
             rate,
             rtt,
@@ -109,9 +99,25 @@ impl Path {
         }
     }
 
+    /// The same of a rate above zero in Mbit/s and a round trip in ms.
+    pub fn of(megabits: u64, millis: u64) -> Self {
+        let rate = NonZero::new(megabits * 1_000_000).expect("a rate above zero");
+        Self::new(rate, Duration::from_millis(millis))
+    }
+
+    /// Bytes per second.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.rate.get() as f64 / 8.0
+    }
+
+    /// Time that so many bytes take at the bottleneck.
+    pub fn time_for(&self, bytes: u64) -> Duration {
+        Rate::from(self.rate).time_for(bytes)
+    }
+
     /// Bytes of one bandwidth-delay product.
     pub fn product(&self) -> f64 {
-        self.rate.bits_per_second() as f64 / 8.0 * self.rtt.as_secs_f64()
+        self.bytes_per_second() * self.rtt.as_secs_f64()
     }
 
     /// Bytes the queue holds.
@@ -125,7 +131,7 @@ impl Path {
     pub fn ideal(&self, bytes: u64) -> Duration {
         let wire = bytes + bytes.div_ceil(CONTENT) * (PACKET - CONTENT);
         let free = if self.discipline == Discipline::Policer { self.limit() } else { 0 };
-        self.rtt / 2 + self.rate.time_for(wire.saturating_sub(free))
+        self.rtt / 2 + self.time_for(wire.saturating_sub(free))
     }
 
     /// How late packets may leave the WAN: a twentieth of the round trip, at least one millisecond.
@@ -136,12 +142,12 @@ impl Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rate = rate_text(self.rate.bits_per_second());
+        let rate = rate_text(self.rate.get());
         match &self.trace {
             Some(_) => write!(f, "trace of {rate} on average")?,
             None => write!(f, "{rate}")?,
         }
-        write!(f, " x {}, {}, {} BDP", time_text(self.rtt), self.discipline.name(), self.buffer)?;
+        write!(f, " x {}, {}, {} BDP", time_text(self.rtt), self.discipline, self.buffer)?;
         if self.loss.share > 0.0 {
             write!(f, ", {} % loss", self.loss.share * 100.0)?;
             if self.loss.burst > 1.0 {
@@ -160,7 +166,7 @@ mod tests {
     use super::*;
 
     fn path() -> Path {
-        Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40))
+        Path::of(100, 40)
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{error::NetError, interrupt};
+use super::{act::Job, error::NetError, interrupt, namespace::Namespace, urgency};
 
 /// How long a process may take for a line that is expected at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(20);
 pub struct Process {
     what: String,
     child: Child,
-    input: Option<ChildStdin>,
+    input: ChildStdin,
     lines: Receiver<String>,
     errors: Receiver<String>,
 }
@@ -36,10 +36,31 @@ impl Process {
         let failed = |error: std::io::Error| NetError::Process { what: what.clone(), why: error.to_string() };
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
-        let (out, errors) = (child.stdout.take(), child.stderr.take());
-        let input = child.stdin.take();
-        let (lines, errors) = (lines_of(out), lines_of(errors));
+        let input = child.stdin.take().expect("a pipe");
+        let (lines, errors) = (lines_of(child.stdout.take()), lines_of(child.stderr.take()));
         Ok(Self { what, child, input, lines, errors })
+    }
+
+    /// Starts this program on a host, to do something there.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn job(what: impl Into<String>, host: &Namespace, job: &Job) -> Result<Self, NetError> {
+        let mut command = host.command(std::env::current_exe()?);
+        command.args(job.words()?);
+        Self::start(what, command)
+    }
+
+    /// Starts this program before all others, and waits until it is ready.
+    ///
+    /// # Errors
+    /// If it does not come up.
+    pub fn urgent_job(what: &str, job: &Job) -> Result<Self, NetError> {
+        let mut command = urgency::first()?;
+        command.args(job.words()?);
+        let process = Self::start(what, command)?;
+        process.line()?;
+        Ok(process)
     }
 
     /// The next line that it prints.
@@ -55,20 +76,18 @@ impl Process {
     /// # Errors
     /// If it prints none.
     pub fn line_in(&self, patience: Duration) -> Result<String, NetError> {
-        self.line_within(patience)?.ok_or_else(|| self.failed("printed nothing in time"))
+        self.next(Instant::now() + patience)?.ok_or_else(|| self.failed("ended too early"))
     }
 
-    /// The next line that it prints, or `None` if that takes longer.
-    ///
-    /// # Errors
-    /// If it ended, or the laboratory is interrupted.
-    fn line_within(&self, patience: Duration) -> Result<Option<String>, NetError> {
-        let until = Instant::now() + patience;
+    /// The next line that it prints until then, or `None` at the end of its output.
+    fn next(&self, until: Instant) -> Result<Option<String>, NetError> {
         loop {
             match self.lines.recv_timeout(TICK) {
                 Ok(line) => return Ok(Some(line)),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.failed("ended too early")),
-                Err(RecvTimeoutError::Timeout) if Instant::now() > until => return Ok(None),
+                Err(RecvTimeoutError::Disconnected) => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if Instant::now() > until => {
+                    return Err(self.failed("printed nothing in time"));
+                }
                 Err(RecvTimeoutError::Timeout) => interrupt::check()?,
             }
         }
@@ -86,17 +105,11 @@ impl Process {
     pub fn rest(mut self, patience: Duration) -> Result<Vec<String>, NetError> {
         let until = Instant::now() + patience;
         let mut lines = Vec::new();
-        while Instant::now() < until {
-            match self.lines.recv_timeout(TICK) {
-                Ok(line) => lines.push(line),
-                Err(RecvTimeoutError::Timeout) => interrupt::check()?,
-                Err(RecvTimeoutError::Disconnected) => {
-                    let status = self.child.wait()?;
-                    return if status.success() { Ok(lines) } else { Err(self.failed(&status.to_string())) };
-                }
-            }
+        while let Some(line) = self.next(until)? {
+            lines.push(line);
         }
-        Err(self.failed("did not end in time"))
+        let status = self.child.wait()?;
+        if status.success() { Ok(lines) } else { Err(self.failed(&status.to_string())) }
     }
 
     /// Sends it a line.
@@ -104,13 +117,7 @@ impl Process {
     /// # Errors
     /// If it does not read.
     pub fn ask(&mut self, line: &str) -> Result<(), NetError> {
-        let asked = self.input.as_mut().map(|input| writeln!(input, "{line}"));
-        asked.transpose().map(drop).map_err(|_| self.failed("no longer reads"))
-    }
-
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
+        writeln!(self.input, "{line}").map_err(|_| self.failed("no longer reads"))
     }
 
     /// Bytes of its memory that are in RAM.
@@ -118,7 +125,7 @@ impl Process {
     /// # Errors
     /// If it has ended.
     pub fn resident(&self) -> Result<u64, NetError> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.id()))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         Ok(field(&status, "VmRSS:")? * 1024)
     }
 
@@ -127,7 +134,7 @@ impl Process {
     /// # Errors
     /// If it has ended.
     pub fn usage(&self) -> Result<Usage, NetError> {
-        let proc = format!("/proc/{}", self.id());
+        let proc = format!("/proc/{}", self.child.id());
         let ticks = ticks(&fs::read_to_string(format!("{proc}/stat"))?)?;
         let cpu = Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64);
         let mut wake_ups = 0;
@@ -136,22 +143,6 @@ impl Process {
             wake_ups += field(&status, "voluntary_ctxt_switches:")?;
         }
         Ok(Usage { cpu, wake_ups, at: Instant::now() })
-    }
-
-    /// Ends it by the end of its input, and waits until it has ended.
-    ///
-    /// # Errors
-    /// If it takes too long, or fails.
-    pub fn finish(mut self) -> Result<(), NetError> {
-        self.input = None;
-        let until = Instant::now() + PATIENCE;
-        while Instant::now() < until {
-            if let Some(status) = self.child.try_wait()? {
-                return if status.success() { Ok(()) } else { Err(self.failed(&status.to_string())) };
-            }
-            thread::sleep(TICK);
-        }
-        Err(self.failed("did not end in time"))
     }
 
     fn failed(&self, why: &str) -> NetError {
@@ -232,7 +223,7 @@ mod tests {
     fn lines_come_and_an_early_end_is_a_failure() {
         let mut process = shell("echo one; echo two; read line; echo $line; echo bad >&2; exit 1");
         assert_eq!((process.line().unwrap(), process.line().unwrap()), ("one".to_owned(), "two".to_owned()));
-        assert_eq!(process.line_within(Duration::from_millis(50)).unwrap(), None);
+        assert!(process.line_in(Duration::from_millis(50)).is_err());
         process.ask("three").unwrap();
         assert_eq!(process.line().unwrap(), "three");
         let error = process.line().unwrap_err().to_string();

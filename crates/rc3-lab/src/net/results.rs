@@ -1,6 +1,6 @@
 //! All that a run has measured, and the files of it.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{fs, ops::RangeInclusive, path::Path, time::Duration};
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::{
     path,
     sample::{CheckSample, FlowSample, OthersSample},
 };
-use crate::statistics::Estimate;
+use crate::{sim::table, statistics::Estimate};
 
 /// Measurements, as far as a run is.
 #[derive(Debug, Clone, Default)]
@@ -31,20 +31,10 @@ pub struct Results {
     pub failures: Vec<String>,
 }
 
-/// Which connections of a sender are meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    /// The first, to a host that was never seen before.
-    First,
-    /// All later ones.
-    Later,
-}
-
-impl Which {
-    fn has(self, connection: u32) -> bool {
-        (connection == 1) == (self == Self::First)
-    }
-}
+/// The first connection of a sender, to a host that was never seen before.
+pub const FIRST: RangeInclusive<u32> = 1..=1;
+/// All later ones.
+pub const LATER: RangeInclusive<u32> = 2..=u32::MAX;
 
 impl Results {
     /// How late 99 % of the packets may leave the WAN on a path.
@@ -52,37 +42,29 @@ impl Results {
         self.lateness.unwrap_or_else(|| path.lateness_limit())
     }
 
-    /// Flows that count: of a cell, a scheme, a size.
-    pub fn flows_of(
-        &self,
-        cell: &Cell,
-        scheme: &str,
-        bytes: u64,
-        which: Which,
-    ) -> impl Iterator<Item = &FlowSample> {
-        let of = move |sample: &&FlowSample| {
-            sample.cell == cell.name && sample.scheme == scheme && sample.bytes == bytes
-        };
-        self.flows.iter().filter(of).filter(move |sample| sample.counts && which.has(sample.connection))
-    }
-
-    /// The estimate of a quantity of those flows.
+    /// The estimate of a quantity of the flows that count: of a cell, a scheme, a size, and these connections.
     pub fn estimate(
         &self,
         cell: &Cell,
         scheme: &str,
         bytes: u64,
-        which: Which,
+        connections: RangeInclusive<u32>,
         quantity: impl Fn(&FlowSample) -> Option<f64>,
     ) -> Option<Estimate> {
-        let values: Vec<f64> = self.flows_of(cell, scheme, bytes, which).filter_map(quantity).collect();
-        Estimate::of(&values)
+        let of = |sample: &&FlowSample| {
+            sample.cell == cell.name
+                && sample.scheme == scheme
+                && sample.bytes == bytes
+                && sample.counts
+                && connections.contains(&sample.connection)
+        };
+        Estimate::of(&self.flows.iter().filter(of).filter_map(quantity).collect::<Vec<_>>())
     }
 
     /// Estimates of the completion time over the ideal, in the order of the schemes.
     pub fn ratios(&self, cell: &Cell, bytes: u64) -> Vec<Option<Estimate>> {
         let ratio = |sample: &FlowSample| Some(sample.fct_s / sample.ideal_s);
-        self.schemes.iter().map(|scheme| self.estimate(cell, scheme, bytes, Which::First, ratio)).collect()
+        self.schemes.iter().map(|scheme| self.estimate(cell, scheme, bytes, FIRST, ratio)).collect()
     }
 
     /// What others felt in a cell beside a scheme.
@@ -101,14 +83,13 @@ impl Results {
     }
 }
 
-fn write<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), NetError> {
-    let all = || {
-        let mut csv = csv::Writer::from_writer(Vec::new());
-        rows.iter().try_for_each(|row| csv.serialize(row))?;
-        let text = csv.into_inner().map_err(|error| io::Error::other(error.to_string()))?;
-        fs::write(path, text)
-    };
-    all().map_err(|source| NetError::File { path: path.to_owned(), source })
+/// Writes rows as CSV.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), NetError> {
+    let written = fs::File::create(path).map_err(csv::Error::from).and_then(|file| table::write(file, rows));
+    written.map_err(|error| NetError::File { path: path.to_owned(), source: error.into() })
 }
 
 #[cfg(test)]

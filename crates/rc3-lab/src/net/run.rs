@@ -1,13 +1,13 @@
 //! `rc3-lab net run`: the plan of a run, and its measurements one after the other.
 
 use std::{
-    fs, io,
-    path::{Path as File, PathBuf},
+    fs,
+    num::NonZero,
+    path::PathBuf,
     rc::Rc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use rc3_core::units::Rate;
 use rc3_link::Trace;
 
 use super::{
@@ -16,27 +16,18 @@ use super::{
     check,
     error::NetError,
     experiment::{self, Experiment, Options, Work},
-    interrupt,
-    machine::{self, Machine},
-    namespace,
+    interrupt, namespace,
     path::Path,
-    peers,
-    progress::Progress,
-    report::{self, About, Section},
+    report::{self, About},
     results::Results,
-    scheme::{self, Scheme},
-    session::{Outcome, Session},
-    site::{Site, Wan},
+    scheme::Scheme,
+    session::Session,
+    site::Site,
     validate,
 };
 
-/// A trace with its absolute path, which the WAN reads, and its mean rate.
-fn trace(file: &File) -> Result<(PathBuf, Rate), NetError> {
-    let failed = |source| NetError::File { path: file.to_owned(), source };
-    let text = fs::read_to_string(file).map_err(failed)?;
-    let trace: Trace = text.parse().map_err(|error| failed(io::Error::other(error)))?;
-    Ok((std::path::absolute(file)?, trace.mean_rate()))
-}
+/// Lines on standard error appear so often at most.
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// An error if more flows were left out than count.
 fn busy(results: &Results) -> Result<(), NetError> {
@@ -54,16 +45,16 @@ fn busy(results: &Results) -> Result<(), NetError> {
 pub struct Lab {
     /// What the command line changes.
     pub options: Options,
-    /// All schemes of this host.
-    pub all: Vec<Scheme>,
+    /// What it has measured.
+    pub results: Results,
+    peers: Option<PathBuf>,
     /// Those that flows are measured of.
     schemes: Vec<Scheme>,
     experiments: Vec<&'static Experiment>,
     site: Option<Rc<Site>>,
-    progress: Progress,
-    results: Results,
-    sections: Vec<Section>,
     load: f64,
+    began: Instant,
+    printed: Option<Instant>,
 }
 
 impl Lab {
@@ -72,24 +63,29 @@ impl Lab {
     /// # Errors
     /// If it names what does not exist, or the host lacks something.
     pub fn new(args: NetRunArgs) -> Result<Self, NetError> {
-        let peers = peers::find(args.peers.as_deref());
-        let all = Scheme::all(peers.as_deref());
-        let schemes = scheme::chosen(all.clone(), &args.schemes)?;
+        let peers = check::peers(args.peers.as_deref());
+        let schemes = Scheme::chosen(&args.schemes, peers.as_deref())?;
         let experiments = experiment::chosen(&args.names)?;
-        let traces = args.trace.iter().map(|file| trace(file)).collect::<Result<_, _>>()?;
+        let trace = |file: &PathBuf| {
+            let failed = |source| NetError::File { path: file.clone(), source };
+            let text = fs::read_to_string(file).map_err(failed)?;
+            let trace: Trace = text.parse().map_err(|error| failed(std::io::Error::other(error)))?;
+            let rate = NonZero::new(trace.mean_rate().bits_per_second()).ok_or(NetError::NoTrace)?;
+            Ok((std::path::absolute(file)?, rate))
+        };
+        let traces = args.trace.iter().map(trace).collect::<Result<_, NetError>>()?;
         let options = Options { args, traces };
         let is_empty = |experiment: &&Experiment| matches!(experiment.work, Work::Flows(cells) if cells(&options).is_empty());
         if experiments.iter().any(is_empty) {
             return Err(NetError::NoTrace);
         }
-        if experiments.iter().any(|experiment| experiment.needs_namespaces()) {
+        if !experiments.iter().all(|experiment| experiment.is_local()) {
             check::require(&check::requirements(peers.as_deref()))?;
         }
-        let progress = Progress::default();
         let names = schemes.iter().map(|scheme| scheme.name.clone()).collect();
         let results = Results { schemes: names, lateness: options.args.lateness, ..Results::default() };
-        let (site, sections, load) = (None, Vec::new(), machine::load());
-        Ok(Self { options, all, schemes, experiments, site, progress, results, sections, load })
+        let (began, load) = (Instant::now(), report::load());
+        Ok(Self { options, results, peers, schemes, experiments, site: None, load, began, printed: None })
     }
 
     /// Measures everything. After each cell the measurements so far are in the folder, at the end or after a failure the
@@ -100,16 +96,35 @@ impl Lab {
     pub fn run(mut self) -> Result<(), NetError> {
         let out = self.options.args.out.clone();
         fs::create_dir_all(&out).map_err(|source| NetError::File { path: out.clone(), source })?;
-        if self.experiments.iter().any(|experiment| experiment.needs_namespaces()) {
+        if !self.experiments.iter().all(|experiment| experiment.is_local()) {
             for name in namespace::remove_left_over()? {
-                let why = "left over by a laboratory that is no longer running";
-                self.progress.note(&format!("removed {name}, {why}"));
+                self.note(&format!("removed {name}, left over by a laboratory that is no longer running"));
             }
         }
-        let done = self.measure();
-        self.report()?;
+        let mut sections = Vec::new();
+        let done = self.experiments.clone().into_iter().try_for_each(|experiment| match experiment.work {
+            Work::Flows(cells) => {
+                cells(&self.options).iter().try_for_each(|cell| self.cell(experiment.name, cell))
+            }
+            Work::Local(measure) | Work::Namespaces(measure) => {
+                sections.extend(measure(&mut self)?);
+                Ok(())
+            }
+        });
+        let about = About {
+            command: command(),
+            load: [self.load, report::load()],
+            schemes: self.schemes.clone(),
+            runs: self.options.runs(),
+        };
+        if !(self.results.checks.is_empty() && self.results.flows.is_empty()) {
+            self.results.write_csv(&out)?;
+        }
+        report::document(&about, &self.results, sections)
+            .write(&out)
+            .map_err(|source| NetError::File { path: out.clone(), source })?;
         done?;
-        self.progress.note(&format!("done: {}/report.md", out.display()));
+        self.note(&format!("done: {}/report.md", out.display()));
         busy(&self.results)?;
         match self.results.failures.as_slice() {
             [] => Ok(()),
@@ -117,16 +132,42 @@ impl Lab {
         }
     }
 
-    /// The hosts and the router of the WAN.
+    /// The hosts and the router of the WAN, which is checked on the first path of each rate and round-trip time.
     ///
     /// # Errors
-    /// If they cannot be made.
-    pub fn site(&mut self) -> Result<Rc<Site>, NetError> {
-        let site = match self.site.take() {
-            Some(site) => site,
-            None => Rc::new(Site::new()?),
+    /// If they cannot be made, or the WAN does not do what it should.
+    pub fn site(&mut self, path: &Path) -> Result<Rc<Site>, NetError> {
+        let site = match &self.site {
+            Some(site) => site.clone(),
+            None => self.site.insert(Rc::new(Site::new()?)).clone(),
         };
-        Ok(self.site.insert(site).clone())
+        let plain = Path::new(path.rate, path.rtt);
+        let (name, limit) = (plain.to_string(), self.results.lateness_limit(&plain));
+        if self.results.checks.iter().all(|check| check.path != name) {
+            let checks =
+                self.step(&format!("checking {name}"), || validate::validate(&site, &plain, limit))?;
+            self.results.checks.extend(checks.clone());
+            validate::require(&checks)?;
+        }
+        Ok(site)
+    }
+
+    /// The schemes typed, or those of these names that this host has.
+    ///
+    /// # Errors
+    /// If a typed one is not there.
+    pub fn schemes(&self, usual: &[&str]) -> Result<Vec<Scheme>, NetError> {
+        let (typed, peers) = (&self.options.args.schemes, self.peers.as_deref());
+        if !typed.is_empty() {
+            return Scheme::chosen(typed, peers);
+        }
+        Ok(usual.iter().filter_map(|name| Scheme::chosen(&[(*name).to_owned()], peers).ok()?.pop()).collect())
+    }
+
+    /// Prints something to know, with the time since the start.
+    fn note(&self, text: &str) {
+        let seconds = self.began.elapsed().as_secs();
+        eprintln!("{}:{:02}: {text}", seconds / 60, seconds % 60);
     }
 
     /// Does one step of an experiment.
@@ -135,7 +176,10 @@ impl Lab {
     /// If it fails, or the laboratory is interrupted.
     pub fn step<T>(&mut self, what: &str, step: impl FnOnce() -> Result<T, NetError>) -> Result<T, NetError> {
         interrupt::check()?;
-        self.progress.begin(what);
+        if self.printed.is_none_or(|at| at.elapsed() >= LINE_EVERY) {
+            self.printed = Some(Instant::now());
+            self.note(what);
+        }
         step()
     }
 
@@ -159,107 +203,36 @@ impl Lab {
         Ok(measured)
     }
 
-    fn measure(&mut self) -> Result<(), NetError> {
-        self.validate()?;
-        for experiment in self.experiments.clone() {
-            match experiment.work {
-                Work::Flows(cells) => {
-                    cells(&self.options).iter().try_for_each(|cell| self.cell(experiment, cell))?;
-                }
-                Work::Other { measure, .. } => {
-                    let sections = measure(self)?;
-                    self.sections.extend(sections);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks each path before anything is measured on one.
-    fn validate(&mut self) -> Result<(), NetError> {
-        for path in paths(&self.experiments, &self.options) {
-            let (site, limit) = (self.site()?, self.results.lateness_limit(&path));
-            let checks =
-                self.step(&format!("checking {path}"), || validate::validate(&site, &path, limit))?;
-            self.results.checks.extend(checks.clone());
-            validate::require(&checks)?;
-        }
-        Ok(())
-    }
-
-    /// Lets all schemes take their turns in a cell.
-    fn cell(&mut self, experiment: &Experiment, cell: &Cell) -> Result<(), NetError> {
-        self.results.cells.push((experiment.name.to_owned(), cell.clone()));
-        self.site()?.set_card(&cell.path)?;
+    /// Lets all schemes take their turns in a cell, and nobody if there are others.
+    fn cell(&mut self, experiment: &str, cell: &Cell) -> Result<(), NetError> {
+        let site = self.site(&cell.path)?;
+        self.results.cells.push((experiment.to_owned(), cell.clone()));
+        let lateness = self.results.lateness_limit(&cell.path);
+        let schemes = self.schemes.clone();
+        let nobody = (cell.company != Company::Nobody).then_some(schemes.len());
         for run in 1..=self.options.runs() {
-            for nth in order(self.schemes.len(), run) {
-                let scheme = self.schemes[nth].clone();
-                self.turn(experiment, cell, run, Some(&scheme))?;
-            }
-            if cell.company != Company::Nobody {
-                self.turn(experiment, cell, run, None)?;
+            for nth in order(schemes.len(), run).into_iter().chain(nobody) {
+                let scheme = schemes.get(nth);
+                let name = scheme.map_or("nobody", |scheme| &scheme.name);
+                let what = format!("{}, run {run} of {}, {name}", cell.name, self.options.runs());
+                let session = Session { site: &site, experiment, cell, run, lateness };
+                match self.step(&what, || session.run(scheme)) {
+                    Ok((flows, others)) => {
+                        self.results.flows.extend(flows);
+                        self.results.others.extend(others);
+                    }
+                    Err(NetError::Interrupted) => return Err(NetError::Interrupted),
+                    // One flow that fails should not end a run of hours.
+                    Err(error) => {
+                        let failure = format!("{}, run {run}, {name}: {error}", cell.name);
+                        self.note(&failure);
+                        self.results.failures.push(failure);
+                    }
+                }
             }
         }
         self.results.write_csv(&self.options.args.out)
     }
-
-    fn turn(
-        &mut self,
-        experiment: &Experiment,
-        cell: &Cell,
-        run: u32,
-        scheme: Option<&Scheme>,
-    ) -> Result<(), NetError> {
-        interrupt::check()?;
-        let name = scheme.map_or("nobody", |scheme| &scheme.name);
-        self.progress.begin(&format!("{}, run {run} of {}, {name}", cell.name, self.options.runs()));
-        let (site, lateness) = (self.site()?, self.results.lateness_limit(&cell.path));
-        let session = Session { site: &site, experiment: experiment.name, cell, run, lateness };
-        // A WAN for each turn: its queue, its losses and its trace begin anew, alike for all in this run.
-        let mut wan: Wan<'_> = site.start_wan(&cell.path, u64::from(run), None)?;
-        match session.run(&mut wan, scheme) {
-            Ok(Outcome { flows, others }) => {
-                self.results.flows.extend(flows);
-                self.results.others.extend(others);
-            }
-            Err(NetError::Interrupted) => return Err(NetError::Interrupted),
-            // One flow that fails should not end a run of hours.
-            Err(error) => {
-                let failure = format!("{}, run {run}, {name}: {error}", cell.name);
-                self.progress.note(&failure);
-                self.results.failures.push(failure);
-            }
-        }
-        drop(wan);
-        Ok(())
-    }
-
-    /// Writes measurements and report.
-    fn report(&mut self) -> Result<(), NetError> {
-        let about = About {
-            command: command(),
-            machine: Machine::this(),
-            load: [self.load, machine::load()],
-            schemes: self.schemes.clone(),
-            runs: self.options.runs(),
-        };
-        let out = &self.options.args.out;
-        if !self.results.checks.is_empty() {
-            self.results.write_csv(out)?;
-        }
-        report::write(out, &about, &self.results, std::mem::take(&mut self.sections))
-    }
-}
-
-/// One path for each rate and round-trip time that the WAN has.
-fn paths(experiments: &[&Experiment], options: &Options) -> Vec<Path> {
-    let mut paths: Vec<Path> = Vec::new();
-    for path in experiments.iter().flat_map(|experiment| experiment.paths(options)) {
-        if paths.iter().all(|known| (known.rate, known.rtt) != (path.rate, path.rtt)) {
-            paths.push(Path::new(path.rate, path.rtt));
-        }
-    }
-    paths
 }
 
 /// The command line, with the name of the program instead of its path.

@@ -2,11 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::transport::Timed;
+
 /// The name in place of a scheme where none sends, so that others are measured alone.
 pub const NOBODY: &str = "nobody";
 
 /// A flow of a scheme. Times are in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// Where it was measured.
     pub experiment: String,
@@ -16,7 +18,7 @@ pub struct FlowSample {
     pub scheme: String,
     /// Bytes of the application.
     pub bytes: u64,
-    /// In which turn, from 1.
+    /// In which turn, from 1; of Kick-Ass, which sender.
     pub run: u32,
     /// Which connection of its sender, from 1.
     pub connection: u32,
@@ -24,12 +26,14 @@ pub struct FlowSample {
     pub connect_s: f64,
     /// From the first byte offered on the open connection until the receiver had the last.
     pub fct_s: f64,
-    /// The shortest possible [`Self::fct_s`].
+    /// The shortest possible [`Self::fct_s`]; zero where it is not known.
     pub ideal_s: f64,
     /// CPU time of the sender, its handshake included.
     pub sender_cpu_s: f64,
     /// CPU time of the receiver from the open connection on.
     pub receiver_cpu_s: f64,
+    /// Time in Kick-Ass mode.
+    pub kickass_s: Option<f64>,
     /// Goodput of the long flow of others in the window of this flow, over the rate of the link.
     pub others_share: Option<f64>,
     /// How late 99 % of the packets left the WAN meanwhile at most.
@@ -46,8 +50,28 @@ pub struct FlowSample {
     pub counts: bool,
 }
 
+impl FlowSample {
+    /// A flow, without what the WAN did meanwhile.
+    pub fn new(experiment: &str, cell: &str, scheme: &str, bytes: u64, timed: &Timed) -> Self {
+        Self {
+            experiment: experiment.to_owned(),
+            cell: cell.to_owned(),
+            scheme: scheme.to_owned(),
+            bytes,
+            connect_s: timed.connect,
+            fct_s: timed.flow,
+            sender_cpu_s: timed.sender_cpu,
+            receiver_cpu_s: timed.receiver_cpu,
+            kickass_s: timed.modes.map(|modes| modes.steered),
+            attempts: 1,
+            counts: true,
+            ..Self::default()
+        }
+    }
+}
+
 /// What others felt during a session of a scheme.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct OthersSample {
     /// Where it was measured.
     pub experiment: String,

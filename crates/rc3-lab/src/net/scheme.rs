@@ -9,16 +9,23 @@ use std::{
 
 use clap::ValueEnum;
 
-use super::{error::NetError, namespace::Namespace, process::Process, transport::Transport};
+use super::{
+    act::Job,
+    error::NetError,
+    namespace::Namespace,
+    process::Process,
+    transport::{Setup, Target, Task, Transport},
+};
 
-/// Schemes of this program that take part by default, in the order of the tables.
-const OWN: [Transport; 9] = [
+/// Schemes that take part by default, in the order of the tables.
+const USUAL: [Transport; 10] = [
     Transport::Rc3,
     Transport::Rc3Trust,
     Transport::Rc3Off,
     Transport::Quinn,
     Transport::QuinnIw32,
     Transport::QuinnBbr,
+    Transport::S2nQuic,
     Transport::TcpReno,
     Transport::Tcp,
     Transport::TcpBbr,
@@ -34,8 +41,10 @@ pub struct Scheme {
     pub name: String,
     /// The version of what carries it.
     pub version: String,
+    /// What carries it, and how.
+    pub setup: Setup,
     /// The program, if it is not this one.
-    program: Option<PathBuf>,
+    pub program: Option<PathBuf>,
 }
 
 /// The two hosts of a scheme's processes.
@@ -54,11 +63,7 @@ pub struct Place<'a> {
 impl Scheme {
     /// All schemes that this host can run. `peers` is the program with implementations of others, if there is one.
     pub fn all(peers: Option<&Path>) -> Vec<Self> {
-        let mut all: Vec<Self> = OWN.into_iter().filter_map(|transport| Self::own(transport).ok()).collect();
-        // Behind the libraries, before the kernel.
-        let place = all.iter().position(|scheme| scheme.name.starts_with("tcp")).unwrap_or(all.len());
-        all.splice(place..place, peers.map(others).unwrap_or_default());
-        all
+        USUAL.into_iter().filter_map(|transport| Self::find(transport, peers).ok()).collect()
     }
 
     /// A scheme of this program.
@@ -66,67 +71,49 @@ impl Scheme {
     /// # Errors
     /// If the kernel does not have it.
     pub fn own(transport: Transport) -> Result<Self, NetError> {
-        let has = |name| {
-            let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-            fs::read_to_string(file).unwrap_or_default().split_whitespace().any(|known| known == name)
-        };
-        match transport.kernel().is_none_or(has) {
-            true => Ok(Self { name: transport.name(), version: version(transport), program: None }),
-            false => Err(NetError::NoScheme(transport.name())),
+        Self::find(transport, None)
+    }
+
+    fn find(transport: Transport, peers: Option<&Path>) -> Result<Self, NetError> {
+        let program = peers.filter(|_| transport == Transport::S2nQuic).map(Path::to_owned);
+        let name = transport.name();
+        match version(transport, program.as_deref()) {
+            Some(version) => Ok(Self { name, version, setup: Setup::new(transport), program }),
+            None => Err(NetError::NoScheme(name)),
         }
+    }
+
+    /// The schemes of these names, or all if there are none.
+    ///
+    /// # Errors
+    /// If a name is none of them.
+    pub fn chosen(names: &[String], peers: Option<&Path>) -> Result<Vec<Self>, NetError> {
+        let find = |name: &String| {
+            let transport = Transport::from_str(name, false).map_err(|_| NetError::NoScheme(name.clone()))?;
+            Self::find(transport, peers)
+        };
+        if names.is_empty() { Ok(Self::all(peers)) } else { names.iter().map(find).collect() }
     }
 
     /// Starts a new server.
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn serve(&self, place: &Place<'_>, settings: &[String]) -> Result<Server, NetError> {
-        let command = place.receiver.command(std::env::current_exe()?);
-        let command = self.completed(command, "serve", place, &[], settings);
-        let process = Process::start(format!("{} (receiver)", self.name), command)?;
-        let certificate = process.line()?;
-        Ok(Server { process, certificate })
+    pub fn serve(&self, place: &Place<'_>) -> Result<Server, NetError> {
+        let setup = Setup { mtu: place.mtu, ..self.setup };
+        let target = Target { setup, address: place.address, certificate: String::new() };
+        let process = self.start(place.receiver, "receiver", Job::Serve(target.clone()))?;
+        let target = Target { certificate: process.line()?, ..target };
+        Ok(Server { process, target, scheme: self.clone() })
     }
 
-    /// Starts a client that does this with these words. Settings are for schemes of this program only.
-    ///
-    /// # Errors
-    /// If it cannot be started.
-    pub fn client(
-        &self,
-        place: &Place<'_>,
-        server: &Server,
-        what: &str,
-        words: &[String],
-        settings: &[String],
-    ) -> Result<Process, NetError> {
-        let words = [std::slice::from_ref(&server.certificate), words].concat();
-        let command = place.sender.command(std::env::current_exe()?);
-        let command = self.completed(command, what, place, &words, settings);
-        Process::start(format!("{} (sender)", self.name), command)
-    }
-
-    /// A command line of this program with its words.
-    pub fn completed(
-        &self,
-        mut command: Command,
-        what: &str,
-        place: &Place<'_>,
-        words: &[String],
-        settings: &[String],
-    ) -> Command {
-        command.args(["net", "act"]);
-        if let Some(program) = &self.program {
-            command.arg("exec").arg(program);
-        }
-        command.args([what, &self.name, &place.address.to_string()]).args(words);
-        if let Some(mtu) = place.mtu {
-            command.args(["--mtu", &mtu.to_string()]);
-        }
-        if self.program.is_none() {
-            command.args(settings);
-        }
-        command
+    fn start(&self, host: &Namespace, role: &str, job: Job) -> Result<Process, NetError> {
+        let job = match &self.program {
+            // Not this one's words: the other program takes the job alone.
+            Some(program) => Job::Exec(program.clone(), vec![serde_json::to_string(&job)?]),
+            None => job,
+        };
+        Process::job(format!("{} ({role})", self.name), host, &job)
     }
 }
 
@@ -135,29 +122,42 @@ impl Scheme {
 pub struct Server {
     /// The process.
     pub process: Process,
-    /// Its certificate in hexadecimal.
-    pub certificate: String,
+    /// For its clients.
+    pub target: Target,
+    scheme: Scheme,
 }
 
-/// Implementations of others, as the program lists them.
-fn others(program: &Path) -> Vec<Scheme> {
-    let Ok(output) = Command::new(program).arg("list").output() else { return Vec::new() };
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let scheme = |line: &str| {
-        let (name, version) = line.split_once(' ')?;
-        Some(Scheme { name: name.to_owned(), version: line.to_owned(), program: Some(program.to_owned()) })
-            .filter(|_| !version.is_empty())
-    };
-    text.lines().filter_map(scheme).collect()
+impl Server {
+    /// The name of its scheme.
+    pub fn scheme(&self) -> &str {
+        &self.scheme.name
+    }
+
+    /// Starts a client.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn client(&self, place: &Place<'_>, task: Task) -> Result<Process, NetError> {
+        let target = Target { address: place.address, ..self.target.clone() };
+        self.scheme.start(place.sender, "sender", Job::Client(target, task))
+    }
 }
 
-fn version(transport: Transport) -> String {
-    if transport.kernel().is_some() {
-        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        return format!("Linux {}", release.trim());
+/// The version of what carries a transport; `None` if it is not on this host.
+fn version(transport: Transport, program: Option<&Path>) -> Option<String> {
+    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    if let Some(congestion) = transport.kernel() {
+        let known = read("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let release = read("/proc/sys/kernel/osrelease");
+        let is_known = known.split_whitespace().any(|known| known == congestion);
+        return is_known.then(|| format!("Linux {}", release.trim()));
+    }
+    if transport == Transport::S2nQuic {
+        let output = Command::new(program?).arg("version").output().ok()?;
+        return Some(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }
     let package = if transport.is_quinn() { "quinn" } else { "rc3-net" };
-    format!("{package} {}", locked(package).unwrap_or("of an unknown version"))
+    Some(format!("{package} {}", locked(package).unwrap_or("of an unknown version")))
 }
 
 /// The version of a package with which this program was built.
@@ -166,22 +166,6 @@ fn locked(package: &str) -> Option<&'static str> {
     let name = format!("name = \"{package}\"");
     lines.find(|line| *line == name)?;
     lines.next()?.strip_prefix("version = \"")?.strip_suffix('"')
-}
-
-/// The schemes of these names, or all if there are none.
-///
-/// # Errors
-/// If a name is none of them.
-pub fn chosen(all: Vec<Scheme>, names: &[String]) -> Result<Vec<Scheme>, NetError> {
-    if names.is_empty() {
-        return Ok(all);
-    }
-    let find = |name: &String| {
-        let listed = all.iter().find(|scheme| scheme.name == *name).cloned();
-        let own = || Scheme::own(Transport::from_str(name, false).ok()?).ok();
-        listed.or_else(own).ok_or_else(|| NetError::NoScheme(name.clone()))
-    };
-    names.iter().map(find).collect()
 }
 
 #[cfg(test)]
@@ -202,11 +186,13 @@ mod tests {
             all.iter().any(|scheme| scheme.name == "rc3")
                 && all.iter().all(|scheme| !scheme.version.is_empty())
         );
-        assert_eq!(chosen(all.clone(), &[]).unwrap(), all);
+        assert_eq!(Scheme::chosen(&[], None).unwrap(), all);
         let names = ["quinn-large".to_owned(), "rc3".to_owned()];
         let names: Vec<String> =
-            chosen(all.clone(), &names).unwrap().into_iter().map(|scheme| scheme.name).collect();
+            Scheme::chosen(&names, None).unwrap().into_iter().map(|scheme| scheme.name).collect();
         assert_eq!(names, ["quinn-large", "rc3"]);
-        assert!(matches!(chosen(all, &["tpc".to_owned()]), Err(NetError::NoScheme(_))));
+        for absent in ["tpc", "s2n-quic"] {
+            assert!(matches!(Scheme::chosen(&[absent.to_owned()], None), Err(NetError::NoScheme(_))));
+        }
     }
 }

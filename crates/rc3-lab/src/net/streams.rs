@@ -6,16 +6,14 @@ use rc3_text::units::about_bytes;
 
 use super::{
     error::NetError,
-    experiment::Options,
     namespace::Namespace,
-    report::Section,
     run::Lab,
     scheme::{PORT, Place, Scheme, Server},
     tables,
-    transport::Timed,
+    transport::{Exchange, Task, Timed},
 };
 use crate::{
-    document::Table,
+    document::{Document, Table},
     statistics::{Estimate, Sample},
 };
 
@@ -55,21 +53,7 @@ impl Hosts {
     /// If a tool fails.
     pub fn veth(mtu: Option<u16>) -> Result<Self, NetError> {
         let (sender, receiver) = (Namespace::new("sender")?, Namespace::new("receiver")?);
-        sender.ip([
-            "link",
-            "add",
-            "card",
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "card",
-            "netns",
-            receiver.name(),
-        ])?;
-        for (host, address) in [(&sender, "10.85.0.1/24"), (&receiver, "10.85.0.2/24")] {
-            host.set_up("card", address, mtu.unwrap_or(1500))?;
-        }
+        sender.join("card", "10.85.0.1/24", (&receiver, "card", "10.85.0.2/24"), mtu.unwrap_or(1500))?;
         let address = SocketAddr::from(([10, 85, 0, 2], PORT));
         Ok(Self { sender, receiver, address, mtu, name: "a veth pair" })
     }
@@ -80,24 +64,14 @@ impl Hosts {
     }
 }
 
-/// Bytes of the streams.
-fn sizes(options: &Options) -> Vec<u64> {
-    options.sizes(&[STREAM], &[STREAM / 10])
-}
-
-fn count(options: &Options) -> u32 {
-    options.pick(options.args.counts.exchanges, COUNT, COUNT / 10)
-}
-
 /// Sends one long stream.
 ///
 /// # Errors
 /// If a process fails.
 pub fn send(place: &Place<'_>, scheme: &Scheme, bytes: u64) -> Result<Timed, NetError> {
-    let server = scheme.serve(place, &[])?;
-    let sender = scheme.client(place, &server, "time", &[bytes.to_string(), "1".to_owned()], &[])?;
-    let line = sender.line_in(PATIENCE)?;
-    Ok(serde_json::from_str(&line)?)
+    let server = scheme.serve(place)?;
+    let sender = server.client(place, Task::Time(bytes, 1))?;
+    Ok(serde_json::from_str(&sender.line_in(PATIENCE)?)?)
 }
 
 /// Gbit per CPU second of both ends.
@@ -109,19 +83,8 @@ pub fn per_cpu_second(timed: &Timed, bytes: u64) -> f64 {
 ///
 /// # Errors
 /// If a process fails.
-pub fn ask(
-    place: &Place<'_>,
-    scheme: &Scheme,
-    server: &Server,
-    count: u32,
-    bytes: u64,
-    new_connections: bool,
-) -> Result<Sample, NetError> {
-    let mut words = vec![count.to_string(), bytes.to_string()];
-    if new_connections {
-        words.push("--new-connections".to_owned());
-    }
-    let line = scheme.client(place, server, "ask", &words, &[])?.line_in(PATIENCE)?;
+pub fn ask(place: &Place<'_>, server: &Server, exchange: Exchange) -> Result<Sample, NetError> {
+    let line = server.client(place, Task::Ask(exchange))?.line_in(PATIENCE)?;
     Ok(line.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).collect())
 }
 
@@ -129,16 +92,16 @@ pub fn ask(
 ///
 /// # Errors
 /// If a process fails.
-pub fn bulk(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Section>, NetError> {
+pub fn bulk(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError> {
     let usual = ["rc3", "rc3-trust", "rc3-off", "quinn", "quinn-large", "s2n-quic", "tcp"];
-    let schemes = lab.options.schemes(lab.all.clone(), &usual)?;
+    let schemes = lab.schemes(&usual)?;
     let names = names(&schemes);
     let mut sections = Vec::new();
-    for bytes in sizes(&lab.options) {
+    for bytes in lab.options.sizes(&[STREAM], &[STREAM / 10]) {
         let measured = lab.turns(&names, |nth| send(&hosts.place(), &schemes[nth], bytes))?;
         let rates = |timed: &Timed| bytes as f64 * 8e-9 / timed.total();
         let mut table =
-            Table::new(&["scheme", "#Gbit/s", "#Gbit per CPU second, both ends", "#over that of quinn"]);
+            Table::new(["scheme", "#Gbit/s", "#Gbit per CPU second, both ends", "#over that of quinn"]);
         let per_second: Vec<Vec<f64>> = measured
             .iter()
             .map(|runs| runs.iter().map(|timed| per_cpu_second(timed, bytes)).collect())
@@ -147,10 +110,10 @@ pub fn bulk(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Section>, NetError> {
         for (nth, name) in names.iter().enumerate() {
             let rates: Vec<f64> = measured[nth].iter().map(rates).collect();
             let cells = [Estimate::of(&rates), Estimate::of(&per_second[nth]), over[nth]];
-            table.rows.push([vec![name.clone()], cells.map(tables::optional).into()].concat());
+            table.row(name, cells.map(tables::optional));
         }
         let title = format!("{} over {}", about_bytes(bytes), hosts.name);
-        sections.push(Section::new(title).text(HOW).table(table));
+        sections.push(Document::new(title).text(HOW).table(table));
     }
     Ok(sections)
 }
@@ -161,19 +124,18 @@ const HOW: &str = "Medians and intervals; ratios are of the same run. CPU time i
 ///
 /// # Errors
 /// If a process fails.
-pub fn exchanges(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Section>, NetError> {
-    let schemes = lab.options.schemes(lab.all.clone(), &["rc3", "rc3-off", "quinn", "tcp"])?;
-    let (names, count) = (names(&schemes), count(&lab.options));
+pub fn exchanges(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError> {
+    let schemes = lab.schemes(&["rc3", "rc3-off", "quinn", "tcp"])?;
+    let names = names(&schemes);
+    let count = lab.options.pick(lab.options.args.counts.exchanges, COUNT, COUNT / 10);
     let mut sections = Vec::new();
     for bytes in lab.options.sizes(&[EXCHANGE], &[EXCHANGE]) {
-        for is_new in [false, true].into_iter().take(if hosts.name == "loopback" { 2 } else { 1 }) {
-            let count = if is_new { count / 4 } else { count };
+        for new_connections in [false, true].into_iter().take(if hosts.name == "loopback" { 2 } else { 1 }) {
+            let count = if new_connections { count / 4 } else { count };
+            let exchange = Exchange { count, bytes: bytes as usize, new_connections };
             let place = hosts.place();
-            let measured = lab.turns(&names, |nth| {
-                let server = schemes[nth].serve(&place, &[])?;
-                ask(&place, &schemes[nth], &server, count, bytes, is_new)
-            })?;
-            let how = if is_new { "each on a new connection" } else { "on one connection" };
+            let measured = lab.turns(&names, |nth| ask(&place, &schemes[nth].serve(&place)?, exchange))?;
+            let how = if new_connections { "each on a new connection" } else { "on one connection" };
             let title = format!("{count} exchanges of {} over {}, {how}", about_bytes(bytes), hosts.name);
             sections.push(section(title, &names, &measured));
         }
@@ -181,9 +143,9 @@ pub fn exchanges(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Section>, NetError>
     Ok(sections)
 }
 
-fn section(title: String, names: &[String], measured: &[Vec<Sample>]) -> Section {
-    let head: Vec<String> = SHARES.iter().map(|share| format!("#{} %", 100.0 * share)).collect();
-    let head: Vec<&str> = std::iter::once("scheme").chain(head.iter().map(String::as_str)).collect();
+fn section(title: String, names: &[String], measured: &[Vec<Sample>]) -> Document {
+    let shares = SHARES.iter().map(|share| format!("#{} %", 100.0 * share));
+    let head: Vec<String> = std::iter::once("scheme".to_owned()).chain(shares).collect();
     let (mut times, mut ratios) = (Table::new(&head), Table::new(&head[..=COMPARED]));
     let of = |share: f64| -> Vec<Vec<f64>> {
         measured.iter().map(|runs| runs.iter().map(|run| run.quantile(share)).collect()).collect()
@@ -192,12 +154,10 @@ fn section(title: String, names: &[String], measured: &[Vec<Sample>]) -> Section
     for (nth, name) in names.iter().enumerate() {
         let median =
             |share: &f64| Estimate::of(&of(*share)[nth]).map_or(f64::NAN, |estimate| estimate.median);
-        let cells = SHARES.iter().map(|share| format!("{:.0}", median(share))).collect();
-        times.rows.push([vec![name.clone()], cells].concat());
-        let cells = over.iter().map(|over| tables::optional(over[nth])).collect();
-        ratios.rows.push([vec![name.clone()], cells].concat());
+        times.row(name, SHARES.iter().map(|share| format!("{:.0}", median(share))));
+        ratios.row(name, over.iter().map(|over| tables::optional(over[nth])));
     }
-    Section::new(title)
+    Document::new(title)
         .text("Microseconds, medians over the runs:")
         .table(times)
         .text("The same over those of quinn in the same run, median and interval:")
@@ -222,7 +182,6 @@ pub fn over_reference(names: &[String], values: &[Vec<f64>]) -> Vec<Option<Estim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::report::Part;
 
     fn names(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
@@ -246,7 +205,7 @@ mod tests {
         let sample = |factor: f64| (1..=1000).map(|nth| f64::from(nth) * factor).collect::<Sample>();
         let measured = [vec![sample(1.0), sample(1.0)], vec![sample(2.0), sample(2.0)]];
         let section = section("title".to_owned(), &names(&["quinn", "rc3"]), &measured);
-        let tables: Vec<&Table> = section.parts.iter().filter_map(Part::as_table).collect();
+        let tables: Vec<&Table> = section.tables().collect();
         assert_eq!(tables[0].rows[1], ["rc3", "200", "1000", "1800", "1980", "1998", "2000"]);
         assert_eq!(
             tables[1].rows,
@@ -256,8 +215,7 @@ mod tests {
 
     #[test]
     fn cpu_seconds_are_those_of_both_ends() {
-        let timed =
-            Timed { begun: 0, connect: 0.5, flow: 1.5, sender_cpu: 1.0, receiver_cpu: 3.0, modes: None };
+        let timed = Timed { connect: 0.5, flow: 1.5, sender_cpu: 1.0, receiver_cpu: 3.0, ..Timed::default() };
         assert_eq!(per_cpu_second(&timed, 1_000_000_000), 2.0);
     }
 }

@@ -6,10 +6,8 @@ use rc3_text::units::{about_bytes, about_time};
 
 use super::{
     cell::{Cell, Company},
-    machine::Machine,
-    results::{Results, Which},
+    results::{FIRST, LATER, Results},
     sample::{FlowSample, NOBODY, OthersSample},
-    scheme::Scheme,
 };
 use crate::{
     document::Table,
@@ -22,12 +20,11 @@ const LONG: u64 = 3_000_000;
 /// Completion times over the ideal, with interval and rank.
 pub fn completion(results: &Results, cell: &Cell) -> Table {
     let mut table = by_size("scheme", cell);
-    let ideal = |bytes: &u64| about_time(cell.path.ideal(*bytes));
-    table.rows.push([vec!["ideal".to_owned()], cell.sizes.iter().map(ideal).collect()].concat());
+    table.row("ideal", cell.sizes.iter().map(|bytes| about_time(cell.path.ideal(*bytes))));
     let columns: Vec<_> = cell.sizes.iter().map(|bytes| ranks(&results.ratios(cell, *bytes))).collect();
     for (nth, scheme) in results.schemes.iter().enumerate() {
         let text = |column: &Vec<Option<Ranked>>| column[nth].map_or_else(|| "-".to_owned(), ranked);
-        table.rows.push([vec![scheme.clone()], columns.iter().map(text).collect()].concat());
+        table.row(scheme, columns.iter().map(text));
     }
     table
 }
@@ -38,16 +35,25 @@ fn ranked(ranked: Ranked) -> String {
     format!("{} #{place}{}", interval(&estimate), if as_good && place > 1 { "=" } else { "" })
 }
 
+/// Completion times over the ideal, measured and simulated.
+pub fn simulated(both: &Results, cell: &Cell) -> Table {
+    let mut table = by_size("scheme", cell);
+    let columns: Vec<_> = cell.sizes.iter().map(|bytes| both.ratios(cell, *bytes)).collect();
+    for (nth, scheme) in both.schemes.iter().enumerate() {
+        table.row(scheme, columns.iter().map(|column| optional(column[nth])));
+    }
+    table
+}
+
 /// From connect to the last byte in milliseconds, on first and on later connections.
 pub fn repeated(results: &Results, cell: &Cell) -> Table {
     let mut table = by_size("scheme, connection", cell);
+    let total = |sample: &FlowSample| Some((sample.connect_s + sample.fct_s) * 1e3);
     for scheme in &results.schemes {
-        for (which, name) in [(Which::First, "first"), (Which::Later, "later")] {
-            let total = |sample: &FlowSample| Some((sample.connect_s + sample.fct_s) * 1e3);
-            let text = |bytes: &u64| optional(results.estimate(cell, scheme, *bytes, which, total));
-            table
-                .rows
-                .push([vec![format!("{scheme}, {name}")], cell.sizes.iter().map(text).collect()].concat());
+        for (connections, name) in [(FIRST, "first"), (LATER, "later")] {
+            let text =
+                |bytes: &u64| optional(results.estimate(cell, scheme, *bytes, connections.clone(), total));
+            table.row(format!("{scheme}, {name}"), cell.sizes.iter().map(text));
         }
     }
     table
@@ -56,36 +62,29 @@ pub fn repeated(results: &Results, cell: &Cell) -> Table {
 /// What others felt beside each scheme, and beside nobody.
 pub fn others(results: &Results, cell: &Cell) -> Table {
     let long = cell.company == Company::Long;
-    let mut names = vec!["beside".to_owned(), "#ping, median, ms".to_owned(), "#ping, 99 %, ms".to_owned()];
-    if long {
-        names.push("#goodput of the long flow, %".to_owned());
-        names.extend(cell.sizes.iter().map(|bytes| format!("#around {}, %", about_bytes(*bytes))));
-    } else {
-        names.extend(["#flows", "#FCT / ideal, geometric mean", "#FCT / ideal, 99 %"].map(str::to_owned));
-    }
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let mut table = Table::new(&names);
+    let of_flows = ["#flows", "#FCT / ideal, geometric mean", "#FCT / ideal, 99 %"].map(str::to_owned);
+    let around = cell.sizes.iter().map(|bytes| format!("#around {}, %", about_bytes(*bytes)));
+    let around = std::iter::once("#goodput of the long flow, %".to_owned()).chain(around);
+    let names = ["beside", "#ping, median, ms", "#ping, 99 %, ms"].map(str::to_owned).into_iter();
+    let mut table = if long { Table::new(names.chain(around)) } else { Table::new(names.chain(of_flows)) };
     for scheme in std::iter::once(NOBODY).chain(results.schemes.iter().map(String::as_str)) {
         let of = |quantity: &dyn Fn(&OthersSample) -> Option<f64>| {
             estimated(results.others_of(cell, scheme).filter_map(quantity))
         };
         let mut row = vec![
-            scheme.to_owned(),
             of(&|sample| Some(sample.ping_median_s? * 1e3)),
             of(&|sample| Some(sample.ping_p99_s? * 1e3)),
         ];
         if long {
             row.push(of(&|sample| Some(sample.long_share? * 100.0)));
-            let around = |bytes: &u64| {
-                let share = |sample: &FlowSample| Some(sample.others_share? * 100.0);
-                optional(results.estimate(cell, scheme, *bytes, Which::First, share))
-            };
+            let share = |sample: &FlowSample| Some(sample.others_share? * 100.0);
+            let around = |bytes: &u64| optional(results.estimate(cell, scheme, *bytes, FIRST, share));
             row.extend(cell.sizes.iter().map(around));
         } else {
             let flows: u64 = results.others_of(cell, scheme).map(|sample| sample.flows).sum();
             row.extend([flows.to_string(), of(&|sample| sample.slowdown), of(&|sample| sample.slowdown_p99)]);
         }
-        table.rows.push(row);
+        table.row(scheme, row);
     }
     table
 }
@@ -93,19 +92,18 @@ pub fn others(results: &Results, cell: &Cell) -> Table {
 /// CPU time per byte of flows that are long enough; `None` where there are none.
 pub fn cpu(results: &Results, cell: &Cell) -> Option<Table> {
     let bytes = cell.sizes.iter().copied().max().filter(|bytes| *bytes >= LONG)?;
-    let mut table = Table::new(&["scheme", "#sender, ns/byte", "#receiver, ns/byte", "#both"]);
+    let mut table = Table::new(["scheme", "#sender, ns/byte", "#receiver, ns/byte", "#both"]);
+    let ends: [fn(&FlowSample) -> f64; 3] = [
+        |sample| sample.sender_cpu_s,
+        |sample| sample.receiver_cpu_s,
+        |sample| sample.sender_cpu_s + sample.receiver_cpu_s,
+    ];
     for scheme in &results.schemes {
-        let of = |cpu: &dyn Fn(&FlowSample) -> f64| {
+        let of = |cpu: fn(&FlowSample) -> f64| {
             let per_byte = |sample: &FlowSample| Some(cpu(sample) * 1e9 / bytes as f64);
-            optional(results.estimate(cell, scheme, bytes, Which::First, per_byte))
+            optional(results.estimate(cell, scheme, bytes, FIRST, per_byte))
         };
-        let both = of(&|sample| sample.sender_cpu_s + sample.receiver_cpu_s);
-        table.rows.push(vec![
-            scheme.clone(),
-            of(&|sample| sample.sender_cpu_s),
-            of(&|sample| sample.receiver_cpu_s),
-            both,
-        ]);
+        table.row(scheme, ends.map(of));
     }
     Some(table)
 }
@@ -113,8 +111,7 @@ pub fn cpu(results: &Results, cell: &Cell) -> Option<Table> {
 /// The rank of each scheme in each cell by the geometric mean over the sizes.
 pub fn overview(results: &Results) -> Table {
     let names = results.schemes.iter().map(|scheme| format!("#{scheme}"));
-    let names: Vec<String> = std::iter::once("cell".to_owned()).chain(names).collect();
-    let mut table = Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut table = Table::new(std::iter::once("cell".to_owned()).chain(names));
     for (_, cell) in &results.cells {
         let sizes: Vec<_> = cell.sizes.iter().map(|bytes| results.ratios(cell, *bytes)).collect();
         let mean = |nth: usize| {
@@ -127,25 +124,19 @@ pub fn overview(results: &Results) -> Table {
             let better = means.iter().flatten().filter(|other| **other < mean).count();
             Some(format!("#{} ({mean:.2})", better + 1))
         };
-        let ranks = means.iter().map(|mean| rank(mean).unwrap_or_else(|| "-".to_owned()));
-        table.rows.push(std::iter::once(cell.name.clone()).chain(ranks).collect());
+        table.row(&cell.name, means.iter().map(|mean| rank(mean).unwrap_or_else(|| "-".to_owned())));
     }
     table
 }
 
 /// Checks of the WAN.
 pub fn checks(results: &Results) -> Table {
-    let mut table = Table::new(&["path", "check", "#expected", "#measured", "#tolerance", "unit", "passed"]);
+    let mut table = Table::new(["path", "check", "#expected", "#measured", "#tolerance", "unit", "passed"]);
     for check in &results.checks {
-        table.rows.push(vec![
-            check.path.clone(),
-            check.check.clone(),
-            format!("{:.2}", check.expected),
-            format!("{:.2}", check.measured),
-            format!("{:.2}", check.tolerance),
-            check.unit.clone(),
-            if check.passed() { "yes" } else { "no" }.to_owned(),
-        ]);
+        let figures = [check.expected, check.measured, check.tolerance].map(|value| format!("{value:.2}"));
+        let passed = if check.passed() { "yes" } else { "no" }.to_owned();
+        let names = [check.check.clone()].into_iter();
+        table.row(&check.path, names.chain(figures).chain([check.unit.clone(), passed]));
     }
     table
 }
@@ -161,41 +152,28 @@ pub fn lateness(results: &Results) -> Table {
         "#worst flow",
         "#limit",
     ];
-    let mut table = Table::new(&head);
+    let mut table = Table::new(head);
+    let time = |seconds: f64| about_time(Duration::from_secs_f64(seconds));
     for (_, cell) in &results.cells {
         let flows: Vec<&FlowSample> = results.flows.iter().filter(|flow| flow.cell == cell.name).collect();
         let late: Vec<f64> = flows.iter().map(|flow| flow.late_p99_s).collect();
-        let count =
-            |of: &dyn Fn(&FlowSample) -> bool| flows.iter().filter(|flow| of(flow)).count().to_string();
-        let time = |seconds: f64| about_time(Duration::from_secs_f64(seconds));
-        table.rows.push(vec![
-            cell.name.clone(),
+        let count = |of: fn(&FlowSample) -> bool| flows.iter().filter(|flow| of(flow)).count().to_string();
+        let row = [
             flows.len().to_string(),
-            count(&|flow| flow.attempts > 1),
-            count(&|flow| !flow.counts),
+            count(|flow| flow.attempts > 1),
+            count(|flow| !flow.counts),
             Estimate::of(&late).map_or_else(String::new, |estimate| time(estimate.median)),
             late.iter().copied().reduce(f64::max).map_or_else(String::new, time),
             about_time(results.lateness_limit(&cell.path)),
-        ]);
+        ];
+        table.row(&cell.name, row);
     }
     table
 }
 
-/// The machine and what was compared on it.
-pub fn versions(machine: &Machine, schemes: &[Scheme]) -> Table {
-    let mut table = Table::new(&["what", "which"]);
-    table.rows.push(vec![
-        "machine".to_owned(),
-        format!("{}, {} processors, Linux {}", machine.processor, machine.processors, machine.kernel),
-    ]);
-    table.rows.extend(schemes.iter().map(|scheme| vec![scheme.name.clone(), scheme.version.clone()]));
-    table
-}
-
 fn by_size(first: &str, cell: &Cell) -> Table {
-    let names = cell.sizes.iter().map(|bytes| format!("#{}", about_bytes(*bytes)));
-    let names: Vec<String> = std::iter::once(first.to_owned()).chain(names).collect();
-    Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>())
+    let sizes = cell.sizes.iter().map(|bytes| format!("#{}", about_bytes(*bytes)));
+    Table::new(std::iter::once(first.to_owned()).chain(sizes))
 }
 
 /// The estimate of these values as a cell.

@@ -13,7 +13,6 @@ use super::{
     path::{CONTENT, PACKET, Path},
     sample::CheckSample,
     scheme::Scheme,
-    session,
     site::{Site, Wan},
     transport::Transport,
 };
@@ -31,25 +30,24 @@ const RATE_TOLERANCE: f64 = 0.08;
 /// Share of the calculated completion time of a slow start.
 const SLOW_START_TOLERANCE: f64 = 0.1;
 
-/// Checks the rate and round-trip time of a path with a drop-tail queue: a ping, a long flow, a slow start.
+/// Checks the rate and round-trip time of a path with a drop-tail queue of one bandwidth-delay product: a ping, a long flow, a
+/// slow start.
 ///
 /// # Errors
 /// If a process fails, or the machine is too busy each time. Failed checks are no errors here.
 pub fn validate(site: &Site, path: &Path, lateness: Duration) -> Result<Vec<CheckSample>, NetError> {
-    let plain = Path { buffer: path.buffer.max(1.0), ..Path::new(path.rate, path.rtt) };
-    site.set_card(&plain)?;
-    let mut wan = site.start_wan(&plain, 1, None)?;
-    for attempt in 1.. {
+    let mut wan = site.start_wan(path, 1)?;
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
         wan.report()?;
-        let checks = [ping(site, &plain)?, slow_start(site, &plain)?, bulk(site, &plain)?];
-        let late = late(&mut wan, lateness);
-        match late {
+        let checks = [ping(site, path)?, slow_start(site, path)?, bulk(site, path)?];
+        match late(&mut wan, lateness) {
             Ok(()) => return Ok(checks.into()),
             Err(error) if attempt == ATTEMPTS => return Err(error),
             Err(_) => interrupt::sleep(Duration::from_secs(2))?,
         }
     }
-    unreachable!("the last attempt returns")
 }
 
 /// Turns failed checks into an error.
@@ -70,7 +68,7 @@ pub fn require(checks: &[CheckSample]) -> Result<(), NetError> {
 
 fn late(wan: &mut Wan<'_>, limit: Duration) -> Result<(), NetError> {
     let report = wan.report()?;
-    let late = Duration::from_micros(report.late_p99_us);
+    let late = report.late_p99;
     if report.refused > 0 {
         let why = format!("it could not keep up: {} packets were dropped in front of it", report.refused);
         return Err(NetError::Invalid(why));
@@ -85,7 +83,7 @@ fn check(path: &Path, check: &str, unit: &str, expected: f64, measured: f64, tol
 
 /// The round trip of small datagrams on the idle path.
 fn ping(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
-    let cell = cell(path, Company::Nobody);
+    let cell = Cell::new("ping", path.clone());
     let mut others = Others::start(site, &cell, 0)?;
     let from = clock::now();
     interrupt::sleep(path.rtt * 4 + Duration::from_millis(500))?;
@@ -99,7 +97,7 @@ fn ping(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
 
 /// The goodput of a long flow of kernel TCP once it has filled the path.
 fn bulk(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
-    let cell = cell(path, Company::Long);
+    let cell = Cell { company: Company::Long, ..Cell::new("bulk", path.clone()) };
     let mut others = Others::start(site, &cell, 0)?;
     interrupt::sleep(cell.warm_up())?;
     let from = clock::now();
@@ -107,7 +105,7 @@ fn bulk(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
     let until = clock::now();
     let why = || NetError::Invalid("a long flow of kernel TCP did not begin".to_owned());
     let measured = others.long().rate(from, until).ok_or_else(why)? * 8.0;
-    let expected = path.rate.bits_per_second() as f64 * CONTENT as f64 / PACKET as f64;
+    let expected = path.rate.get() as f64 * CONTENT as f64 / PACKET as f64;
     Ok(check(
         path,
         "goodput of kernel TCP",
@@ -122,12 +120,12 @@ fn bulk(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
 fn slow_start(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
     let scheme = Scheme::own(Transport::TcpReno)?;
     let (bytes, expected) = textbook(path);
-    let server = scheme.serve(&site.place(), &[])?;
-    let cell = cell(path, Company::Nobody);
+    let server = scheme.serve(&site.place())?;
+    let cell = Cell::new("slow start", path.clone());
     // The fastest of three: what is late is the machine.
     let mut measured = f64::INFINITY;
     for _ in 0..3 {
-        let timed = session::send(&scheme, &site.place(), &server, &cell, bytes)?;
+        let timed = cell.send(&site.place(), &server, bytes)?;
         measured = timed.iter().map(|timed| timed.flow).fold(measured, f64::min);
         interrupt::sleep(path.rtt * 2)?;
     }
@@ -148,31 +146,18 @@ fn textbook(path: &Path) -> (u64, Duration) {
     }
     let packets = FIRST_FLIGHT * ((1 << flights) - 1);
     let last = FIRST_FLIGHT << (flights - 1);
-    let rounds = (path.rtt + path.rate.time_for(PACKET)) * (flights - 1);
-    (packets * CONTENT, rounds + path.rtt / 2 + path.rate.time_for(last * PACKET))
-}
-
-fn cell(path: &Path, company: Company) -> Cell {
-    Cell {
-        name: "validation".to_owned(),
-        path: path.clone(),
-        company,
-        sizes: Vec::new(),
-        connections: 1,
-        card_known: false,
-    }
+    let rounds = (path.rtt + path.time_for(PACKET)) * (flights - 1);
+    (packets * CONTENT, rounds + path.rtt / 2 + path.time_for(last * PACKET))
 }
 
 #[cfg(test)]
 mod tests {
-    use rc3_core::units::Rate;
-
     use super::*;
 
     #[test]
     fn the_textbook_doubles_each_round_trip() {
         // A packet takes 0.12 ms, and 333 of them are a bandwidth-delay product.
-        let path = Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
+        let path = Path::of(100, 40);
         let (bytes, time) = textbook(&path);
         assert_eq!(bytes, (10 + 20 + 40 + 80 + 160) * 1448);
         let expected = 4.0 * 40.12 + 20.0 + 160.0 * 0.12;
@@ -181,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_fails_is_named() {
-        let path = Path::new(Rate::from_bits_per_second(100_000_000).unwrap(), Duration::from_millis(40));
+        let path = Path::of(100, 40);
         let good = check(&path, "ping", "ms", 40.0, 40.5, 2.0);
         let bad = check(&path, "goodput", "Mbit/s", 96.5, 60.0, 7.0);
         assert!(require(std::slice::from_ref(&good)).is_ok());

@@ -1,40 +1,34 @@
 //! The load of an experiment: flows of random sizes at random times, a connection each.
 
 use std::{
-    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use clap::ValueEnum;
 use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
 };
-use rc3_core::units::Rate;
 use rc3_link::random::unit;
-use rc3_text::units::{parse_size, parse_time};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use crate::net::{
-    args::parse_rate,
-    transport::{Result, Setup, Timed, Transport},
-};
+use crate::net::transport::{Result, Setup, Target, Timed, Transport};
 
 /// Payload of a packet of the loads of Kick-Ass, in bytes.
 pub const PACKET: u64 = 1460;
 
 /// Sizes and times of flows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Load {
     /// NU-EECS-16-09 §4.1: each sender is silent for half a second on average, and then sends 100 packets on average, at most
     /// 2000.
     Light,
     /// The same with 8 s and 1 MB. The paper does not say how long flows may be: 20 means, as under light load.
     Heavy,
-    /// Poisson arrivals of flows between 10 kB and 3 MB.
-    Poisson,
+    /// Poisson arrivals of flows between 10 kB and 3 MB, with this mean rate of all of them together in bits per second.
+    Poisson(f64),
 }
 
 /// Shapes of Pareto distributions: of Kick-Ass (NU-EECS-16-09 §3.3.2), and of others on the path.
@@ -46,26 +40,25 @@ const SMALLEST: f64 = 10_000.0;
 const LARGEST: f64 = 3_000_000.0;
 
 /// What all senders draw.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Traffic {
     /// Which load.
-    #[arg(long)]
     pub load: Load,
     /// Bytes of every flow, instead of the load's sizes.
-    #[arg(long, value_parser = parse_size)]
     pub size: Option<u64>,
-    /// Mean of all flows of a Poisson sender together.
-    #[arg(long, value_parser = parse_rate)]
-    pub rate: Option<Rate>,
     /// Senders.
-    #[arg(long, default_value_t = 1)]
     pub senders: u32,
     /// No flow begins later; without, they go on until the process is ended.
-    #[arg(long, value_parser = parse_time)]
     pub time: Option<Duration>,
     /// Repeats sizes and gaps.
-    #[arg(long, default_value_t = 1)]
     pub seed: u64,
+}
+
+impl Traffic {
+    /// Of so many senders, without end.
+    pub fn of(load: Load, senders: u32) -> Self {
+        Self { load, size: None, senders, time: None, seed: 1 }
+    }
 }
 
 /// A flow that has arrived, as a line of JSON.
@@ -107,7 +100,7 @@ impl Draws {
         let drawn = match self.traffic.load {
             Load::Light => capped(100.0, size),
             Load::Heavy => capped(1e6 / PACKET as f64, size),
-            Load::Poisson => {
+            Load::Poisson(_) => {
                 // The inverse of the bounded Pareto distribution.
                 let least = (SMALLEST / LARGEST).powf(POISSON_SHAPE);
                 (SMALLEST / (least + size * (1.0 - least)).powf(1.0 / POISSON_SHAPE)) as u64
@@ -120,10 +113,7 @@ impl Draws {
         match self.traffic.load {
             Load::Light => Duration::from_millis(500),
             Load::Heavy => Duration::from_secs(8),
-            Load::Poisson => {
-                let rate = self.traffic.rate.map_or(1e6, |rate| rate.bits_per_second() as f64);
-                Duration::from_secs_f64(bounded_mean() * 8.0 / rate)
-            }
+            Load::Poisson(rate) => Duration::from_secs_f64(bounded_mean() * 8.0 / rate),
         }
     }
 }
@@ -143,20 +133,15 @@ fn bounded_mean() -> f64 {
 
 /// Plays all senders, which take the schemes in turn, until their last flows have arrived. Prints a line when it begins,
 /// and an [`Arrived`] for each; those that fail are reported on standard error.
-pub(super) async fn run(
-    schemes: &[Transport],
-    address: SocketAddr,
-    certificate: &str,
-    traffic: Traffic,
-) -> Result<()> {
+pub(super) async fn run(target: &Target, transports: &[Transport], traffic: Traffic) -> Result<()> {
     println!("ready");
     let until = traffic.time.map(|time| Instant::now() + time);
     let mut playing = JoinSet::new();
     for sender in 0..traffic.senders {
-        let transport = schemes[sender as usize % schemes.len()];
-        let setup = Setup::new(transport, seed_of(traffic.seed, sender));
+        let transport = transports[sender as usize % transports.len()];
+        let setup = Setup { seed: seed_of(traffic.seed, sender), ..Setup::new(transport) };
         // A socket of its own, as another host would have.
-        let client = Arc::new(setup.client(address, certificate)?);
+        let client = Arc::new(Target { setup, ..target.clone() }.client()?);
         let scheme = transport.name();
         let mut draws = Draws::new(traffic, sender);
         playing.spawn(async move {
@@ -164,7 +149,7 @@ pub(super) async fn run(
             let mut flows = JoinSet::new();
             for number in 0.. {
                 let (gap, bytes) = draws.next();
-                if traffic.load != Load::Poisson {
+                if !matches!(traffic.load, Load::Poisson(_)) {
                     // The gap begins when the flow before has arrived.
                     flows.join_next().await;
                     due = Instant::now();
@@ -197,8 +182,7 @@ mod tests {
     use super::*;
 
     fn draws(load: Load, count: usize) -> Vec<(f64, f64)> {
-        let rate = Rate::from_bits_per_second(30_000_000);
-        let traffic = Traffic { load, size: None, rate, senders: 1, time: None, seed: 7 };
+        let traffic = Traffic { seed: 7, ..Traffic::of(load, 1) };
         let mut draws = Draws::new(traffic, 0);
         let next = |_| {
             let (gap, bytes) = draws.next();
@@ -214,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_poisson_load_has_the_rate_and_the_sizes_asked_for() {
-        let drawn = draws(Load::Poisson, 200_000);
+        let drawn = draws(Load::Poisson(30e6), 200_000);
         let rate =
             8.0 * mean(drawn.iter().map(|(_, bytes)| *bytes)) / mean(drawn.iter().map(|(gap, _)| *gap));
         assert!((rate / 30e6 - 1.0).abs() < 0.03, "{rate}");
@@ -239,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_and_senders_differ() {
-        let traffic = Traffic { load: Load::Light, size: None, rate: None, senders: 2, time: None, seed: 3 };
+        let traffic = Traffic { seed: 3, ..Traffic::of(Load::Light, 2) };
         let first = |sender| Draws::new(traffic, sender).next();
         assert_eq!(first(0), first(0));
         assert_ne!(first(0), first(1));

@@ -3,10 +3,14 @@
 use rc3_picture::chart::{Axis, Chart, Point, Scale, Shape, Unit};
 use rc3_text::units::three_digits;
 
-use super::{ALL, CUBIC, FQ_CODEL, KICKASS, KICKASS_FCT, KICKASS_RLP, PCC, Setting, results::Run};
+use super::{CUBIC, FQ_CODEL, KICKASS, KICKASS_FCT, KICKASS_RLP, PCC, Setting, results::Run};
 use crate::{
-    document::Table,
-    net::{act::load::Arrived, report::Section, transport::Modes},
+    document::{Document, Table},
+    net::{
+        act::load::Arrived,
+        charts::chart,
+        transport::{Modes, Transport},
+    },
     statistics::Sample,
 };
 
@@ -43,22 +47,22 @@ const PATH: &str = "Two senders in one network namespace, a kickass forward with
 /// A sentence of the paper beside what was measured: what, printed, measured, whether it holds.
 type Claim = (String, &'static str, String, bool);
 
-fn claims(claims: impl IntoIterator<Item = Claim>) -> Table {
-    let mut table = Table::new(&["claim", "printed", "measured", "holds"]);
-    for (what, printed, measured, holds) in claims {
-        table.rows.push(vec![
-            what,
-            printed.to_owned(),
-            measured,
-            if holds { "yes" } else { "no" }.to_owned(),
-        ]);
+fn claims(claims: impl IntoIterator<Item = Option<Claim>>) -> Table {
+    let mut table = Table::new(["claim", "printed", "measured", "holds"]);
+    for (what, printed, measured, holds) in claims.into_iter().flatten() {
+        table.row(what, [printed.to_owned(), measured, if holds { "yes" } else { "no" }.to_owned()]);
     }
     table
 }
 
 /// The value of a run over that of another, as a claim that holds above or below a bound.
-fn ratio(what: String, printed: &'static str, ratio: f64, holds: impl Fn(f64) -> bool) -> Claim {
-    (what, printed, format!("{ratio:.2}"), holds(ratio))
+fn ratio(
+    what: impl Into<String>,
+    printed: &'static str,
+    ratio: Option<f64>,
+    holds: fn(f64) -> bool,
+) -> Option<Claim> {
+    ratio.map(|ratio| (what.into(), printed, format!("{ratio:.2}"), holds(ratio)))
 }
 
 fn find<'a>(runs: &'a [Run], setting: &Setting) -> Option<&'a Run> {
@@ -67,9 +71,13 @@ fn find<'a>(runs: &'a [Run], setting: &Setting) -> Option<&'a Run> {
 
 /// A row for each run, in order: its title, and these cells.
 fn table(head: &[&str], runs: &[Run], cells: impl Fn(&Run) -> Option<Vec<String>>) -> Table {
-    let head: Vec<&str> = std::iter::once("run").chain(head.iter().copied()).collect();
-    let row = |run: &Run| Some([vec![run.title.to_owned()], cells(run)?].concat());
-    Table { rows: runs.iter().filter_map(row).collect(), ..Table::new(&head) }
+    let mut table = Table::new(std::iter::once("run").chain(head.iter().copied()));
+    for run in runs {
+        if let Some(cells) = cells(run) {
+            table.row(run.title, cells);
+        }
+    }
+    table
 }
 
 /// A line for each run: the share of what is not above a value.
@@ -80,17 +88,9 @@ fn distribution<I: Iterator<Item = (f64, f64)>>(
     runs: &[Run],
     values: impl Fn(&Run) -> Option<I>,
 ) -> Chart {
-    let line = |run: &Run| {
-        Some(run.series(Shape::Line, values(run)?.map(|(x, y)| Point::new(x, y)).collect::<Vec<_>>()))
-    };
-    Chart {
-        title: title.to_owned(),
-        subtitle: subtitle.to_owned(),
-        x,
-        y: Axis::new(y, Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
-        series: runs.iter().filter_map(line).collect(),
-        shaded: Vec::new(),
-    }
+    let line = |run: &Run| Some(run.series(Shape::Line, values(run)?.map(|(x, y)| Point::new(x, y))));
+    let y = Axis::new(y, Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
+    chart(title, subtitle, x, y, runs.iter().filter_map(line))
 }
 
 fn points(sample: &Sample) -> std::vec::IntoIter<(f64, f64)> {
@@ -108,24 +108,20 @@ fn fct_cells(fcts: &Sample) -> Vec<String> {
 }
 
 /// Fig. 8: completion times under light load.
-pub(super) fn completion(runs: &[Run]) -> Section {
+pub(super) fn completion(runs: &[Run]) -> Document {
     let all = |run: &Run| run.fcts(EVERY_SIZE);
     let mean = |setting: &Setting| find(runs, setting).map(|run| all(run).mean());
     let cubic = mean(&CUBIC).unwrap_or(f64::NAN);
-    let over = |setting: &Setting| {
-        let what = format!("mean FCT of CUBIC over that of {}", setting.title);
-        Some(ratio(what, "2 on average", cubic / mean(setting)?, |ratio| ratio >= 2.0))
-    };
-    let others = [
-        mean(&PCC).map(|fct| {
-            ratio("mean FCT of PCC over that of CUBIC".to_owned(), "longer", fct / cubic, |ratio| ratio > 1.0)
-        }),
-        mean(&FQ_CODEL).map(|fct| {
-            let what = "mean FCT with FQ-CoDel and ECN over that without".to_owned();
-            ratio(what, "no improvement", fct / cubic, |ratio| ratio >= 0.9)
-        }),
-    ];
-    let kickass = [KICKASS, KICKASS_FCT, KICKASS_RLP];
+    let kickass = [KICKASS, KICKASS_FCT, KICKASS_RLP].map(|setting| {
+        let over = mean(&setting).map(|fct| cubic / fct);
+        ratio(format!("mean FCT of CUBIC over that of {}", setting.title), "2 on average", over, |over| {
+            over >= 2.0
+        })
+    });
+    let over_cubic = |setting: &Setting| mean(setting).map(|fct| fct / cubic);
+    let pcc = ratio("mean FCT of PCC over that of CUBIC", "longer", over_cubic(&PCC), |over| over > 1.0);
+    let what = "mean FCT with FQ-CoDel and ECN over that without";
+    let fq_codel = ratio(what, "no improvement", over_cubic(&FQ_CODEL), |over| over >= 0.9);
     let head = ["#flows", "#mean FCT, s", "#median", "#99 %"];
     let overall = table(
         &[&head[..], &["#CUBIC's mean over it", "#packets dropped", "#marked", "#signals"]].concat(),
@@ -137,7 +133,7 @@ pub(super) fn completion(runs: &[Run]) -> Section {
             Some([fct_cells(&fcts), vec![factor], counts.into()].concat())
         },
     );
-    let mut section = Section::new("Kick-Ass Fig. 8: completion times under light load")
+    let mut section = Document::new("Kick-Ass Fig. 8: completion times under light load")
         .text(format!("NU-EECS-16-09 §4.1, Fig. 8. {TESTBED} 100 Mbit/s; 100 packets of 1460 bytes and 0.5 s on average."))
         .text(VARIANTS)
         .picture("sockets-fig8", by_size(runs))
@@ -151,7 +147,7 @@ pub(super) fn completion(runs: &[Run]) -> Section {
                 |run| Some(points(&all(run))),
             ),
         )
-        .table(claims(kickass.iter().filter_map(over).chain(others.into_iter().flatten())))
+        .table(claims(kickass.into_iter().chain([pcc, fq_codel])))
         .text("All flows:")
         .table(overall)
         .text("Modes of Kick-Ass:")
@@ -177,18 +173,13 @@ fn by_size(runs: &[Run]) -> Chart {
             bins.map(|(x, fcts)| Point { x, y: fcts.mean(), error: Some(fcts.standard_error()) }),
         )
     };
-    Chart {
-        title: "Mean FCT under light load".to_owned(),
-        subtitle: LIGHT.to_owned(),
-        x: Axis::new("packets", Scale::Names(names), Unit::Number),
-        y: Axis::new("FCT", Scale::Linear, Unit::Seconds).starting(0.0),
-        series: runs.iter().map(bars).collect(),
-        shaded: Vec::new(),
-    }
+    let x = Axis::new("packets", Scale::Names(names), Unit::Number);
+    let y = Axis::new("FCT", Scale::Linear, Unit::Seconds).starting(0.0);
+    chart("Mean FCT under light load", LIGHT, x, y, runs.iter().map(bars))
 }
 
 /// Fig. 9: how long packets wait at the bottleneck under heavy load.
-pub(super) fn waiting(runs: &[Run]) -> Section {
+pub(super) fn waiting(runs: &[Run]) -> Document {
     let axis = || Axis::new("queueing delay", Scale::Log, Unit::Seconds).starting(SHORTEST);
     let subtitle = format!("{HEAVY}; no delay at all is drawn as 0.1 ms");
     let drawn = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| (x.max(SHORTEST), y));
@@ -230,7 +221,7 @@ pub(super) fn waiting(runs: &[Run]) -> Section {
         let below = format!("{:.1} %", 100.0 * run.port.share_within(0.001));
         Some([delays.into(), vec![below], run.port.counts.map(|count| count.to_string()).into()].concat())
     });
-    Section::new("Kick-Ass Fig. 9: queueing delay under heavy load")
+    Document::new("Kick-Ass Fig. 9: queueing delay under heavy load")
         .text(format!("NU-EECS-16-09 §4.1, Fig. 9. {TESTBED} 10 Mbit/s; 1 MB and 8 s on average."))
         .text(VARIANTS)
         .text(
@@ -240,7 +231,7 @@ pub(super) fn waiting(runs: &[Run]) -> Section {
         )
         .picture("sockets-fig9", over_time)
         .picture("sockets-fig9-2", over_packets)
-        .table(claims(claimed.into_iter().flatten()))
+        .table(claims(claimed))
         .text("Over time:")
         .table(backlogs)
         .text("Over packets:")
@@ -248,14 +239,15 @@ pub(super) fn waiting(runs: &[Run]) -> Section {
 }
 
 /// Fig. 10: the throughput of each flow under heavy load.
-pub(super) fn throughput(runs: &[Run]) -> Section {
+pub(super) fn throughput(runs: &[Run]) -> Document {
     let rates = |run: &Run| -> Sample {
         run.flows.iter().map(|flow| 8.0 * flow.bytes as f64 / flow.timed.total()).collect()
     };
     let median = |setting: &Setting| find(runs, setting).map(|run| rates(run).quantile(0.5));
     let claim = |setting: &Setting| {
         let what = format!("median throughput of Kick-Ass over that of {}", setting.title);
-        Some(ratio(what, "higher", median(&KICKASS)? / median(setting)?, |ratio| ratio > 1.0))
+        let over = median(&KICKASS).zip(median(setting)).map(|(kickass, other)| kickass / other);
+        ratio(what, "higher", over, |over| over > 1.0)
     };
     let head = ["#flows", "#mean, Mbit/s", "#10 %", "#median", "#90 %", "#mean FCT, s"];
     let rows = table(&head, runs, |run| {
@@ -266,7 +258,7 @@ pub(super) fn throughput(runs: &[Run]) -> Section {
         Some([vec![rates.len().to_string()], values.into(), vec![fct]].concat())
     });
     let x = Axis::new("throughput of a flow", Scale::Linear, Unit::BitsPerSecond).starting(0.0);
-    Section::new("Kick-Ass Fig. 10: throughput of flows under heavy load")
+    Document::new("Kick-Ass Fig. 10: throughput of flows under heavy load")
         .text("NU-EECS-16-09 §4.1, Fig. 10. Bytes by the time from connect to the last byte, of the flows that all runs have.")
         .picture(
             "sockets-fig10",
@@ -274,14 +266,14 @@ pub(super) fn throughput(runs: &[Run]) -> Section {
                 Some(points(&rates(run)))
             }),
         )
-        .table(claims([CUBIC, FQ_CODEL, PCC].iter().filter_map(claim)))
+        .table(claims([CUBIC, FQ_CODEL, PCC].iter().map(claim)))
         .table(rows)
         .text("Modes of Kick-Ass:")
         .table(modes_table(runs))
 }
 
 /// Kernel TCP beside Kick-Ass at a port with signals, under light load.
-pub(super) fn shared(alone: &Run, shared: &Run) -> Section {
+pub(super) fn shared(alone: &Run, shared: &Run) -> Document {
     let only = |run: &Run, keep: &dyn Fn(&Arrived) -> bool| {
         let flows = run.flows.iter().filter(|flow| keep(flow)).cloned().collect();
         Run { flows, ..run.clone() }
@@ -302,7 +294,7 @@ pub(super) fn shared(alone: &Run, shared: &Run) -> Section {
         format!("{after:.3}"),
         after <= 1.0 + HARM,
     );
-    Section::new("TCP beside Kick-Ass under light load")
+    Document::new("TCP beside Kick-Ass under light load")
         .text(
             "NU-EECS-16-09 §4.1, which leaves out the figure. As the light load of Fig. 8, at a port with signals: kernel TCP \
              (CUBIC) from all eight senders, and from every other one with Kick-Ass from those between. The flows of those that \
@@ -318,16 +310,16 @@ pub(super) fn shared(alone: &Run, shared: &Run) -> Section {
                 |run| Some(points(&fcts(run))),
             ),
         )
-        .table(claims([claim]))
+        .table(claims([Some(claim)]))
         .table(table(&["#flows", "#mean FCT, s", "#median", "#99 %"], &rows, |run| Some(fct_cells(&fcts(run)))))
 }
 
 fn is_tcp(flow: &Arrived) -> bool {
-    flow.scheme == ALL[0].schemes
+    flow.scheme == Transport::Tcp.name()
 }
 
 /// Fig. 11: the share of time in Kick-Ass mode of long flows, through a second router with cross traffic.
-pub(super) fn modes(runs: &[Run]) -> Section {
+pub(super) fn modes(runs: &[Run]) -> Document {
     let shares = |run: &Run| -> Sample { modes_of(run).map(|modes| modes.steered / modes.seconds).collect() };
     let interval = |run: &Run| {
         let shares = shares(run);
@@ -360,7 +352,7 @@ pub(super) fn modes(runs: &[Run]) -> Section {
         let parts = [0.0, 0.5, 1.0].map(|part| format!("{:.1} %", 100.0 * shares.quantile(part)));
         Some([vec![shares.len().to_string(), text(interval(run))], parts.into()].concat())
     });
-    Section::new("Kick-Ass Fig. 11: time in Kick-Ass mode over two routers")
+    Document::new("Kick-Ass Fig. 11: time in Kick-Ass mode over two routers")
         .text(format!("NU-EECS-16-09 §4.2, Fig. 11. {PATH}"))
         .picture(
             "sockets-fig11",
@@ -372,7 +364,7 @@ pub(super) fn modes(runs: &[Run]) -> Section {
                 at_least,
             ),
         )
-        .table(claims(claimed.into_iter().flatten()))
+        .table(claims(claimed))
         .table(rows)
         .text("Modes of Kick-Ass:")
         .table(modes_table(runs))
@@ -414,10 +406,9 @@ fn modes_table(runs: &[Run]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::{super::results::tests::run, *};
-    use crate::net::report::Part;
 
-    fn tables(section: &Section) -> Vec<&Table> {
-        section.parts.iter().filter_map(Part::as_table).collect()
+    fn tables(section: &Document) -> Vec<&Table> {
+        section.tables().collect()
     }
 
     #[test]

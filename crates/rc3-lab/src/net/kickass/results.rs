@@ -1,6 +1,6 @@
 //! What a run has left behind: the flows that arrived, and what the forwarder has counted at the bottleneck.
 
-use std::{collections::HashSet, io, path::Path};
+use std::{collections::HashSet, io};
 
 use rc3_picture::chart::{Colour, Point, Series, Shape};
 use serde_json::Value;
@@ -8,7 +8,10 @@ use serde_json::Value;
 use crate::{
     net::{
         act::load::{Arrived, PACKET},
+        charts,
         error::NetError,
+        run::Lab,
+        sample::FlowSample,
     },
     statistics::Sample,
 };
@@ -57,8 +60,7 @@ impl Run {
 
     /// A series of a chart.
     pub(super) fn series(&self, shape: Shape, points: impl IntoIterator<Item = Point>) -> Series {
-        let points = points.into_iter().collect();
-        Series { name: self.title.to_owned(), colour: self.colour, shape, points }
+        charts::series(self.title, self.colour, shape, points)
     }
 
     /// Sender and number: the same flow in each run.
@@ -79,30 +81,15 @@ pub(super) fn compared(runs: &[Run]) -> Vec<Run> {
     runs.iter().map(only).collect()
 }
 
-/// Writes all flows as CSV.
-pub(super) fn write(out: &Path, name: &str, runs: &[Run]) -> Result<(), NetError> {
-    let path = out.join(format!("{name}-flows.csv"));
-    let all = || {
-        let mut csv = csv::Writer::from_path(&path)?;
-        csv.write_record(["run", "sender", "number", "scheme", "bytes", "connect_s", "fct_s", "kickass_s"])?;
-        for run in runs {
-            for Arrived { sender, number, scheme, bytes, timed } in &run.flows {
-                let kickass = timed.modes.map(|modes| modes.steered);
-                csv.serialize((
-                    run.title,
-                    sender,
-                    number,
-                    scheme,
-                    bytes,
-                    timed.connect,
-                    timed.flow,
-                    kickass,
-                ))?;
-            }
-        }
-        csv.flush()
-    };
-    all().map_err(|source| NetError::File { path: path.clone(), source })
+/// Keeps all flows for `flows.csv`.
+pub(super) fn keep(lab: &mut Lab, experiment: &str, runs: &[Run]) {
+    for run in runs {
+        lab.results.flows.extend(run.flows.iter().map(|flow| FlowSample {
+            run: flow.sender + 1,
+            connection: flow.number + 1,
+            ..FlowSample::new(experiment, run.title, &flow.scheme, flow.bytes, &flow.timed)
+        }));
+    }
 }
 
 impl Bottleneck {

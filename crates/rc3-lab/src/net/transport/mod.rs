@@ -10,7 +10,7 @@ use std::{error::Error, time::Duration};
 
 pub(crate) use self::quic::rc3;
 pub use self::{
-    setup::{Client, Exchange, Setup, Transport},
+    setup::{Client, Exchange, Setup, Target, Task, Transport},
     timed::{Answer, Modes, Timed},
 };
 
@@ -29,8 +29,14 @@ pub const PROGRESS: u8 = 3;
 /// Bytes of a stream that stays open, in each direction.
 pub const KEPT: usize = 64;
 
+/// An [`Answer`] and a stream that is sent back by [`ECHO`] to a short request have no more bytes.
+pub const ANSWER_MAX: usize = 2 * KEPT;
+
 /// What one write hands over, in bytes.
 const BLOCK: usize = 1 << 20;
+
+/// What streams of flows consist of.
+static CONTENT: [u8; BLOCK] = [CLOCK; BLOCK];
 
 /// The server sends no more than this back, in bytes.
 const ECHO_MAX: usize = 4 << 20;

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc};
 use data_encoding::HEXLOWER;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::{Result, Setup};
+use super::{Result, Target};
 
 /// Initial window of `quinn-iw32`, in bytes: 32 packets as TCP counts them.
 const IW32: u64 = 32 * 1448;
@@ -38,12 +38,12 @@ impl Identity {
     }
 }
 
-fn client(setup: Setup, certificate: &str) -> Result<Arc<rustls::ClientConfig>> {
+fn client(target: &Target) -> Result<Arc<rustls::ClientConfig>> {
     let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from(HEXLOWER.decode(certificate.as_bytes())?))?;
+    roots.add(CertificateDer::from(HEXLOWER.decode(target.certificate.as_bytes())?))?;
     let mut config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"flows".to_vec()];
-    if !setup.resume {
+    if !target.setup.resume {
         // A new connection is a full handshake for both.
         config.resumption = rustls::client::Resumption::disabled();
     }
@@ -58,9 +58,6 @@ fn any_port(peer: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, 0)
 }
 
-/// Handshakes and exchanges at a time of a client that holds connections: more would overflow the socket's buffer.
-const PARALLEL: usize = 50;
-
 macro_rules! library {
     ($name:ident, $library:ident) => {
         /// Servers and clients of this library.
@@ -68,16 +65,17 @@ macro_rules! library {
             use std::{
                 io::BufRead,
                 net::SocketAddr,
-                sync::Arc,
                 time::{Duration, Instant},
             };
 
-            use tokio::{sync::Semaphore, task::JoinSet};
             use $library::{Connection, Endpoint, RecvStream, SendStream, VarInt};
 
             use super::{
-                super::{Answer, ECHO, ECHO_MAX, Exchange, KEEP, KEPT, Result, Setup, Timed, cpu_time},
-                Identity, PARALLEL,
+                super::{
+                    ANSWER_MAX, Answer, BLOCK, CONTENT, ECHO, ECHO_MAX, Exchange, KEEP, KEPT, Result, Setup,
+                    Task, Timed, cpu_time,
+                },
+                Identity,
                 configure::$name as configure,
             };
             use crate::net::clock;
@@ -149,31 +147,40 @@ macro_rules! library {
                             last = clock::now();
                         }
                         let answer = Answer { last, cpu: (cpu_time() - before).as_secs_f64() };
-                        send.write_all(answer.text().as_bytes()).await?;
+                        send.write_all(&serde_json::to_vec(&answer)?).await?;
                     }
                 }
                 send.finish()?;
                 Ok(None)
             }
 
-            pub(crate) async fn flow(
-                endpoint: &Endpoint,
-                address: SocketAddr,
-                bytes: u64,
-                block: &[u8],
-            ) -> Result<Timed> {
+            pub(crate) async fn run(endpoint: &Endpoint, address: SocketAddr, task: Task) -> Result<()> {
+                match task {
+                    Task::Time(bytes, connections) => {
+                        for _ in 0..connections {
+                            println!("{}", serde_json::to_string(&flow(endpoint, address, bytes).await?)?);
+                            endpoint.wait_idle().await;
+                        }
+                        Ok(())
+                    }
+                    Task::Ask(exchange) => ask(endpoint, address, &exchange).await,
+                    Task::Hold => hold(endpoint, address).await,
+                }
+            }
+
+            pub(crate) async fn flow(endpoint: &Endpoint, address: SocketAddr, bytes: u64) -> Result<Timed> {
                 let (begun, before, clock) = (clock::now(), cpu_time(), Instant::now());
                 let connection = endpoint.connect(address, "localhost")?.await?;
                 let opened = clock::now();
                 let (mut send, mut recv) = connection.open_bi().await?;
                 let mut left = bytes;
                 while left > 0 {
-                    let len = left.min(block.len() as u64);
-                    send.write_all(&block[..len as usize]).await?;
+                    let len = left.min(BLOCK as u64);
+                    send.write_all(&CONTENT[..len as usize]).await?;
                     left -= len;
                 }
                 send.finish()?;
-                let answer = Answer::parse(&String::from_utf8(recv.read_to_end(64).await?)?)?;
+                let answer: Answer = serde_json::from_slice(&recv.read_to_end(ANSWER_MAX).await?)?;
                 let cpu = (cpu_time() - before).as_secs_f64();
                 let modes = configure::modes(&connection, clock);
                 connection.close(VarInt::from_u32(0), b"done");
@@ -192,11 +199,7 @@ macro_rules! library {
                 Ok(recv.read_to_end(most).await?)
             }
 
-            pub(crate) async fn ask(
-                endpoint: &Endpoint,
-                address: SocketAddr,
-                exchange: &Exchange,
-            ) -> Result<()> {
+            async fn ask(endpoint: &Endpoint, address: SocketAddr, exchange: &Exchange) -> Result<()> {
                 let request = vec![ECHO; exchange.bytes];
                 let mut connection = None;
                 for _ in 0..exchange.count {
@@ -223,64 +226,30 @@ macro_rules! library {
 
             /// Reads `connect COUNT`, `exchange` and `open COUNT` (streams on each connection) from standard input, and
             /// prints a line when that is done.
-            pub(crate) async fn hold(endpoint: &Endpoint, address: SocketAddr) -> Result<()> {
+            async fn hold(endpoint: &Endpoint, address: SocketAddr) -> Result<()> {
                 let (mut connections, mut open) = (Vec::new(), Vec::new());
                 for line in std::io::stdin().lock().lines() {
                     let line = line?;
                     let (command, count) = line.split_once(' ').unwrap_or((&line, "1"));
-                    let count: usize = count.parse()?;
-                    match command {
-                        "connect" => connections.extend(connect(endpoint, address, count).await?),
-                        "exchange" => open.extend(streams(&connections, 1, ECHO).await?),
-                        "open" => open.extend(streams(&connections, count, KEEP).await?),
-                        _ => return Err(format!("unknown command: {line}").into()),
+                    for _ in 0..count.parse::<usize>()? {
+                        if command == "connect" {
+                            connections.push(endpoint.connect(address, "localhost")?.await?);
+                            continue;
+                        }
+                        for connection in &connections {
+                            if command == "exchange" {
+                                exchange(connection, &[ECHO; KEPT], KEPT).await?;
+                                continue;
+                            }
+                            let (mut send, mut recv) = connection.open_bi().await?;
+                            send.write_all(&[KEEP; KEPT]).await?;
+                            recv.read_exact(&mut [0; KEPT]).await?;
+                            open.push((send, recv));
+                        }
                     }
                     println!("done");
                 }
                 Ok(())
-            }
-
-            async fn connect(
-                endpoint: &Endpoint,
-                address: SocketAddr,
-                count: usize,
-            ) -> Result<Vec<Connection>> {
-                let permits = Arc::new(Semaphore::new(PARALLEL));
-                let mut tasks = JoinSet::<Result<_>>::new();
-                for _ in 0..count {
-                    let (endpoint, permits) = (endpoint.clone(), permits.clone());
-                    tasks.spawn(async move {
-                        let _permit = permits.acquire().await?;
-                        Ok(endpoint.connect(address, "localhost")?.await?)
-                    });
-                }
-                tasks.join_all().await.into_iter().collect()
-            }
-
-            /// On each connection, `count` streams with one request and its answer. Returns those that stay open.
-            async fn streams(connections: &[Connection], count: usize, kind: u8) -> Result<Vec<Open>> {
-                let permits = Arc::new(Semaphore::new(PARALLEL));
-                let mut tasks = JoinSet::<Result<Vec<Open>>>::new();
-                for connection in connections {
-                    let (connection, permits) = (connection.clone(), permits.clone());
-                    tasks.spawn(async move {
-                        let _permit = permits.acquire().await?;
-                        let mut open = Vec::new();
-                        for _ in 0..count {
-                            if kind == ECHO {
-                                exchange(&connection, &[ECHO; KEPT], KEPT).await?;
-                                continue;
-                            }
-                            let (mut send, mut recv) = connection.open_bi().await?;
-                            send.write_all(&[kind; KEPT]).await?;
-                            recv.read_exact(&mut [0; KEPT]).await?;
-                            open.push((send, recv));
-                        }
-                        Ok(open)
-                    });
-                }
-                let open: Result<Vec<Vec<Open>>> = tasks.join_all().await.into_iter().collect();
-                Ok(open?.into_iter().flatten().collect())
             }
         }
     };
@@ -301,7 +270,7 @@ pub(super) mod configure {
         use rc3_sim::pcc::PccConfig;
 
         use super::super::{
-            super::{Modes, Result, Setup, Transport},
+            super::{Modes, Result, Setup, Target, Transport},
             Identity, any_port, client as client_crypto,
         };
 
@@ -326,7 +295,7 @@ pub(super) mod configure {
                 }
                 _ => {}
             }
-            config.nic_rate(setup.nic_rate);
+            config.nic_rate(setup.nic_rate());
             if let Some(discovery) = setup.mtu_discovery() {
                 config.mtu_discovery_config(Some(discovery));
             }
@@ -346,10 +315,10 @@ pub(super) mod configure {
             Ok(Endpoint::bind(options, Some(config), address)?)
         }
 
-        pub(crate) fn client(setup: Setup, certificate: &str, peer: SocketAddr) -> Result<Endpoint> {
-            let mut config = ClientConfig::new(client_crypto(setup, certificate)?);
-            config.transport_config(transport(setup));
-            let mut endpoint = Endpoint::client(any_port(peer))?;
+        pub(crate) fn client(target: &Target) -> Result<Endpoint> {
+            let mut config = ClientConfig::new(client_crypto(target)?);
+            config.transport_config(transport(target.setup));
+            let mut endpoint = Endpoint::client(any_port(target.address))?;
             endpoint.set_default_client_config(config);
             Ok(endpoint)
         }
@@ -380,7 +349,7 @@ pub(super) mod configure {
         use socket2::{Domain, Protocol, Socket, Type};
 
         use super::super::{
-            super::{Modes, Result, Setup, Transport},
+            super::{Modes, Result, Setup, Target, Transport},
             IW32, Identity, LARGE_RECV_BUFFER, LARGE_SEND_BUFFER, LARGE_WINDOW, any_port,
             client as client_crypto,
         };
@@ -431,11 +400,11 @@ pub(super) mod configure {
             endpoint(setup, Some(config), address)
         }
 
-        pub(crate) fn client(setup: Setup, certificate: &str, peer: SocketAddr) -> Result<Endpoint> {
-            let crypto = QuicClientConfig::try_from(client_crypto(setup, certificate)?)?;
+        pub(crate) fn client(target: &Target) -> Result<Endpoint> {
+            let crypto = QuicClientConfig::try_from(client_crypto(target)?)?;
             let mut config = ClientConfig::new(Arc::new(crypto));
-            config.transport_config(transport(setup));
-            let mut endpoint = endpoint(setup, None, any_port(peer))?;
+            config.transport_config(transport(target.setup));
+            let mut endpoint = endpoint(target.setup, None, any_port(target.address))?;
             endpoint.set_default_client_config(config);
             Ok(endpoint)
         }

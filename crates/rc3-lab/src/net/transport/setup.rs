@@ -4,15 +4,16 @@ use std::net::SocketAddr;
 
 use clap::ValueEnum;
 use rc3_core::units::Rate;
+use serde::{Deserialize, Serialize};
 
-use super::{BLOCK, CLOCK, Result, Timed, quic, tcp};
-use crate::net::args::parse_rate;
+use super::{Result, Timed, quic, tcp};
 
 /// Of IPv6, so that a payload passes over either version.
 const IP_UDP_HEADERS: u16 = 48;
 
 /// What carries a scheme, and its settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// This project, default settings.
     Rc3,
@@ -38,10 +39,12 @@ pub enum Transport {
     QuinnIw32,
     /// quinn with BBR, which it calls experimental.
     QuinnBbr,
-    /// Kernel TCP with CUBIC, without TLS.
-    Tcp,
+    /// s2n-quic, which is in another program (`peers/`).
+    S2nQuic,
     /// Kernel TCP with Reno, without TLS.
     TcpReno,
+    /// Kernel TCP with CUBIC, without TLS.
+    Tcp,
     /// Kernel TCP with BBR, without TLS.
     TcpBbr,
 }
@@ -55,7 +58,7 @@ impl Transport {
     /// Its congestion control as the kernel names it, if it is kernel TCP.
     pub fn kernel(self) -> Option<&'static str> {
         match self {
-            Self::Tcp => Some("cubic"),
+            Self::Tcp => Some(tcp::CUBIC),
             Self::TcpReno => Some("reno"),
             Self::TcpBbr => Some("bbr"),
             _ => None,
@@ -69,46 +72,31 @@ impl Transport {
 }
 
 /// A transport and its settings for one run.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setup {
     /// Which transport.
     pub transport: Transport,
     /// Look for packets up to this MTU; without, as the transport does by itself.
-    #[arg(long)]
     pub mtu: Option<u16>,
     /// Keep TLS sessions: a later connection of the same client resumes an earlier one.
-    #[arg(long)]
     pub resume: bool,
-    /// Rate of the sender's card, which rc3 cannot find out by itself.
-    #[arg(long, value_parser = parse_rate)]
-    pub nic_rate: Option<Rate>,
+    /// Bits per second of the sender's card, which rc3 cannot find out by itself.
+    pub nic_rate: Option<u64>,
     /// Streams that the peer may have open, on connections that have no idle timeout.
-    #[arg(long)]
     pub streams: Option<u32>,
     /// Workers of an endpoint of rc3, which answer the streams of a connection at the same time.
-    #[arg(long)]
     pub workers: Option<usize>,
     /// Threads of the server; without, one for each core.
-    #[arg(long)]
     pub threads: Option<usize>,
     /// Of what a congestion controller draws.
-    #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
 impl Setup {
     /// With default settings.
-    pub fn new(transport: Transport, seed: u64) -> Self {
-        Self {
-            transport,
-            mtu: None,
-            resume: false,
-            nic_rate: None,
-            streams: None,
-            workers: None,
-            threads: None,
-            seed,
-        }
+    pub fn new(transport: Transport) -> Self {
+        let (nic_rate, streams, workers, threads) = (None, None, None, None);
+        Self { transport, mtu: None, resume: false, nic_rate, streams, workers, threads, seed: 1 }
     }
 
     /// The longest UDP payload, in bytes.
@@ -125,23 +113,41 @@ impl Setup {
         })
     }
 
+    pub(super) fn nic_rate(self) -> Option<Rate> {
+        self.nic_rate.and_then(Rate::from_bits_per_second)
+    }
+}
+
+/// A server, or where there will be one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// What carries its streams.
+    pub setup: Setup,
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its certificate in hexadecimal.
+    pub certificate: String,
+}
+
+impl Target {
     /// Serves until killed. Prints its certificate in hexadecimal.
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn serve(self, address: SocketAddr) -> Result<()> {
-        if self.transport.kernel().is_some() {
+    pub fn serve(self) -> Result<()> {
+        let Self { setup, address, .. } = self;
+        if setup.transport.kernel().is_some() {
             return tcp::serve(address);
         }
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        if let Some(threads) = self.threads {
+        if let Some(threads) = setup.threads {
             builder.worker_threads(threads);
         }
         let runtime = builder.enable_all().build()?;
         // Not on this thread, which would be one more.
-        match self.transport.is_quinn() {
-            true => runtime.block_on(runtime.spawn(quic::quinn::serve(self, address)))?,
-            false => runtime.block_on(runtime.spawn(quic::rc3::serve(self, address)))?,
+        match setup.transport.is_quinn() {
+            true => runtime.block_on(runtime.spawn(quic::quinn::serve(setup, address)))?,
+            false => runtime.block_on(runtime.spawn(quic::rc3::serve(setup, address)))?,
         }
     }
 
@@ -149,26 +155,53 @@ impl Setup {
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn rc3_endpoint(self, address: SocketAddr, certificate: &str) -> Result<rc3_net::Endpoint> {
-        quic::configure::rc3::client(self, certificate, address)
+    pub fn rc3_endpoint(&self) -> Result<rc3_net::Endpoint> {
+        quic::configure::rc3::client(self)
     }
 
-    /// A client of a server with this certificate.
+    /// A client of it.
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn client(self, address: SocketAddr, certificate: &str) -> Result<Client> {
-        let carrier = match self.transport.kernel() {
+    pub fn client(&self) -> Result<Client> {
+        let carrier = match self.setup.transport.kernel() {
             Some(congestion) => Carrier::Tcp(congestion),
-            None if self.transport.is_quinn() => {
-                Carrier::Quinn(quic::configure::quinn::client(self, certificate, address)?)
-            }
-            None => Carrier::Rc3(self.rc3_endpoint(address, certificate)?),
+            None if self.setup.transport.is_quinn() => Carrier::Quinn(quic::configure::quinn::client(self)?),
+            None => Carrier::Rc3(self.rc3_endpoint()?),
         };
-        let mut block = vec![7; BLOCK];
-        block[0] = CLOCK;
-        Ok(Client { carrier, address, block })
+        Ok(Client { carrier, address: self.address })
     }
+}
+
+/// What a client does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// Sends one stream of so many bytes over each of so many new connections, one after the other. Prints a [`Timed`] as a
+    /// line of JSON for each.
+    Time(u64, u32),
+    /// Makes exchanges. Prints the microseconds of each on one line.
+    Ask(Exchange),
+    /// Makes connections and streams as its standard input orders, and keeps them until that ends.
+    Hold,
+}
+
+/// What a client exchanges with a server: requests and responses, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// How many requests.
+    pub count: u32,
+    /// Bytes of each request and of each response.
+    pub bytes: usize,
+    /// A connection for each instead of one for all.
+    pub new_connections: bool,
+}
+
+/// A client of one server.
+#[derive(Debug)]
+pub struct Client {
+    carrier: Carrier,
+    address: SocketAddr,
 }
 
 /// What carries the connections of a client.
@@ -180,27 +213,6 @@ enum Carrier {
     Tcp(&'static str),
 }
 
-/// What a client exchanges with a server: requests and responses, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::Args)]
-pub struct Exchange {
-    /// How many requests.
-    pub count: u32,
-    /// Bytes of each request and of each response.
-    pub bytes: usize,
-    /// A connection for each instead of one for all.
-    #[arg(long)]
-    pub new_connections: bool,
-}
-
-/// A client of one server.
-#[derive(Debug)]
-pub struct Client {
-    carrier: Carrier,
-    address: SocketAddr,
-    /// What streams consist of; the first byte is [`CLOCK`].
-    block: Vec<u8>,
-}
-
 impl Client {
     /// Sends one stream over a new connection.
     ///
@@ -208,52 +220,23 @@ impl Client {
     /// If the connection fails.
     pub async fn flow(&self, bytes: u64) -> Result<Timed> {
         match &self.carrier {
-            Carrier::Rc3(endpoint) => quic::rc3::flow(endpoint, self.address, bytes, &self.block).await,
-            Carrier::Quinn(endpoint) => quic::quinn::flow(endpoint, self.address, bytes, &self.block).await,
+            Carrier::Rc3(endpoint) => quic::rc3::flow(endpoint, self.address, bytes).await,
+            Carrier::Quinn(endpoint) => quic::quinn::flow(endpoint, self.address, bytes).await,
             Carrier::Tcp(congestion) => {
-                tokio::task::block_in_place(|| tcp::flow(congestion, self.address, bytes, &self.block))
+                tokio::task::block_in_place(|| tcp::flow(congestion, self.address, bytes))
             }
         }
     }
 
-    /// Sends one stream over each of so many new connections, one after the other. Prints what became of each, a
-    /// [`Timed`] as a line of JSON.
+    /// Does it.
     ///
     /// # Errors
     /// If a connection fails.
-    pub async fn time(&self, bytes: u64, connections: u32) -> Result<()> {
-        for _ in 0..connections {
-            println!("{}", serde_json::to_string(&self.flow(bytes).await?)?);
-            match &self.carrier {
-                Carrier::Rc3(endpoint) => endpoint.wait_idle().await,
-                Carrier::Quinn(endpoint) => endpoint.wait_idle().await,
-                Carrier::Tcp(_) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes exchanges. Prints the microseconds of each on one line.
-    ///
-    /// # Errors
-    /// If a connection fails.
-    pub async fn ask(&self, exchange: &Exchange) -> Result<()> {
+    pub async fn run(&self, task: Task) -> Result<()> {
         match &self.carrier {
-            Carrier::Rc3(endpoint) => quic::rc3::ask(endpoint, self.address, exchange).await,
-            Carrier::Quinn(endpoint) => quic::quinn::ask(endpoint, self.address, exchange).await,
-            Carrier::Tcp(congestion) => tcp::ask(congestion, self.address, exchange),
-        }
-    }
-
-    /// Makes connections and streams as its standard input orders, and keeps them until that ends.
-    ///
-    /// # Errors
-    /// If a connection fails.
-    pub async fn hold(&self) -> Result<()> {
-        match &self.carrier {
-            Carrier::Rc3(endpoint) => quic::rc3::hold(endpoint, self.address).await,
-            Carrier::Quinn(endpoint) => quic::quinn::hold(endpoint, self.address).await,
-            Carrier::Tcp(_) => Err("kernel TCP has no streams".into()),
+            Carrier::Rc3(endpoint) => quic::rc3::run(endpoint, self.address, task).await,
+            Carrier::Quinn(endpoint) => quic::quinn::run(endpoint, self.address, task).await,
+            Carrier::Tcp(congestion) => tcp::run(congestion, self.address, task),
         }
     }
 }

@@ -9,8 +9,11 @@ use std::{
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::{Answer, BLOCK, ECHO, ECHO_MAX, Exchange, PROGRESS, Result, Timed, cpu_time};
+use super::{Answer, BLOCK, CONTENT, ECHO, ECHO_MAX, Exchange, PROGRESS, Result, Task, Timed, cpu_time};
 use crate::net::clock;
+
+/// The congestion control of everybody else, as the kernel names it.
+pub(super) const CUBIC: &str = "cubic";
 
 /// How often the bytes of a stream are printed.
 const EVERY: u64 = Duration::from_millis(10).as_nanos() as u64;
@@ -52,7 +55,7 @@ fn answer(mut connection: TcpStream) -> Result<()> {
                 last = clock::now();
             }
             let answer = Answer { last, cpu: (cpu_time() - before).as_secs_f64() };
-            connection.write_all(answer.text().as_bytes())?;
+            serde_json::to_writer(connection, &answer)?;
         }
     }
     Ok(())
@@ -91,32 +94,44 @@ fn connect(congestion: &str, address: SocketAddr) -> Result<TcpStream> {
 ///
 /// # Errors
 /// If the kernel has no such congestion control, or the connection fails.
-pub fn send_forever(congestion: &str, address: SocketAddr, dscp: u32) -> Result<()> {
-    let mut connection = connect(congestion, address)?;
-    SockRef::from(&connection).set_tos_v4(dscp << 2)?;
+pub fn send_forever(address: SocketAddr, dscp: u8) -> Result<()> {
+    let mut connection = connect(CUBIC, address)?;
+    SockRef::from(&connection).set_tos_v4(u32::from(dscp) << 2)?;
     let block = vec![PROGRESS; BLOCK >> 4];
     loop {
         connection.write_all(&block)?;
     }
 }
 
-pub(super) fn flow(congestion: &str, address: SocketAddr, bytes: u64, block: &[u8]) -> Result<Timed> {
+pub(super) fn run(congestion: &str, address: SocketAddr, task: Task) -> Result<()> {
+    match task {
+        Task::Time(bytes, connections) => {
+            for _ in 0..connections {
+                println!("{}", serde_json::to_string(&flow(congestion, address, bytes)?)?);
+            }
+            Ok(())
+        }
+        Task::Ask(exchange) => ask(congestion, address, &exchange),
+        Task::Hold => Err("kernel TCP has no streams".into()),
+    }
+}
+
+pub(super) fn flow(congestion: &str, address: SocketAddr, bytes: u64) -> Result<Timed> {
     let (begun, before) = (clock::now(), cpu_time());
     let mut connection = connect(congestion, address)?;
     let opened = clock::now();
     let mut left = bytes;
     while left > 0 {
-        let len = left.min(block.len() as u64);
-        connection.write_all(&block[..len as usize])?;
+        let len = left.min(BLOCK as u64);
+        connection.write_all(&CONTENT[..len as usize])?;
         left -= len;
     }
     connection.shutdown(Shutdown::Write)?;
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer)?;
-    Ok(Answer::parse(&answer)?.timed(begun, opened, (cpu_time() - before).as_secs_f64()))
+    let answer: Answer = serde_json::from_reader(connection)?;
+    Ok(answer.timed(begun, opened, (cpu_time() - before).as_secs_f64()))
 }
 
-pub(super) fn ask(congestion: &str, address: SocketAddr, exchange: &Exchange) -> Result<()> {
+fn ask(congestion: &str, address: SocketAddr, exchange: &Exchange) -> Result<()> {
     let mut block = vec![7; exchange.bytes];
     let mut connection = None;
     for _ in 0..exchange.count {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A flow that has arrived. Seconds; CPU time is user and system time of the process during the flow.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timed {
     /// Nanoseconds of [`now`](crate::net::clock::now) at the call that connects.
     pub begun: u64,
@@ -16,7 +16,6 @@ pub struct Timed {
     /// CPU time of the receiver, from the open connection on.
     pub receiver_cpu: f64,
     /// Of Kick-Ass.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<Modes>,
 }
 
@@ -37,8 +36,8 @@ pub struct Modes {
     pub by_congestion: u64,
 }
 
-/// What the receiver answers at the end of a flow: two numbers in a line of text.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// What the receiver answers at the end of a flow, as JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Nanoseconds of [`now`](crate::net::clock::now) when the last byte was there.
     pub last: u64,
@@ -47,21 +46,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// As text.
-    pub fn text(self) -> String {
-        format!("{} {}", self.last, self.cpu)
-    }
-
-    /// From the text.
-    ///
-    /// # Errors
-    /// If it is something else.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no answer of a receiver");
-        let (last, cpu) = text.split_once(' ').ok_or_else(wrong)?;
-        Ok(Self { last: last.parse().map_err(|_| wrong())?, cpu: cpu.parse().map_err(|_| wrong())? })
-    }
-
     /// The flow it ends, which began to connect at `begun` and was open at `opened`.
     pub(super) fn timed(self, begun: u64, opened: u64, sender_cpu: f64) -> Timed {
         let seconds = |from: u64, until: u64| until.saturating_sub(from) as f64 / 1e9;
@@ -86,30 +70,12 @@ impl Timed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::clock;
-
-    #[test]
-    fn an_answer_reads_back() {
-        let answer = Answer { last: clock::now(), cpu: 0.25 };
-        assert_eq!(Answer::parse(&answer.text()), Ok(answer));
-        for wrong in ["", "1", "x 1", "1 x"] {
-            assert!(Answer::parse(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_line_without_modes_is_that_of_other_programs() {
         let timed = Answer { last: 3_000_000_000, cpu: 0.5 }.timed(1_000_000_000, 1_500_000_000, 0.25);
         assert_eq!((timed.connect, timed.flow, timed.total()), (0.5, 1.5, 2.0));
-        let line = serde_json::to_string(&timed).unwrap();
-        assert!(!line.contains("modes"), "{line}");
-        assert_eq!(serde_json::from_str::<Timed>(&line).unwrap(), timed);
-        let modes =
-            Modes { seconds: 2.0, steered: 1.0, signals: 3, to_kickass: 1, by_silence: 0, by_congestion: 0 };
-        let steered = Timed { modes: Some(modes), ..timed };
-        assert_eq!(
-            serde_json::from_str::<Timed>(&serde_json::to_string(&steered).unwrap()).unwrap(),
-            steered
-        );
+        let line = r#"{"begun":1000000000,"connect":0.5,"flow":1.5,"sender_cpu":0.25,"receiver_cpu":0.5}"#;
+        assert_eq!(serde_json::from_str::<Timed>(line).unwrap(), timed);
     }
 }

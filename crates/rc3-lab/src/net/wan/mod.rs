@@ -1,13 +1,10 @@
 //! The WAN: a process that moves packets between two TUN devices over links of [`rc3_link`] in real time.
 //!
-//! It reads each packet as soon as it runs, and writes it when the link says. How much later it writes is the
-//! [`lateness`], which decides whether a measurement counts.
+//! It reads each packet as soon as it runs, and writes it when the link says. How much later it writes decides whether a
+//! measurement counts.
 
 pub mod config;
-pub mod lateness;
 pub mod middlebox;
-pub mod report;
-mod run;
-mod timeline;
+pub mod run;
 
 pub use run::run;

@@ -1,11 +1,14 @@
 //! The process: one thread that waits for packets, times and questions.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Write},
     num::NonZeroU64,
     os::fd::AsFd,
-    time::Instant,
+    time::{Duration, Instant},
 };
+
+use hdrhistogram::Histogram;
 
 use kickass::packet::Packet;
 use kickass_tools::forward::device::{Device, DeviceConfig};
@@ -18,8 +21,11 @@ use rustix::{
     thread::set_current_timer_slack,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{
-    config::WanConfig, lateness::Lateness, middlebox::Machine, report::WanReport, timeline::Timeline,
+    config::{DEVICES, WanConfig},
+    middlebox::Machine,
 };
 use crate::net::clock;
 
@@ -35,20 +41,34 @@ const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 const CS1: u8 = 8;
 const LOWEST: u8 = Levels::COUNT as u8 - 1;
 
-/// One direction.
-struct Direction {
-    middlebox: Machine,
-    link: Link<Packet>,
-    late: Lateness,
-    /// Packets that the device at the far end did not take.
-    refused: u64,
+/// What the WAN did since the report before, as a line of JSON; both directions together, where nothing else is written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct WanReport {
+    /// How late 99 % of the packets left at most.
+    pub late_p99: Duration,
+    /// The latest.
+    pub late_max: Duration,
+    /// Packets the devices did not take back.
+    pub refused: u64,
+    /// Packets towards the receiver that the queue dropped.
+    pub dropped: u64,
+    /// Packets towards the receiver that were lost behind the queue.
+    pub lost: u64,
+    /// Nanoseconds of [`clock::now`].
+    pub at: u64,
+    /// Bytes by code point that have left towards the receiver since the start.
+    pub bytes: BTreeMap<u8, u64>,
 }
 
 struct Wan {
     devices: [Device; 2],
-    directions: [Direction; 2],
+    links: [Link<Packet>; 2],
+    middlebox: Machine,
     levels: Levels,
-    timeline: Option<Timeline>,
+    /// How late packets left, in microseconds.
+    late: Histogram<u64>,
+    /// What has happened since the last report, except what `late` and `reported` know.
+    report: WanReport,
     /// Totals of the link to the receiver at the last report.
     reported: LevelStats,
 }
@@ -59,26 +79,20 @@ struct Wan {
 /// # Errors
 /// If devices cannot be made, a trace cannot be read, or the system fails.
 pub fn run(config: &WanConfig) -> io::Result<()> {
-    let open = |name: &String| {
-        let netns = Some(config.netns.clone());
-        let config =
-            DeviceConfig { name: name.clone(), netns, addresses: Vec::new(), mtu: MTU, offload: false };
+    let open = |name: &str| {
+        let (name, netns) = (name.to_owned(), Some(config.netns.clone()));
+        let config = DeviceConfig { name, netns, addresses: Vec::new(), mtu: MTU, offload: false };
         Device::open(&config).map_err(io::Error::other)
     };
-    let [a, b] = &config.devices;
-    let devices = [open(a)?, open(b)?];
-    let direction = |nth: usize| {
-        let link = config.links[nth].link()?;
-        let middlebox = Machine::new(config.links[nth].middlebox);
-        io::Result::Ok(Direction { middlebox, link, late: Lateness::default(), refused: 0 })
-    };
-    let directions = [direction(0)?, direction(1)?];
+    let devices = [open(DEVICES[0])?, open(DEVICES[1])?];
     set_current_timer_slack(Some(TIMER_SLACK))?;
     let mut wan = Wan {
         devices,
-        directions,
+        links: config.links()?,
+        middlebox: Machine::new(config.path.middlebox),
         levels: Levels::ladder().with(CS1, LOWEST),
-        timeline: config.timeline.clone().map(Timeline::new),
+        late: Histogram::new(3).map_err(io::Error::other)?,
+        report: WanReport::default(),
         reported: LevelStats::default(),
     };
     wan.report()?;
@@ -96,7 +110,7 @@ impl Wan {
                 }
             }
             if asked && !self.answer()? {
-                return self.timeline.as_ref().map_or(Ok(()), Timeline::write);
+                return Ok(());
             }
         }
     }
@@ -109,11 +123,12 @@ impl Wan {
                 break;
             }
             let Ok(packet) = Packet::parse(bytes) else { continue };
-            let Direction { middlebox, link, .. } = &mut self.directions[nth];
             let now = Instant::now();
-            for payload in middlebox.handle(now, packet) {
+            let packets = if nth == 0 { self.middlebox.handle(now, packet) } else { vec![packet] };
+            for payload in packets {
                 let level = Level::new(self.levels.of(payload.dscp())).unwrap_or(Level::MAX);
-                link.send(now, rc3_link::Packet { size: payload.total_len(), level, payload });
+                let packet = rc3_link::Packet { size: payload.total_len(), level, payload };
+                self.links[nth].send(now, packet);
             }
         }
         Ok(())
@@ -121,22 +136,19 @@ impl Wan {
 
     /// Writes a batch of what is due.
     fn transmit(&mut self) {
-        for (nth, direction) in self.directions.iter_mut().enumerate() {
-            let Direction { link, late, refused, .. } = direction;
+        for (nth, link) in self.links.iter_mut().enumerate() {
             for _ in 0..WRITE_BATCH {
                 let now = Instant::now();
                 // Lets packets start on their way, so that the next time is that of a packet.
                 link.queue_bytes(now);
                 let Some(due) = link.poll_timeout() else { break };
                 let Some(packet) = link.poll_output(now) else { break };
-                late.add(now.saturating_duration_since(due));
+                self.late.saturating_record(now.saturating_duration_since(due).as_micros() as u64);
                 if !self.devices[1 - nth].write(packet.as_bytes()) {
-                    *refused += 1;
+                    self.report.refused += 1;
                 }
-                if nth == 0
-                    && let Some(timeline) = &mut self.timeline
-                {
-                    timeline.add(clock::now(), &packet);
+                if nth == 0 {
+                    *self.report.bytes.entry(packet.dscp()).or_default() += packet.total_len() as u64;
                 }
             }
         }
@@ -144,7 +156,7 @@ impl Wan {
 
     /// Waits until a device is readable, a packet is due, or somebody asks.
     fn wait(&self) -> io::Result<[bool; 3]> {
-        let due = self.directions.iter().filter_map(|direction| direction.link.poll_timeout()).min();
+        let due = self.links.iter().filter_map(Link::poll_timeout).min();
         let timeout = due
             .map(|due| due.saturating_duration_since(Instant::now()))
             .and_then(|timeout| Timespec::try_from(timeout).ok());
@@ -170,17 +182,21 @@ impl Wan {
     }
 
     fn report(&mut self) -> io::Result<()> {
-        let mut late = Lateness::default();
-        let mut refused = 0;
-        for direction in &mut self.directions {
-            late.merge(&std::mem::take(&mut direction.late));
-            refused += std::mem::take(&mut direction.refused);
-        }
-        let totals = self.directions[0].link.stats().total();
-        let report = WanReport::new(&late, refused, &self.reported, &totals);
-        self.reported = totals;
+        let totals = self.links[0].stats().total();
+        let micros = Duration::from_micros;
+        self.report = WanReport {
+            late_p99: micros(self.late.value_at_quantile(0.99)),
+            late_max: micros(self.late.max()),
+            dropped: totals.dropped.packets - self.reported.dropped.packets,
+            lost: totals.lost.packets - self.reported.lost.packets,
+            at: clock::now(),
+            ..std::mem::take(&mut self.report)
+        };
         let mut out = io::stdout().lock();
-        writeln!(out, "{}", serde_json::to_string(&report)?)?;
+        writeln!(out, "{}", serde_json::to_string(&self.report)?)?;
+        self.late.reset();
+        self.report.refused = 0;
+        self.reported = totals;
         out.flush()
     }
 }

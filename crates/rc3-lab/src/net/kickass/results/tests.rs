@@ -16,14 +16,8 @@ pub(in crate::net::kickass) fn run(title: &'static str, seconds: &[f64]) -> Run 
             by_silence: 1,
             by_congestion: 0,
         };
-        let timed = Timed {
-            begun: 0,
-            connect: 0.1,
-            flow: seconds - 0.1,
-            sender_cpu: 0.0,
-            receiver_cpu: 0.0,
-            modes: title.contains("Kick-Ass").then_some(modes),
-        };
+        let modes = title.contains("Kick-Ass").then_some(modes);
+        let timed = Timed { connect: 0.1, flow: seconds - 0.1, modes, ..Timed::default() };
         let scheme = if title.starts_with("TCP alone") { "tcp" } else { "rc3" }.to_owned();
         let flow = Arrived { sender: number % 2, number, scheme, bytes: 100 * PACKET, timed };
         serde_json::to_string(&flow).unwrap()
