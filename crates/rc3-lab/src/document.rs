@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     fn document() -> Document {
-        let mut table = Table::new(&["who", "#how much", "why"]);
+        let mut table = Table::new(["who", "#how much", "why"]);
         table.rows.push(vec!["a|b".to_owned(), "3".to_owned(), String::new()]);
         Document {
             title: "A & B".to_owned(),

@@ -166,9 +166,8 @@ fn sum(all: impl Iterator<Item = Survival>) -> Survival {
 /// Packets that arrive on the path that loses some, in both forms, by length.
 fn lossy_chart(subtitle: &str, report: &Report) -> Chart {
     let rows: Vec<&Row> = both(report).collect();
-    let forms: [(&str, fn(&Row) -> Survival); 2] =
-        [("whole", |row| row.whole), ("fragmented", |row| row.fragmented)];
-    let forms = forms.into_iter().enumerate().map(|(nth, (form, of))| {
+    let forms = ["whole", "fragmented"].into_iter().enumerate().map(|(nth, form)| {
+        let of = |row: &Row| if nth == 0 { row.whole } else { row.fragmented };
         let mean = |rows: &[&Row]| {
             let length = rows.iter().map(|row| row.length as f64).sum::<f64>() / rows.len() as f64;
             Some(Point::new(length, sum(rows.iter().map(|row| of(row))).share()?))

@@ -80,7 +80,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
 /// If a report's `comparison.csv` cannot be read.
 pub fn coverage(folder: &Path) -> Result<String, ExperimentError> {
     let mut lines = String::from("| figure | shows | made by | printed figures |\n|---|---|---|---|\n");
-    let mut every = Table::new(&["figure", "of", "printed", "measured", "verdict", "basis"]);
+    let mut every = Table::new(["figure", "of", "printed", "measured", "verdict", "basis"]);
     let mut counts = Counts::default();
     let mut counted: Vec<String> = Vec::new();
     for item in items() {
@@ -176,7 +176,7 @@ impl Counts {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new(&[
+        let mut table = Table::new([
             "#within 5 %",
             "#5 to 10 %",
             "#10 to 25 %",

@@ -143,7 +143,7 @@ impl<W: Write> Links<W> {
     /// If the file cannot be written.
     pub fn finish(mut self) -> csv::Result<Table> {
         self.out.flush()?;
-        let mut table = Table::new(&[
+        let mut table = Table::new([
             "setting",
             "run",
             "busiest core link",

@@ -174,7 +174,7 @@ pub fn overview(findings: &[Finding]) -> Document {
 
 /// Printed figures beside measured ones, as a table.
 pub fn comparison(rows: &[Row]) -> Table {
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "setting",
         "run",
         "figure",
@@ -262,7 +262,7 @@ pub fn metric(metric: Metric) -> &'static str {
 }
 
 fn overall(rows: &[SummaryRow]) -> Table {
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "setting",
         "run",
         "scheme",
@@ -308,7 +308,7 @@ fn overall(rows: &[SummaryRow]) -> Table {
 
 /// What was seen of the sampled link in each epoch: of all flows, and of each scheme where there are several.
 fn over_time(spec: &Spec, results: &Results) -> Table {
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "setting",
         "run",
         "scheme",
@@ -353,7 +353,7 @@ fn over_time(spec: &Spec, results: &Results) -> Table {
 }
 
 fn by_size(rows: &[SummaryRow]) -> Table {
-    let mut table = Table::new(&[
+    let mut table = Table::new([
         "setting",
         "run",
         "scheme",
