@@ -6,7 +6,7 @@ use zeno::{Command, Fill, Mask, PathBuilder, Stroke, Style, Transform};
 
 use crate::{
     canvas::{Across, DASHES, Mark, Pixel, Rgb, Upright},
-    font::Face,
+    font,
 };
 
 /// Height of small letters over the size of text.
@@ -59,13 +59,13 @@ impl Bitmap {
                 self.fill(&path, Fill::NonZero.into(), None, *colour, *opacity);
             }
             Mark::Text { text, at, height, anchor: (across, upright), is_upwards, colour } => {
-                let Some(face) = Face::new(*height) else { return };
+                let (height, width) = (*height as f32, font::width(text, *height as f32));
                 let left = match across {
                     Across::Left => 0.0,
-                    Across::Middle => -face.width(text) / 2.0,
-                    Across::Right => -face.width(text),
+                    Across::Middle => -width / 2.0,
+                    Across::Right => -width,
                 };
-                let size = *height as f32 / 1.24;
+                let size = height / 1.24;
                 let down = match upright {
                     Upright::Top => 0.76 * size,
                     Upright::Middle => 0.5 * X_HEIGHT * size,
@@ -77,7 +77,7 @@ impl Bitmap {
                 } else {
                     Transform::translation(x + left, y + down)
                 };
-                self.fill(&face.outline(text), Fill::NonZero.into(), Some(placed), *colour, 1.0);
+                self.fill(&font::outline(text, height), Fill::NonZero.into(), Some(placed), *colour, 1.0);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::font::{self, Face};
+use crate::font;
 
 /// Width of a picture in points.
 pub(crate) const WIDTH: u32 = 760;
@@ -120,8 +120,8 @@ impl Canvas {
 
 /// The width of a line of text in points.
 pub(crate) fn width_of(text: &str, size: f64) -> f64 {
-    let width = Face::new(size * f64::from(SCALE)).map_or(0.0, |face| face.width(text));
-    f64::from(width.floor()) / f64::from(SCALE)
+    let height = size * f64::from(SCALE);
+    f64::from(font::width(text, height as f32).floor()) / f64::from(SCALE)
 }
 
 impl Mark {

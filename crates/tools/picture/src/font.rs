@@ -1,92 +1,50 @@
 //! The typeface of pictures, compiled in, so that text in a bitmap needs no system font.
 //!
+//! `roboto.tsv` has a line for each glyph of Roboto Regular 2 (Apache licence) that pictures use: the character, how far
+//! the next glyph is, and the outline as path data of SVG, in font units with the vertical axis down. A program of 30 lines
+//! wrote it, with a library that reads fonts; that library takes longer to compile than the rest of a picture.
+//!
 //! The size of text is the height of a line in pixels, from the top of the highest glyph to the bottom of the lowest.
 
-use damascene_fonts_roboto::ROBOTO_REGULAR;
-use skrifa::{
-    FontRef, GlyphId, MetadataProvider,
-    instance::{LocationRef, Size},
-    outline::{DrawSettings, OutlinePen},
-};
-use zeno::{Command, PathBuilder};
+use std::{collections::HashMap, sync::LazyLock};
+
+use zeno::{Command, PathData, Transform};
 
 /// The font family in SVG. Viewers without Roboto use one of the others, which have a similar width.
 pub(crate) const FAMILY: &str = "Roboto, Helvetica, Arial, sans-serif";
 
-/// The typeface at one size.
-pub(crate) struct Face {
-    font: FontRef<'static>,
-    size: Size,
+/// Height of a line in font units: from the ascent to the descent.
+const LINE_UNITS: f32 = 2400.0;
+
+/// Advance and outline of each character.
+static GLYPHS: LazyLock<HashMap<char, (f32, &str)>> = LazyLock::new(|| {
+    let glyph = |line: &'static str| {
+        let (letter, rest) = line.split_once('\t')?;
+        let (advance, outline) = rest.split_once('\t')?;
+        Some((letter.chars().next()?, (advance.parse().ok()?, outline)))
+    };
+    include_str!("roboto.tsv").lines().filter_map(glyph).collect()
+});
+
+/// The glyphs of a text; `?` stands for those that are not compiled in.
+fn glyphs(text: &str) -> impl Iterator<Item = (f32, &'static str)> {
+    text.chars().filter_map(|letter| GLYPHS.get(&letter).or_else(|| GLYPHS.get(&'?')).copied())
 }
 
-impl Face {
-    /// `height` is that of a line in pixels. `None` for invalid font data, which constants are not.
-    pub(crate) fn new(height: f64) -> Option<Self> {
-        let font = FontRef::new(ROBOTO_REGULAR).ok()?;
-        let metrics = font.metrics(Size::unscaled(), LocationRef::default());
-        let line = metrics.ascent - metrics.descent;
-        let size = Size::new(height as f32 * f32::from(metrics.units_per_em) / line);
-        Some(Self { font, size })
-    }
-
-    /// The width of a line of text in pixels.
-    pub(crate) fn width(&self, text: &str) -> f32 {
-        self.glyphs(text).map(|(_, advance)| advance).sum()
-    }
-
-    /// The outline of a line of text, in pixels. Its baseline is at 0, its first glyph begins at 0.
-    pub(crate) fn outline(&self, text: &str) -> Vec<Command> {
-        let outlines = self.font.outline_glyphs();
-        let mut pen = Pen { path: Vec::new(), left: 0.0 };
-        for (glyph, advance) in self.glyphs(text) {
-            let settings = DrawSettings::unhinted(self.size, LocationRef::default());
-            if let Some(outline) = outlines.get(glyph) {
-                // A damaged glyph is left out; the compiled-in font has none.
-                let _ = outline.draw(settings, &mut pen);
-            }
-            pen.left += advance;
-        }
-        pen.path
-    }
-
-    /// The glyphs of a text, each with its advance in pixels.
-    fn glyphs(&self, text: &str) -> impl Iterator<Item = (GlyphId, f32)> {
-        let (map, metrics) =
-            (self.font.charmap(), self.font.glyph_metrics(self.size, LocationRef::default()));
-        text.chars().map(move |letter| {
-            let glyph = map.map(letter).unwrap_or(GlyphId::NOTDEF);
-            (glyph, metrics.advance_width(glyph).unwrap_or_default())
-        })
-    }
+/// The width in pixels of a line of text of this height.
+pub(crate) fn width(text: &str, height: f32) -> f32 {
+    glyphs(text).map(|(advance, _)| advance * height / LINE_UNITS).sum()
 }
 
-/// Adds glyphs to a path. Their vertical axis points up, that of pixels down.
-struct Pen {
-    path: Vec<Command>,
-    /// Where the glyph begins.
-    left: f32,
-}
-
-impl OutlinePen for Pen {
-    fn move_to(&mut self, x: f32, y: f32) {
-        self.path.move_to([self.left + x, -y]);
+/// The outline in pixels of a line of text of this height. Its baseline is at 0, its first glyph begins at 0.
+pub(crate) fn outline(text: &str, height: f32) -> Vec<Command> {
+    let (scale, mut left, mut path) = (height / LINE_UNITS, 0.0, Vec::new());
+    for (advance, glyph) in glyphs(text) {
+        let placed = Transform::new(scale, 0.0, 0.0, scale, left, 0.0);
+        path.extend(glyph.commands().map(|command| command.transform(&placed)));
+        left += advance * scale;
     }
-
-    fn line_to(&mut self, x: f32, y: f32) {
-        self.path.line_to([self.left + x, -y]);
-    }
-
-    fn quad_to(&mut self, by_x: f32, by_y: f32, x: f32, y: f32) {
-        self.path.quad_to([self.left + by_x, -by_y], [self.left + x, -y]);
-    }
-
-    fn curve_to(&mut self, ax: f32, ay: f32, bx: f32, by: f32, x: f32, y: f32) {
-        self.path.curve_to([self.left + ax, -ay], [self.left + bx, -by], [self.left + x, -y]);
-    }
-
-    fn close(&mut self) {
-        self.path.close();
-    }
+    path
 }
 
 #[cfg(test)]
@@ -97,10 +55,9 @@ mod tests {
 
     #[test]
     fn wide_text_is_wide_and_high_text_is_high() {
-        let face = Face::new(100.0).unwrap();
-        assert!(face.width("WWW") > 2.0 * face.width("iii") && face.width("") == 0.0);
+        assert!(width("WWW", 100.0) > 2.0 * width("iii", 100.0) && width("", 100.0) == 0.0);
         let rows = |text: &str| {
-            let (_, placed) = Mask::new(&face.outline(text)).render();
+            let (_, placed) = Mask::new(&outline(text, 100.0)).render();
             (placed.top, placed.top + placed.height as i32)
         };
         // On the baseline, and below it.
@@ -111,10 +68,19 @@ mod tests {
 
     #[test]
     fn holes_of_letters_are_empty() {
-        let face = Face::new(100.0).unwrap();
-        let (covered, placed) = Mask::new(&face.outline("O")).render();
+        let (covered, placed) = Mask::new(&outline("O", 100.0)).render();
         let middle = (placed.height / 2 * placed.width + placed.width / 2) as usize;
         assert_eq!(covered[middle], 0);
         assert!(covered.contains(&255));
+    }
+
+    #[test]
+    fn every_line_of_the_file_is_a_glyph() {
+        assert_eq!(GLYPHS.len(), include_str!("roboto.tsv").lines().count());
+        assert!((' '..='~').all(|letter| GLYPHS.contains_key(&letter)));
+        assert!(
+            GLYPHS.iter().all(|(letter, (_, glyph))| letter.is_whitespace() || glyph.commands().count() > 3)
+        );
+        assert_eq!(width("\u{4e00}", 10.0), width("?", 10.0));
     }
 }
