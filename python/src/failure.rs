@@ -3,7 +3,7 @@
 use std::io;
 
 use rc3::{
-    cli::{exit::Exit, high::UsageError},
+    cli::exit::Exit,
     error::{Error, ErrorKind},
 };
 
@@ -58,12 +58,6 @@ impl From<Error> for Failure {
             _ => class(exit),
         };
         Self { class, message: error.to_string(), hint: error.hint().to_owned(), exit_code: exit.code() }
-    }
-}
-
-impl From<UsageError> for Failure {
-    fn from(error: UsageError) -> Self {
-        Self::usage(error.to_string(), error.hint())
     }
 }
 

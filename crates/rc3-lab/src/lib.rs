@@ -9,11 +9,11 @@ pub mod net;
 pub mod sim;
 pub mod statistics;
 
-use std::{io, process::ExitCode};
+use std::{env, io, process::ExitCode};
 
 use clap::Parser;
 use rc3_sim::registry::Registry;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{filter::Targets, prelude::*};
 
 use self::args::{LabArgs, LabCommand};
 
@@ -26,8 +26,9 @@ pub fn main(registry: &Registry) -> ExitCode {
     // Usage errors end here, with code 2.
     let LabArgs { command } = LabArgs::parse();
     // Off by default; RUST_LOG=debug or RUST_LOG=rc3_core=trace turn it on.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let filter: Targets = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
     match command {
         LabCommand::Sim(command) => sim::run(command, registry).into(),
         #[cfg(target_os = "linux")]

@@ -25,6 +25,8 @@ pub struct Error {
 pub enum ErrorKind {
     /// None of the others.
     Other,
+    /// The command line is invalid.
+    Usage,
     /// This host does not let it work.
     Local,
     /// The other side's name does not resolve.
@@ -98,6 +100,11 @@ impl Error {
     pub fn local(what: impl Display, error: impl Display) -> Self {
         let message = format!("cannot {what}: {error}");
         Self::new(ErrorKind::Local, message, "check the given address, path and the system's limits")
+    }
+
+    /// An invalid command line, with what to write instead.
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::Usage, message, hint)
     }
 
     /// The other side has no free slot.

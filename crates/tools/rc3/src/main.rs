@@ -1,32 +1,27 @@
 //! The `rc3` command: runs the subcommand and turns its result into an exit code.
 #![forbid(unsafe_code)]
 
-use std::{io, process::ExitCode, time::Duration};
+use std::{env, io, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, Parser};
 #[cfg(unix)]
-use rc3::demo::{DemoJob, demo};
+use rc3::demo::demo;
 use rc3::{
     NAME,
-    check::{
-        CheckJob, check,
-        error::CheckError,
-        listen::{ListenJob, listen},
-        progress::Progress,
-    },
+    check::{CheckJob, check, listen::listen, progress::Progress},
     cli::{exit::Exit, high::Command, low::LowArgs, tunnel::TunnelCommand, usage},
     copy::{self, copy},
     descriptors,
-    error::Error,
+    error::{Error, ErrorKind, Result},
     transfer::{
         progress::{Reporter, Style},
         receive::receive,
         send::{Content, send},
     },
-    tunnel::{client, error::TunnelError, files::Files, serve},
+    tunnel::{client, serve},
 };
 use rc3_cli::{manual, output};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{filter::Targets, prelude::*};
 
 fn main() -> ExitCode {
     let low = match LowArgs::try_parse() {
@@ -34,8 +29,9 @@ fn main() -> ExitCode {
         Err(error) => return written(usage::misused(&error)).into(),
     };
     // No logs by default: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let filter: Targets = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_default();
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
     let json = low.json();
     let exit = match Command::resolve(low) {
         Ok(command) => run(command),
@@ -59,9 +55,15 @@ fn written(exit: Exit) -> Exit {
 
 fn run(command: Command) -> Exit {
     descriptors::raise();
+    // Ctrl-C is how a listener and a tunnel end.
+    let until_stopped = |error: &Error| {
+        if error.kind() != ErrorKind::Interrupted {
+            complain(error);
+        }
+    };
     match command {
         #[cfg(unix)]
-        Command::Demo(job) => show(&job),
+        Command::Demo(job) => with_runtime(GRACE, demo(&job), complain),
         Command::Recv(job, style) => {
             let grace = if job.dir.is_some() { GRACE } else { Duration::ZERO };
             transfer(style, "receiving", grace, async |reporter| receive(*job, reporter).await)
@@ -73,13 +75,17 @@ fn run(command: Command) -> Exit {
         Command::Copy(job, style) => {
             transfer(style, "copying", GRACE, async |reporter| copy(*job, reporter).await)
         }
-        Command::CopyPeer => with_runtime(Duration::ZERO, |runtime| {
-            runtime.block_on(copy::serve());
-            Exit::Success
-        }),
+        Command::CopyPeer => {
+            let work = async {
+                copy::serve().await;
+                Ok(())
+            };
+            with_runtime(Duration::ZERO, work, complain)
+        }
         Command::Check(job) => check_path(&job),
-        Command::CheckListen(job) => check_listen(&job),
-        Command::Tunnel(command) => tunnel(&command),
+        Command::CheckListen(job) => with_runtime(GRACE, listen(&job), until_stopped),
+        // A read of standard input may never end.
+        Command::Tunnel(command) => with_runtime(Duration::ZERO, tunnel(&command), until_stopped),
         Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
         Command::Man(directory) => finish(manual::write(LowArgs::command(), directory.as_deref())),
     }
@@ -92,100 +98,61 @@ fn transfer(
     style: Style,
     verb: &'static str,
     grace: Duration,
-    work: impl AsyncFnOnce(&mut Reporter) -> Result<(), Error>,
+    work: impl AsyncFnOnce(&mut Reporter) -> Result<()>,
 ) -> Exit {
     let mut reporter = Reporter::new(style, verb);
-    with_runtime(grace, |runtime| {
-        let outcome = runtime.block_on(work(&mut reporter));
-        ended(outcome, |error| reporter.error(error))
-    })
-}
-
-/// The exit code of an outcome, after its error is printed.
-fn ended<E>(outcome: Result<(), E>, complain: impl FnOnce(&E)) -> Exit
-where
-    for<'a> Exit: From<&'a E>,
-{
-    match outcome {
-        Ok(()) => Exit::Success,
-        Err(error) => {
-            complain(&error);
-            Exit::from(&error)
-        }
-    }
-}
-
-#[cfg(unix)]
-fn show(job: &DemoJob) -> Exit {
-    with_runtime(GRACE, |runtime| match runtime.block_on(demo(job)) {
-        Ok(true) => Exit::Success,
-        Ok(false) => {
-            output::complain(NAME, &"a transfer arrived damaged", "this is a bug: please report it");
-            Exit::NotVerified
-        }
-        Err(error) => {
-            output::complain(NAME, &error, error.hint());
-            Exit::Failure
-        }
-    })
+    let work = async { work(&mut reporter).await.inspect_err(|error| reporter.error(error)) };
+    with_runtime(grace, work, |_| {})
 }
 
 fn check_path(job: &CheckJob) -> Exit {
     let plan = job.visit.as_ref().and_then(|visit| visit.plan.as_ref());
     let mut progress = Progress::new(job.style, plan);
-    with_runtime(GRACE, |runtime| match runtime.block_on(check(job, &mut progress)) {
-        Ok(true) => Exit::Success,
-        Ok(false) => Exit::Findings,
+    let mut is_healthy = true;
+    let work = async {
+        is_healthy = check(job, &mut progress).await.inspect_err(|error| progress.error(error))?;
+        Ok(())
+    };
+    match with_runtime(GRACE, work, |_| {}) {
+        Exit::Success if !is_healthy => Exit::Findings,
+        exit => exit,
+    }
+}
+
+async fn tunnel(command: &TunnelCommand) -> Result<()> {
+    match command {
+        TunnelCommand::Serve(job) => serve::serve(job).await,
+        TunnelCommand::Connect(job) => client::run(job).await,
+        TunnelCommand::ShowIdentity(files) => {
+            output::emit(files.identity()?.fingerprint().to_string());
+            Ok(())
+        }
+    }
+}
+
+fn complain(error: &Error) {
+    output::complain(NAME, error, error.hint());
+}
+
+/// The exit code of this work, after its error is printed. What the runtime still does may take `grace` longer.
+fn with_runtime(
+    grace: Duration,
+    work: impl Future<Output = Result<()>>,
+    complain: impl FnOnce(&Error),
+) -> Exit {
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return finish(Err(error)),
+    };
+    let exit = match runtime.block_on(work) {
+        Ok(()) => Exit::Success,
         Err(error) => {
-            progress.error(&error);
+            complain(&error);
             Exit::from(&error)
         }
-    })
-}
-
-fn check_listen(job: &ListenJob) -> Exit {
-    with_runtime(GRACE, |runtime| {
-        ended(runtime.block_on(listen(job)), |error| {
-            // Ctrl-C is how a listener ends.
-            if !matches!(error, CheckError::Interrupted) {
-                output::complain(NAME, error, error.hint());
-            }
-        })
-    })
-}
-
-fn tunnel(command: &TunnelCommand) -> Exit {
-    let work = |runtime: &tokio::runtime::Runtime| match command {
-        TunnelCommand::Serve(job) => runtime.block_on(serve::serve(job)),
-        TunnelCommand::Connect(job) => runtime.block_on(client::run(job)),
-        TunnelCommand::ShowIdentity(files) => show_identity(files),
     };
-    // A read of standard input may never end.
-    with_runtime(Duration::ZERO, |runtime| {
-        ended(work(runtime), |error| {
-            // Ctrl-C is how a tunnel ends.
-            if !matches!(error, TunnelError::Interrupted) {
-                output::complain(NAME, error, error.hint());
-            }
-        })
-    })
-}
-
-fn show_identity(files: &Files) -> Result<(), TunnelError> {
-    let identity = files.identity()?;
-    output::emit(identity.fingerprint().to_string());
-    Ok(())
-}
-
-fn with_runtime(grace: Duration, work: impl FnOnce(&tokio::runtime::Runtime) -> Exit) -> Exit {
-    match tokio::runtime::Runtime::new() {
-        Ok(runtime) => {
-            let exit = work(&runtime);
-            runtime.shutdown_timeout(grace);
-            exit
-        }
-        Err(error) => finish(Err(error)),
-    }
+    runtime.shutdown_timeout(grace);
+    exit
 }
 
 fn finish(result: io::Result<()>) -> Exit {

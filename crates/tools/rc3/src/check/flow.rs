@@ -10,29 +10,28 @@ use rc3_net::{
     Connection,
     file::{RecvFileError, SendFileError},
 };
+use rc3_text::units::about_time;
 use tokio::time::{interval, sleep, timeout};
 
 use super::{
     DONE,
-    error::CheckError,
     message::Arrived,
     pattern::{Counter, Pattern},
     plan::Amount,
 };
-use crate::{error::Error, transfer::moved::Moved};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    transfer::{ended, moved::Moved},
+};
 
 /// Interval of looking for progress.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Sends until all bytes have arrived, or until the receiver stops a flow that has a time.
-pub(super) async fn send(
-    connection: &Connection,
-    amount: Amount,
-    patience: Duration,
-) -> Result<(), CheckError> {
+pub(crate) async fn send(connection: &Connection, amount: Amount, patience: Duration) -> Result<()> {
     let mut stream = soon(patience, connection.open_uni()).await??;
     let sending = async {
-        let lost = |error: &dyn std::fmt::Display| CheckError::of(connection, Error::lost(error));
+        let lost = |error: &dyn std::fmt::Display| ended(connection, Error::lost(error));
         let stopped = match stream.send_file(Pattern, amount.bytes_max()).await {
             Ok(()) => stream.stopped().await.map_err(|error| lost(&error))?,
             Err(SendFileError::Stopped(code)) => Some(code),
@@ -40,18 +39,14 @@ pub(super) async fn send(
         };
         match (amount, stopped) {
             (Amount::Bytes(_), None) | (Amount::Seconds(_), Some(DONE)) => Ok(()),
-            _ => Err(CheckError::protocol("a flow that ended at the wrong time")),
+            _ => Err(Error::protocol("a flow that ended at the wrong time")),
         }
     };
     watched(sending, amount, patience, || delivered(connection)).await
 }
 
 /// Receives the agreed bytes, or for the agreed time.
-pub(super) async fn receive(
-    connection: &Connection,
-    amount: Amount,
-    patience: Duration,
-) -> Result<Arrived, CheckError> {
+pub(crate) async fn receive(connection: &Connection, amount: Amount, patience: Duration) -> Result<Arrived> {
     let mut stream = soon(patience, connection.accept_uni()).await??;
     let (began, counter) = (Instant::now(), Arc::new(Counter::default()));
     let whole = async {
@@ -70,7 +65,7 @@ pub(super) async fn receive(
         (Amount::Bytes(bytes), Some(received)) if bytes == received => {}
         // The connection may end at the same moment.
         (Amount::Seconds(_), None) => drop(stream.stop(DONE)),
-        _ => return Err(CheckError::protocol("fewer bytes than agreed")),
+        _ => return Err(Error::protocol("fewer bytes than agreed")),
     }
     Ok(arrived)
 }
@@ -83,33 +78,39 @@ fn delivered(connection: &Connection) -> u64 {
 }
 
 /// The result, if it comes soon.
-pub(super) async fn soon<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T, CheckError> {
-    timeout(patience, work).await.map_err(|_| CheckError::Stalled(patience))
+pub(super) async fn soon<T>(patience: Duration, work: impl Future<Output = T>) -> Result<T> {
+    timeout(patience, work).await.map_err(|_| Error::stalled(patience))
 }
 
 /// Work that may neither stand still for `patience` nor exceed the time of the flow.
 async fn watched<T>(
-    work: impl Future<Output = Result<T, CheckError>>,
+    work: impl Future<Output = Result<T>>,
     amount: Amount,
     patience: Duration,
     bytes: impl Fn() -> u64,
-) -> Result<T, CheckError> {
+) -> Result<T> {
     let limit = amount.time_max(patience);
     let (mut work, mut over) = (pin!(work), pin!(sleep(limit)));
     let (mut moved, mut look) = (Moved::new(patience), interval(LOOK_EVERY));
     loop {
         tokio::select! {
             done = &mut work => return done,
-            () = &mut over => return Err(CheckError::TooSlow(limit)),
+            () = &mut over => {
+                let message = format!("a flow took longer than {}", about_time(limit));
+                return Err(Error::new(ErrorKind::Other, message, "choose smaller --sizes for this path"));
+            }
             _ = look.tick() => moved.check(bytes())?,
         }
     }
 }
 
-fn unread(connection: &Connection, error: &RecvFileError) -> CheckError {
+fn unread(connection: &Connection, error: &RecvFileError) -> Error {
     match error {
-        RecvFileError::Write { .. } => CheckError::Damaged,
-        RecvFileError::TooLong => CheckError::protocol("more bytes than agreed"),
-        error => CheckError::of(connection, Error::lost(error)),
+        RecvFileError::Write { .. } => {
+            let hint = "this is a bug: please report it";
+            Error::new(ErrorKind::NotVerified, "a flow arrived damaged", hint)
+        }
+        RecvFileError::TooLong => Error::protocol("more bytes than agreed"),
+        error => ended(connection, Error::lost(error)),
     }
 }

@@ -17,7 +17,6 @@ use tokio::time::{sleep, timeout};
 
 use super::{
     ALPN, answer,
-    error::CheckError,
     flow::{self, soon},
     message::{Hello, Reply, Request},
     plan::{Direction, Flow, Plan},
@@ -25,6 +24,7 @@ use super::{
     visitor::{Visitor, newcomers},
 };
 use crate::{
+    error::{Error, Result},
     figures::PathFigures,
     transfer::{
         FAILED,
@@ -80,12 +80,12 @@ pub struct Listener {
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn listen(job: &ListenJob) -> Result<(), CheckError> {
+pub async fn listen(job: &ListenJob) -> Result<()> {
     let listener = Listener::bind(&job.network, job.address, PATIENCE)?;
     let ticket = listener.ticket(job.advertise.as_ref())?;
     // Removed on drop.
     let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
-    let written = written.map_err(CheckError::local("write the ticket"))?;
+    let written = written.map_err(|error| Error::local("write the ticket", error))?;
     match &written {
         Some(file) => {
             let path = printable_path(file.path());
@@ -93,11 +93,15 @@ pub async fn listen(job: &ListenJob) -> Result<(), CheckError> {
         }
         None => {
             note("on the other machine: rc3 check -, then paste this ticket:");
-            output::print(&format!("{ticket}\n")).map_err(CheckError::local("print the ticket"))?;
+            output::print(&format!("{ticket}\n")).map_err(|error| Error::local("print the ticket", error))?;
         }
     }
     listener.serve(note, interrupted()).await?;
-    Err(CheckError::Interrupted)
+    Err(Error::interrupted(0))
+}
+
+fn unusable(error: io::Error) -> Error {
+    Error::local("use the port", error)
 }
 
 fn note(text: &str) {
@@ -112,11 +116,7 @@ impl Listener {
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O and time.
-    pub fn bind(
-        network: &Network,
-        address: Option<SocketAddr>,
-        patience: Duration,
-    ) -> Result<Self, CheckError> {
+    pub fn bind(network: &Network, address: Option<SocketAddr>, patience: Duration) -> Result<Self> {
         let identity = Identity::generate()?;
         let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
         config.transport_config(Arc::new(Settings::default().transport(1, 1)?));
@@ -131,24 +131,18 @@ impl Listener {
     ///
     /// # Errors
     /// When the advertised host is not a name or address.
-    pub fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket, CheckError> {
-        let failed = CheckError::local("make a ticket");
-        let bound = self.endpoint.local_addr().map_err(failed)?;
+    pub fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket> {
+        let bound = self.endpoint.local_addr().map_err(unusable)?;
         reachable::invite(bound, advertise, self.fingerprint, self.secret)
-            .map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidInput, error)))
+            .map_err(|error| Error::local("make a ticket", error))
     }
 
     /// Serves until `stop`; `note` gets lines for the user.
     ///
     /// # Errors
     /// When the port becomes unusable.
-    pub async fn serve(
-        mut self,
-        mut note: impl FnMut(&str),
-        stop: impl Future<Output = ()>,
-    ) -> Result<(), CheckError> {
-        let failed = CheckError::local("use the port");
-        let bound = self.endpoint.local_addr().map_err(failed)?;
+    pub async fn serve(mut self, mut note: impl FnMut(&str), stop: impl Future<Output = ()>) -> Result<()> {
+        let bound = self.endpoint.local_addr().map_err(unusable)?;
         let mut stop = pin!(stop);
         loop {
             let mut serving = Box::pin(self.serve_plans(&mut note));
@@ -163,10 +157,10 @@ impl Listener {
             let Some(session) = asked else { return Ok(()) };
             drop(self.endpoint);
             // Firewalls already pass this port.
-            let socket = again(|| answer::bind(bound)).await.map_err(failed)?;
+            let socket = again(|| answer::bind(bound)).await.map_err(unusable)?;
             let key = Key::new(self.secret, session);
             tokio::select! {
-                answered = answer::answer(&socket, &key) => answered.map_err(failed)?,
+                answered = answer::answer(&socket, &key) => answered.map_err(unusable)?,
                 () = &mut stop => return Ok(()),
             }
             drop(socket);
@@ -209,11 +203,7 @@ impl Listener {
     }
 
     /// Serves what a visitor asks for. Returns the number of the session if it is one of probes, which begins then.
-    async fn host(
-        &self,
-        visitor: &mut Visitor,
-        newcomers: &mut Newcomers<Hello>,
-    ) -> Result<Option<u64>, CheckError> {
+    async fn host(&self, visitor: &mut Visitor, newcomers: &mut Newcomers<Hello>) -> Result<Option<u64>> {
         let session = u64::from_be_bytes(random()?);
         say(visitor, &Reply::Accepted { session }, self.patience).await?;
         // Its reply may still be on its way.
@@ -235,7 +225,7 @@ impl Listener {
         session: u64,
         visitor: &Connection,
         newcomers: &mut Newcomers<Hello>,
-    ) -> Result<Option<Visitor>, CheckError> {
+    ) -> Result<Option<Visitor>> {
         // The reply of a flow may still be on its way until the next flow arrives.
         let mut last: Option<Visitor> = None;
         for (nth, flow) in (0..).zip(plan.flows()) {
@@ -272,7 +262,7 @@ impl Listener {
     }
 
     /// One flow.
-    async fn take_part(&self, flow: Flow, visitor: &mut Visitor) -> Result<(), CheckError> {
+    async fn take_part(&self, flow: Flow, visitor: &mut Visitor) -> Result<()> {
         let (connection, amount) = (&visitor.control.connection, flow.kind.amount);
         let reply = match flow.kind.direction {
             Direction::There => Reply::Arrived(flow::receive(connection, amount, self.patience).await?),
@@ -309,15 +299,15 @@ async fn refuse_all(newcomers: &mut Newcomers<Hello>) {
 }
 
 /// The result of the work, unless the connection ends before.
-async fn while_open<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T, CheckError> {
+async fn while_open<T>(connection: &Connection, work: impl Future<Output = T>) -> Result<T> {
     tokio::select! {
         done = work => Ok(done),
         error = connection.closed() => Err(error.into()),
     }
 }
 
-async fn say(visitor: &mut Visitor, reply: &Reply, patience: Duration) -> Result<(), CheckError> {
-    Ok(soon(patience, visitor.control.say(reply)).await??)
+async fn say(visitor: &mut Visitor, reply: &Reply, patience: Duration) -> Result<()> {
+    soon(patience, visitor.control.say(reply)).await?
 }
 
 /// Opens a socket at a port that was released a moment ago.

@@ -11,19 +11,20 @@ use rc3_net::VarInt;
 use rc3_picture::Format;
 
 use self::{
-    error::CheckError,
     host::HostReport,
     progress::{Event, Progress},
     report::Report,
     visit::{VisitJob, visit},
 };
-use crate::transfer::progress::Style;
+use crate::{
+    error::{Error, Result},
+    transfer::{paths::printable_path, progress::Style},
+};
 
 pub mod advice;
 mod answer;
 pub mod comparison;
-pub mod error;
-mod flow;
+pub(crate) mod flow;
 pub mod host;
 pub mod listen;
 pub mod message;
@@ -43,6 +44,7 @@ pub const ALPN: &[u8] = b"rc3-check/1";
 
 /// Close code: done.
 const DONE: VarInt = VarInt::from_u32(0);
+
 /// What to check, and how to show it.
 #[derive(Debug, Clone)]
 pub struct CheckJob {
@@ -59,15 +61,16 @@ pub struct CheckJob {
 /// Checks this host, then the path, and prints the results. Returns whether there is no problem that the user could fix.
 ///
 /// # Errors
-/// See [`CheckError`].
+/// When the path cannot be checked, or an output cannot be written.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn check(job: &CheckJob, progress: &mut Progress) -> Result<bool, CheckError> {
+pub async fn check(job: &CheckJob, progress: &mut Progress) -> Result<bool> {
     let mut report = Report::default();
     if job.host {
+        let looked = HostReport::look();
         let host =
-            report.host.insert(HostReport::look().map_err(CheckError::local("check this host's sockets"))?);
+            report.host.insert(looked.map_err(|error| Error::local("check this host's sockets", error))?);
         progress.event(&Event::Host(host));
     }
     if let Some(job) = &job.visit {
@@ -75,7 +78,7 @@ pub async fn check(job: &CheckJob, progress: &mut Progress) -> Result<bool, Chec
     }
     progress.finish(&report);
     if let (Some((path, format)), Some(comparison)) = (&job.picture, &report.comparison) {
-        let failed = |error| CheckError::Picture { path: path.clone(), error };
+        let failed = |error| Error::local(format!("write {}", printable_path(path)), error);
         std::fs::write(path, comparison.picture(*format).map_err(failed)?).map_err(failed)?;
     }
     Ok(report.is_healthy())

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::{
     comparison::{Bulk, Comparison, Row},
-    error::CheckError,
     host::HostReport,
     outcome::Outcome,
     pace::Pace,
@@ -16,6 +15,7 @@ use super::{
 };
 use crate::{
     cli::usage,
+    error::Error,
     figures::PathFigures,
     scheme::Scheme,
     steps::Steps,
@@ -159,7 +159,7 @@ impl Progress {
     }
 
     /// The command failed: one line and a hint, or an event.
-    pub fn error(&mut self, error: &CheckError) {
+    pub fn error(&mut self, error: &Error) {
         self.steps.clear();
         usage::complain(self.style == Style::Json, error, error.hint());
     }

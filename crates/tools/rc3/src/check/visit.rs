@@ -10,12 +10,11 @@ use std::{
 };
 
 use rc3_net::{Endpoint, RlpMode, paths::PathMemory};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::{
     ALPN, DONE,
     comparison::Comparison,
-    error::CheckError,
     flow::{self, soon},
     message::{Arrived, Hello, Reply, Request, VERSION},
     outcome::{Outcome, without_reply},
@@ -26,10 +25,13 @@ use super::{
     report::Report,
 };
 use crate::{
+    error::{Error, ErrorKind, Result},
     figures::PathFigures,
     scheme::Scheme,
     transfer::{
-        FAILED, identity, interrupted,
+        close_code,
+        conclude::conclude,
+        identity, interrupted,
         meet::{self, Settings},
         network::Network,
         session::Control,
@@ -60,11 +62,11 @@ pub struct VisitJob {
 /// Probes the path, stores marks that proved useful, and runs the plan.
 ///
 /// # Errors
-/// See [`CheckError`].
+/// When the listener does not answer, refuses, or breaks the rules; and when the user interrupts.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress) -> Result<(), CheckError> {
+pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress) -> Result<()> {
     let remote = meet::resolve(&job.ticket).await?;
     let forget = job.plan.as_ref().is_some_and(|plan| plan.forget);
     let path_memory = job.network.path_memory.clone().filter(|_| !forget);
@@ -74,8 +76,8 @@ pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress)
         let key = Key::new(job.ticket.secret(), session);
         let probing = path::probe(remote, &key, |part| progress.part(part));
         let probed = tokio::select! {
-            probed = probing => probed.map_err(CheckError::local("probe the path"))?.ok_or(CheckError::NoAnswer)?,
-            () = interrupted() => return Err(CheckError::Interrupted),
+            probed = probing => probed.map_err(|error| Error::local("probe the path", error))?.ok_or_else(no_answer)?,
+            error = stopped() => return Err(error),
         };
         keep_marks(&network, &probed);
         progress.event(&Event::Path(&probed));
@@ -104,26 +106,22 @@ async fn connected<T>(
     job: &VisitJob,
     network: &Network,
     remote: SocketAddr,
-    work: impl AsyncFnOnce(&Visit<'_>) -> Result<T, CheckError>,
-) -> Result<T, CheckError> {
+    work: impl AsyncFnOnce(&Visit<'_>) -> Result<T>,
+) -> Result<T> {
     let endpoint = meet::open(network, remote)?;
     let visit = Visit { job, endpoint: &endpoint, address: remote };
-    let mut running = Box::pin(work(&visit));
-    let outcome = tokio::select! {
-        outcome = &mut running => outcome,
-        () = interrupted() => Err(CheckError::Interrupted),
-    };
-    let (code, reason) = match &outcome {
-        Ok(_) => (DONE, "done"),
-        Err(CheckError::Interrupted) => (FAILED, "was interrupted"),
-        Err(_) => (FAILED, "failed"),
-    };
-    // The listener should receive the reason before the connections are dropped.
-    endpoint.close(code, reason.as_bytes());
-    drop(running);
-    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
-    endpoint.save_paths().await;
-    outcome
+    conclude(&endpoint, work(&visit), stopped(), close_code).await
+}
+
+/// The error of a check that the user interrupts.
+async fn stopped() -> Error {
+    interrupted().await;
+    Error::interrupted(0).hinted("run it again with fewer --runs or smaller --sizes if it takes too long")
+}
+
+fn no_answer() -> Error {
+    let hint = "check that firewalls pass UDP to that port from every port of this host";
+    Error::new(ErrorKind::Other, "the listener did not answer any probe", hint)
 }
 
 /// A running visit.
@@ -135,12 +133,12 @@ struct Visit<'a> {
 
 impl Visit<'_> {
     /// Returns the number of the session.
-    async fn ask_for_probes(&self) -> Result<u64, CheckError> {
+    async fn ask_for_probes(&self) -> Result<u64> {
         let mut met = self.meet(Scheme::Plain, Request::Probes).await?;
         self.accepted(&mut met).await
     }
 
-    async fn run(&self, plan: &Plan, progress: &mut Progress) -> Result<Comparison, CheckError> {
+    async fn run(&self, plan: &Plan, progress: &mut Progress) -> Result<Comparison> {
         let mut met = self.meet(Scheme::Plain, Request::Flows(plan.clone())).await?;
         let session = self.accepted(&mut met).await?;
         let connection = met.connection.clone();
@@ -163,15 +161,15 @@ impl Visit<'_> {
     }
 
     /// The number of the session that the listener accepts.
-    async fn accepted(&self, met: &mut Control) -> Result<u64, CheckError> {
+    async fn accepted(&self, met: &mut Control) -> Result<u64> {
         match self.reply(met).await? {
             Reply::Accepted { session } => Ok(session),
-            _ => Err(CheckError::protocol("no answer to the plan")),
+            _ => Err(Error::protocol("no answer to the plan")),
         }
     }
 
     /// One flow and the pause after it.
-    async fn measure(&self, flow: Flow, request: Request, rtt: Duration) -> Result<Outcome, CheckError> {
+    async fn measure(&self, flow: Flow, request: Request, rtt: Duration) -> Result<Outcome> {
         let start = Instant::now();
         let mut met = self.meet(flow.kind.scheme, request).await?;
         let (fct, arrived, path) = match flow.kind.direction {
@@ -189,16 +187,16 @@ impl Visit<'_> {
         met: &mut Control,
         start: Instant,
         rtt: Duration,
-    ) -> Result<(Duration, Arrived, PathFigures), CheckError> {
+    ) -> Result<(Duration, Arrived, PathFigures)> {
         let connection = met.connection.clone();
         let sending = flow::send(&connection, flow.kind.amount, self.job.patience);
         let replying = async {
             // Sending watches the progress.
-            let reply = read(met).await?;
+            let reply = met.hear::<Reply>().await?;
             Ok((reply, start.elapsed()))
         };
         let ((), (reply, until_reply)) = tokio::try_join!(sending, replying)?;
-        let Reply::Arrived(arrived) = reply else { return Err(CheckError::protocol("no report of a flow")) };
+        let Reply::Arrived(arrived) = reply else { return Err(Error::protocol("no report of a flow")) };
         let path = PathFigures::of(&connection.stats(), self.endpoint.marks());
         Ok((without_reply(until_reply, rtt.min(connection.min_rtt())), arrived, path))
     }
@@ -208,17 +206,17 @@ impl Visit<'_> {
         flow: Flow,
         met: &mut Control,
         start: Instant,
-    ) -> Result<(Duration, Arrived, PathFigures), CheckError> {
+    ) -> Result<(Duration, Arrived, PathFigures)> {
         let arrived = flow::receive(&met.connection, flow.kind.amount, self.job.patience).await?;
         let fct = start.elapsed();
         let Reply::Sent { path } = self.reply(met).await? else {
-            return Err(CheckError::protocol("no report of a flow"));
+            return Err(Error::protocol("no report of a flow"));
         };
         Ok((fct, arrived, path))
     }
 
     /// A new connection, with its request.
-    async fn meet(&self, scheme: Scheme, request: Request) -> Result<Control, CheckError> {
+    async fn meet(&self, scheme: Scheme, request: Request) -> Result<Control> {
         let mode = match scheme {
             Scheme::Plain => RlpMode::Off,
             Scheme::Rc3 => RlpMode::Guard,
@@ -227,14 +225,10 @@ impl Visit<'_> {
         let (tls, transport) =
             (identity::client(self.job.ticket.fingerprint(), ALPN)?, settings.transport(1, 1)?);
         let hello = Hello { version: VERSION, secret: self.job.ticket.secret().0, request };
-        Ok(meet::connect(self.endpoint, self.address, COMMAND, tls, transport, &hello).await?)
+        meet::connect(self.endpoint, self.address, COMMAND, tls, transport, &hello).await
     }
 
-    async fn reply(&self, met: &mut Control) -> Result<Reply, CheckError> {
-        soon(self.job.patience, read(met)).await?
+    async fn reply(&self, met: &mut Control) -> Result<Reply> {
+        soon(self.job.patience, met.hear()).await?
     }
-}
-
-async fn read(met: &mut Control) -> Result<Reply, CheckError> {
-    Ok(met.hear().await?)
 }

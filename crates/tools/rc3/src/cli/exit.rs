@@ -2,11 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{
-    check::error::CheckError,
-    error::{Error, ErrorKind},
-    tunnel::{error::TunnelError, open::Answer},
-};
+use crate::error::{Error, ErrorKind};
 
 /// How the command ended, with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +72,7 @@ impl From<Exit> for ExitCode {
 impl From<&Error> for Exit {
     fn from(error: &Error) -> Self {
         match error.kind() {
+            ErrorKind::Usage => Self::Usage,
             ErrorKind::NotVerified => Self::NotVerified,
             ErrorKind::Refused | ErrorKind::WrongPeer => Self::Refused,
             ErrorKind::Conflicts => Self::Exists,
@@ -86,33 +83,6 @@ impl From<&Error> for Exit {
             ErrorKind::NoPeer => Self::NoPeer,
             ErrorKind::Version => Self::Version,
             ErrorKind::NoUdp => Self::NoUdp,
-            _ => Self::Failure,
-        }
-    }
-}
-
-impl From<&CheckError> for Exit {
-    fn from(error: &CheckError) -> Self {
-        match error {
-            CheckError::Damaged => Self::NotVerified,
-            CheckError::WrongListener(_) | CheckError::Unauthorised | CheckError::Refused(_) => Self::Refused,
-            CheckError::Interrupted => Self::Interrupted,
-            CheckError::Other(error) => Self::from(error),
-            _ => Self::Failure,
-        }
-    }
-}
-
-impl From<&TunnelError> for Exit {
-    fn from(error: &TunnelError) -> Self {
-        match error {
-            TunnelError::WrongPeer(_)
-            | TunnelError::Unauthorised
-            | TunnelError::Refused(_)
-            | TunnelError::RemoteListen { .. }
-            | TunnelError::Target { answer: Answer::NotAllowed, .. } => Self::Refused,
-            TunnelError::Interrupted => Self::Interrupted,
-            TunnelError::Other(error) => Self::from(error),
             _ => Self::Failure,
         }
     }

@@ -1,16 +1,12 @@
 //! The meaning of the command line: resolves settings, fills in dependent defaults, rejects invalid combinations.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap_complete::Shell;
 use rc3_net::{Congestion, RlpMode};
 use rc3_picture::Format;
 #[cfg(unix)]
 use rc3_text::units::size_text;
-use thiserror::Error;
 
 #[cfg(unix)]
 use super::low::DemoArgs;
@@ -29,6 +25,7 @@ use crate::{
         visit::VisitJob,
     },
     copy::CopyJob,
+    error::{Error, Result},
     transfer::{
         destination::Fsync,
         meet::Settings,
@@ -37,7 +34,7 @@ use crate::{
         progress::Style,
         receive::ReceiveJob,
         send::{Content, SendJob},
-        ticket::{Ticket, TicketError},
+        ticket::Ticket,
     },
 };
 #[cfg(unix)]
@@ -76,126 +73,12 @@ pub enum Command {
     Man(Option<PathBuf>),
 }
 
-/// Why a well-formed command line is invalid.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum UsageError {
-    /// See [`TicketError`].
-    #[error("not a ticket: {0}")]
-    Ticket(#[from] TicketError),
-    /// No ticket on standard input.
-    #[error("cannot read the ticket from standard input: {0}")]
-    Input(io::Error),
-    /// The file has no ticket.
-    #[error("cannot read the ticket from {}: {error}", printable_path(path))]
-    TicketFile {
-        /// The file.
-        path: PathBuf,
-        /// The system error.
-        error: io::Error,
-    },
-    /// A ticket as an argument, and another in a file.
-    #[error("two tickets: one as an argument, one by --ticket-file")]
-    TwoTickets,
-    /// No ticket anywhere.
-    #[error("no ticket")]
-    NoTicket,
-    /// Not a picture that can be drawn.
-    #[error("cannot tell the format of the picture {}", printable_path(.0))]
-    Picture(PathBuf),
-    /// Too many sizes, or one too large.
-    #[error("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX)]
-    CheckSizes,
-    /// Nothing to forward.
-    #[error("nothing to forward")]
-    NoForward,
-    /// An option of the listening side without `--listen`.
-    #[error("{0} works only with --listen")]
-    NeedsListen(&'static str),
-    /// Standard input is the ticket's and the stream's.
-    #[error("standard input cannot be both the ticket and the stream")]
-    InputTwice,
-    /// No peer to connect to.
-    #[error("no peer")]
-    NoPeer,
-    /// Neither of the variables for the state directory is set.
-    #[error("cannot find the state directory: HOME is not set")]
-    NoState,
-    /// A name that cannot stand in `known_peers`.
-    #[error("a peer's name is one word without `#` at its start")]
-    PeerName,
-    /// No remote side of a copy.
-    #[error("neither side is on another host")]
-    Local,
-    /// Two remote sides.
-    #[error("both sides are on other hosts")]
-    Remote,
-    /// Sources on several hosts, or some here.
-    #[error("the sources are not on one host")]
-    Mixed,
-    /// ssh would read it as an option.
-    #[error("the host is empty or begins with a dash")]
-    Host,
-    /// Unbalanced quotes.
-    #[error("--ssh has unbalanced quotes")]
-    Ssh,
-    /// Standard input for two purposes, or beside files.
-    #[error("`-` for standard input stands alone before the ticket")]
-    Pipe,
-    /// A malformed pattern.
-    #[error("not a pattern: {0}")]
-    Pattern(#[from] globset::Error),
-    /// A ticket, but no files to send.
-    #[error("no file or directory to send")]
-    NoPath,
-    /// Too many sizes, or one too large.
-    #[cfg(unix)]
-    #[error("choose at most {SIZES_MAX} sizes from 1 byte to {}", size_text(SIZE_BYTES_MAX))]
-    Sizes,
-    /// A link that cannot be emulated.
-    #[cfg(unix)]
-    #[error("choose a round trip of at most 10 s and a buffer of at least 3000 bytes")]
-    Link,
-}
-
-impl UsageError {
-    /// What the user can do.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Ticket(_) | Self::Input(_) | Self::TicketFile { .. } | Self::NoTicket => {
-                "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input"
-            }
-            Self::NoPath => "name files and directories before the ticket: rc3 send PATH... -",
-            Self::NoForward => "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help",
-            Self::NeedsListen(_) => "give that option to `rc3 tunnel --listen` on the other host",
-            Self::InputTwice => "pass the ticket by --ticket-file or by RC3_TICKET",
-            Self::NoPeer => {
-                "name a known peer, or pass its ticket by --ticket-file, by RC3_TICKET, or as `-`"
-            }
-            Self::NoState => "name a directory by --state DIR",
-            Self::PeerName => "choose another --name",
-            Self::Local => "write HOST:PATH for one side, or use cp",
-            Self::Remote => "run rc3 copy on one of the two hosts",
-            Self::Mixed => "run one command for each host",
-            Self::Host => "write HOST:PATH, or ./NAME for a local name with a colon",
-            Self::Ssh => "write for example: --ssh 'ssh -p 2222'",
-            Self::Pipe => "write: rc3 send - TICKET, with --name FILE if the receiver writes files",
-            Self::Pattern(_) => "see rc3 send --help; quote patterns so that the shell leaves them alone",
-            Self::TwoTickets => "omit one of them",
-            Self::Picture(_) => "choose a name that ends in .svg or .png",
-            Self::CheckSizes => "see rc3 check --help",
-            #[cfg(unix)]
-            Self::Sizes | Self::Link => "see rc3 demo --help",
-        }
-    }
-}
-
 impl Command {
     /// Resolves the command line.
     ///
     /// # Errors
-    /// See [`UsageError`].
-    pub fn resolve(low: LowArgs) -> Result<Self, UsageError> {
+    /// [`ErrorKind::Usage`](crate::error::ErrorKind::Usage) when flags do not fit together.
+    pub fn resolve(low: LowArgs) -> Result<Self> {
         Ok(match low.command {
             #[cfg(unix)]
             LowCommand::Demo(args) => {
@@ -218,7 +101,7 @@ impl Command {
 }
 
 #[cfg(unix)]
-fn scenarios(args: DemoArgs) -> Result<Links<Scenario>, UsageError> {
+fn scenarios(args: DemoArgs) -> Result<Links<Scenario>> {
     // Choosing one of these selects a single link.
     let is_chosen = args.queue.is_some() || args.nic.is_some() || args.buffer.is_some();
     let link = scenario(args)?;
@@ -227,17 +110,20 @@ fn scenarios(args: DemoArgs) -> Result<Links<Scenario>, UsageError> {
 }
 
 #[cfg(unix)]
-fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
+fn scenario(args: DemoArgs) -> Result<Scenario> {
     use std::time::Duration;
     let sizes_fit = args.sizes.iter().all(|&bytes| (1..=SIZE_BYTES_MAX).contains(&bytes));
     if args.sizes.is_empty() || args.sizes.len() > SIZES_MAX || !sizes_fit {
-        return Err(UsageError::Sizes);
+        let most = size_text(SIZE_BYTES_MAX);
+        let message = format!("choose at most {SIZES_MAX} sizes from 1 byte to {most}");
+        return Err(Error::usage(message, "see rc3 demo --help"));
     }
     // Computed as in the emulator.
     let default = || EmulatorConfig::new(args.rate, args.rtt).buffer;
     let buffer = args.buffer.map_or_else(default, |buffer| buffer.bytes(args.rate, args.rtt));
     if args.rtt > Duration::from_secs(10) || buffer < 3000 {
-        return Err(UsageError::Link);
+        let message = "choose a round trip of at most 10 s and a buffer of at least 3000 bytes";
+        return Err(Error::usage(message, "see rc3 demo --help"));
     }
     Ok(Scenario {
         rate: args.rate,
@@ -256,7 +142,7 @@ fn scenario(args: DemoArgs) -> Result<Scenario, UsageError> {
     })
 }
 
-fn check(args: CheckArgs) -> Result<Command, UsageError> {
+fn check(args: CheckArgs) -> Result<Command> {
     let CheckArgs { ticket, ticket_file, only, sizes, runs, seconds, both, forget, .. } = args;
     let network = self::network(args.network);
     if args.listen {
@@ -265,11 +151,15 @@ fn check(args: CheckArgs) -> Result<Command, UsageError> {
     }
     let plan = Plan { sizes, runs, seconds, both, forget };
     if !plan.is_bounded() {
-        return Err(UsageError::CheckSizes);
+        let message = format!("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX);
+        return Err(Error::usage(message, "see rc3 check --help"));
     }
     let format = |path: PathBuf| match Format::of(&path) {
         Some(format) => Ok((path, format)),
-        None => Err(UsageError::Picture(path)),
+        None => {
+            let message = format!("cannot tell the format of the picture {}", printable_path(&path));
+            Err(Error::usage(message, "choose a name that ends in .svg or .png"))
+        }
     };
     let picture = args.picture.map(format).transpose()?;
     let has = |part| only.is_empty() || only.contains(&part);
@@ -285,7 +175,7 @@ fn check(args: CheckArgs) -> Result<Command, UsageError> {
 }
 
 /// The ticket from the command line, a file, standard input or the environment.
-fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>, UsageError> {
+fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>> {
     match ticket::named(argument, file)? {
         Some(ticket) => Ok(Some(ticket)),
         None => ticket::in_environment(),
@@ -293,8 +183,8 @@ fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>, 
 }
 
 /// The same, where there must be one.
-fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket, UsageError> {
-    found(argument, file)?.ok_or(UsageError::NoTicket)
+fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket> {
+    found(argument, file)?.ok_or_else(|| Error::usage("no ticket", ticket::WAYS))
 }
 
 /// The mode that a user chose.
@@ -337,7 +227,7 @@ fn recv(args: RecvArgs) -> Command {
     Command::Recv(Box::new(job), style)
 }
 
-fn send(args: SendArgs) -> Result<Command, UsageError> {
+fn send(args: SendArgs) -> Result<Command> {
     let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, idle_timeout, .. } = args;
     let selection = args.selection.resolve()?;
     // `-` alone is standard input, and the ticket comes from elsewhere.
@@ -347,12 +237,15 @@ fn send(args: SendArgs) -> Result<Command, UsageError> {
     let reads_ticket = argument.as_deref().is_some_and(|last| last.as_os_str() == "-")
         || ticket_file.as_deref().is_some_and(|path| path.as_os_str() == "-");
     if (is_pipe && (paths.len() > 1 || reads_ticket || dry_run)) || (!is_pipe && name.is_some()) {
-        return Err(UsageError::Pipe);
+        let message = "`-` for standard input stands alone before the ticket";
+        let hint = "write: rc3 send - TICKET, with --name FILE if the receiver writes files";
+        return Err(Error::usage(message, hint));
     }
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
     let ticket = required(argument.as_deref(), ticket_file.as_deref())?;
     if paths.is_empty() {
-        return Err(UsageError::NoPath);
+        let hint = "name files and directories before the ticket: rc3 send PATH... -";
+        return Err(Error::usage("no file or directory to send", hint));
     }
     let settings = Settings {
         rlp: rlp(args.rlp),
@@ -378,11 +271,18 @@ mod tests {
     use super::*;
     use crate::{
         emulator::Discipline,
+        error::ErrorKind,
         transfer::ticket::{Fingerprint, Secret},
     };
 
-    fn resolve(words: &[&str]) -> Result<Command, UsageError> {
+    fn resolve(words: &[&str]) -> Result<Command> {
         Command::resolve(LowArgs::try_parse_from(words).unwrap())
+    }
+
+    fn refused(words: &[&str]) -> String {
+        let error = resolve(&[&["rc3"], words].concat()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
     }
 
     fn demo(words: &[&str]) -> Links<Scenario> {
@@ -453,11 +353,13 @@ mod tests {
         assert_eq!(only("flows"), (false, Some((false, Some(plan)))));
         assert_eq!(only("host,probes"), (true, Some((true, None))));
         assert_eq!(only("host"), (true, None));
-        assert!(matches!(resolve(&["rc3", "check", "--only", "probes"]), Err(UsageError::NoTicket)));
+        assert_eq!(refused(&["check", "--only", "probes"]), "no ticket");
         let Ok(Command::Check(job)) = with(&["--picture", "a.PNG"]) else { panic!("not a check") };
         assert_eq!(job.picture, Some((PathBuf::from("a.PNG"), Format::Png)));
-        assert!(matches!(with(&["--sizes", "2G"]), Err(UsageError::CheckSizes)));
-        assert!(matches!(with(&["--picture", "a.gif"]), Err(UsageError::Picture(_))));
+        assert!(refused(&["check", &ticket, "--sizes", "2G"]).contains("at most 32 sizes"));
+        assert!(
+            refused(&["check", &ticket, "--picture", "a.gif"]).contains("the format of the picture a.gif")
+        );
         let words = ["rc3", "check", "--listen", "--address", "127.0.0.1:7"];
         let Ok(Command::CheckListen(job)) = resolve(&words) else { panic!("not a listener") };
         assert_eq!(job.address, Some("127.0.0.1:7".parse().unwrap()));
@@ -465,10 +367,10 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        assert!(matches!(resolve(&["rc3", "demo", "--sizes", "0"]), Err(UsageError::Sizes)));
-        assert!(matches!(resolve(&["rc3", "demo", "--sizes", "2GiB"]), Err(UsageError::Sizes)));
-        assert!(matches!(resolve(&["rc3", "demo", "--rtt", "1000s"]), Err(UsageError::Link)));
-        assert!(matches!(resolve(&["rc3", "demo", "--buffer", "0.001bdp"]), Err(UsageError::Link)));
-        assert!(matches!(resolve(&["rc3", "send", "a", "rc3://b"]), Err(UsageError::Ticket(_))));
+        assert!(refused(&["demo", "--sizes", "0"]).contains("at most 32 sizes"));
+        assert!(refused(&["demo", "--sizes", "2GiB"]).contains("to 1GiB"));
+        assert!(refused(&["demo", "--rtt", "1000s"]).contains("a round trip of at most 10 s"));
+        assert!(refused(&["demo", "--buffer", "0.001bdp"]).contains("a buffer of at least"));
+        assert!(refused(&["send", "a", "rc3://b"]).starts_with("not a ticket: "));
     }
 }

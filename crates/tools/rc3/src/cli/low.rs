@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{exit::Exit, tunnel::TunnelArgs};
 use crate::{
     copy::cli::CopyArgs,
+    error::Error,
     transfer::{
         destination::{Existing, Fsync, Policy},
         manifest::Selection,
@@ -85,7 +86,7 @@ pub enum LowCommand {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Real endpoints on loopback sockets send real data over an emulated link. FCT is from connect to the last \
-byte at the receiver, handshake included; every transfer is verified by BLAKE3. Byte counts are the \
+byte at the receiver, handshake included; every transfer is compared on arrival. Byte counts are the \
 receiver's, of the run with the median FCT. In the JSON output, rlp_bytes lists level 1 first.
 
 Without --nic, --queue and --buffer, a second table repeats the transfers under worse conditions: the card is ten \
@@ -391,8 +392,10 @@ pub struct SelectionArgs {
 impl SelectionArgs {
     /// # Errors
     /// When a pattern is malformed.
-    pub(crate) fn resolve(&self) -> Result<Selection, globset::Error> {
-        let patterns = Patterns::new(&self.include, &self.exclude)?;
+    pub(crate) fn resolve(&self) -> Result<Selection, Error> {
+        let hint = "see rc3 send --help; quote patterns so that the shell leaves them alone";
+        let wrong = |error| Error::usage(format!("not a pattern: {error}"), hint);
+        let patterns = Patterns::new(&self.include, &self.exclude).map_err(wrong)?;
         Ok(Selection { links: self.links, patterns })
     }
 }

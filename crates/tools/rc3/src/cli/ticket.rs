@@ -7,16 +7,22 @@ use std::{
     path::Path,
 };
 
-use super::high::UsageError;
-use crate::transfer::{
-    ticket::Ticket,
-    ticket_file::{first_line, read},
+use crate::{
+    error::{Error, Result},
+    transfer::{
+        paths::printable_path,
+        ticket::{Ticket, TicketError},
+        ticket_file::{first_line, read},
+    },
 };
 
 /// The environment variable for a ticket.
 pub const VARIABLE: &str = "RC3_TICKET";
 /// The argument that stands for standard input.
 const INPUT: &str = "-";
+/// The ways to pass a ticket.
+pub(super) const WAYS: &str =
+    "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input";
 
 /// Whether an argument is a ticket or `-`, rather than a path.
 pub(super) fn is_ticket(argument: &OsStr) -> bool {
@@ -27,33 +33,44 @@ pub(super) fn is_ticket(argument: &OsStr) -> bool {
 ///
 /// # Errors
 /// When there are two, or when it is unreadable or damaged.
-pub(super) fn named(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>, UsageError> {
+pub(super) fn named(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>> {
     let input = || {
         if io::stdin().is_terminal() {
             let _ = write!(io::stderr(), "ticket: ");
         }
-        first_line(io::stdin()).map_err(UsageError::Input)
+        first_line(io::stdin()).map_err(|error| unreadable("standard input", error))
     };
     let line = match (argument, file) {
-        (Some(_), Some(_)) => return Err(UsageError::TwoTickets),
+        (Some(_), Some(_)) => return Err(two()),
         (Some(INPUT), None) => input()?,
         (Some(text), None) => text.to_owned(),
         (None, Some(path)) if path == INPUT => input()?,
-        (None, Some(path)) => {
-            read(path).map_err(|error| UsageError::TicketFile { path: path.to_owned(), error })?
-        }
+        (None, Some(path)) => read(path).map_err(|error| unreadable(&printable_path(path), error))?,
         (None, None) => return Ok(None),
     };
-    Ok(Some(line.parse()?))
+    parse(&line).map(Some)
 }
 
 /// The ticket in the environment.
 ///
 /// # Errors
 /// When it is damaged.
-pub(super) fn in_environment() -> Result<Option<Ticket>, UsageError> {
+pub(super) fn in_environment() -> Result<Option<Ticket>> {
     match env::var(VARIABLE) {
-        Ok(line) if !line.is_empty() => Ok(Some(line.parse()?)),
+        Ok(line) if !line.is_empty() => parse(&line).map(Some),
         _ => Ok(None),
     }
+}
+
+/// A ticket as an argument, and another in a file.
+pub(super) fn two() -> Error {
+    Error::usage("two tickets: one as an argument, one by --ticket-file", "omit one of them")
+}
+
+fn unreadable(from: &str, error: io::Error) -> Error {
+    Error::usage(format!("cannot read the ticket from {from}: {error}"), WAYS)
+}
+
+fn parse(line: &str) -> Result<Ticket> {
+    line.parse().map_err(|error: TicketError| Error::usage(format!("not a ticket: {error}"), WAYS))
 }

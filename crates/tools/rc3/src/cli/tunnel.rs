@@ -5,11 +5,12 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::Args;
 
 use super::{
-    high::{UsageError, network, rlp},
+    high::{network, rlp},
     low::{NetworkArgs, RlpChoice, parse_advertise, parse_listen},
     ticket,
 };
 use crate::{
+    error::{Error, Result},
     transfer::network::state_directory,
     tunnel::{
         address::{Forward, Target, dynamic},
@@ -117,8 +118,10 @@ pub enum TunnelCommand {
 }
 
 /// Resolves the flags.
-pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand, UsageError> {
-    let directory = args.state.clone().or_else(state_directory).ok_or(UsageError::NoState)?;
+pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand> {
+    let directory = args.state.clone().or_else(state_directory).ok_or_else(|| {
+        Error::usage("cannot find the state directory: HOME is not set", "name a directory by --state DIR")
+    })?;
     let files = Files::new(directory, args.identity.clone());
     if args.show_identity {
         return Ok(TunnelCommand::ShowIdentity(files));
@@ -138,10 +141,12 @@ pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand, UsageError> {
     }
     // clap drops a requirement that conflicts with another argument.
     if let Some(option) = of_listening_side(&args) {
-        return Err(UsageError::NeedsListen(option));
+        let hint = "give that option to `rc3 tunnel --listen` on the other host";
+        return Err(Error::usage(format!("{option} works only with --listen"), hint));
     }
     if args.local.is_empty() && args.remote.is_empty() && args.dynamic.is_empty() && args.stdio.is_none() {
-        return Err(UsageError::NoForward);
+        let hint = "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help";
+        return Err(Error::usage("nothing to forward", hint));
     }
     Ok(TunnelCommand::Connect(ClientJob {
         peer: peer(&args)?,
@@ -168,25 +173,30 @@ fn of_listening_side(args: &TunnelArgs) -> Option<&'static str> {
 }
 
 /// The peer by ticket or name.
-fn peer(args: &TunnelArgs) -> Result<PeerChoice, UsageError> {
+fn peer(args: &TunnelArgs) -> Result<PeerChoice> {
     let argument = args.peer.as_deref();
     let file = args.ticket_file.as_ref().and_then(|file| file.to_str());
     if args.stdio.is_some() && argument.or(file) == Some("-") {
-        return Err(UsageError::InputTwice);
+        let message = "standard input cannot be both the ticket and the stream";
+        return Err(Error::usage(message, "pass the ticket by --ticket-file or by RC3_TICKET"));
     }
     let by_name = argument.filter(|argument| !ticket::is_ticket(argument.as_ref()));
     let found = match (by_name, args.ticket_file.as_deref()) {
         (Some(name), None) => return Ok(PeerChoice::Name(name.to_lowercase())),
-        (Some(_), Some(_)) => return Err(UsageError::TwoTickets),
+        (Some(_), Some(_)) => return Err(ticket::two()),
         (None, file) => ticket::named(argument, file)?,
     };
     let found = match found {
         Some(found) => found,
-        None => ticket::in_environment()?.ok_or(UsageError::NoPeer)?,
+        None => ticket::in_environment()?.ok_or_else(|| {
+            let hint = "name a known peer, or pass its ticket by --ticket-file, by RC3_TICKET, or as `-`";
+            Error::usage("no peer", hint)
+        })?,
     };
     let name = args.name.clone().unwrap_or_else(|| found.host().to_owned()).to_lowercase();
     if name.is_empty() || name.starts_with('#') || name.contains(char::is_whitespace) {
-        return Err(UsageError::PeerName);
+        let message = "a peer's name is one word without `#` at its start";
+        return Err(Error::usage(message, "choose another --name"));
     }
     Ok(PeerChoice::Ticket(found, name))
 }
@@ -201,12 +211,16 @@ mod tests {
         transfer::ticket::{Fingerprint, Secret, Ticket},
     };
 
-    fn run(words: &[&str]) -> Result<TunnelCommand, UsageError> {
+    fn run(words: &[&str]) -> Result<TunnelCommand> {
         let words = [&["rc3", "tunnel", "--state", "/state"], words].concat();
         let LowCommand::Tunnel(args) = LowArgs::try_parse_from(words).unwrap().command else {
             panic!("not a tunnel")
         };
         resolve(args)
+    }
+
+    fn refused(words: &[&str]) -> String {
+        run(words).unwrap_err().to_string()
     }
 
     #[test]
@@ -230,7 +244,7 @@ mod tests {
             panic!("not a client")
         };
         assert_eq!(job.peer, PeerChoice::Ticket(ticket, "far".to_owned()));
-        assert!(matches!(run(&["-D1", &line, "--name", "a b"]), Err(UsageError::PeerName)));
+        assert!(refused(&["-D1", &line, "--name", "a b"]).contains("one word"));
     }
 
     #[test]
@@ -246,8 +260,8 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        assert!(matches!(run(&["far"]), Err(UsageError::NoForward)));
-        assert!(matches!(run(&["-D1", "far", "--ticket-file", "f"]), Err(UsageError::TwoTickets)));
+        assert_eq!(refused(&["far"]), "nothing to forward");
+        assert!(refused(&["-D1", "far", "--ticket-file", "f"]).starts_with("two tickets"));
         for words in [&["--listen", "-D1"][..], &["--listen", "far"], &["-D", "x", "far"]] {
             let words = [&["rc3", "tunnel"], words].concat();
             assert!(LowArgs::try_parse_from(&words).is_err(), "{words:?}");

@@ -7,10 +7,8 @@ use rc3_core::units::Rate;
 
 use super::{CopyJob, Direction, Place};
 use crate::{
-    cli::{
-        high::UsageError,
-        low::{CongestionChoice, NetworkArgs, OutputArgs, PolicyArgs, RlpChoice, SelectionArgs, rate},
-    },
+    cli::low::{CongestionChoice, NetworkArgs, OutputArgs, PolicyArgs, RlpChoice, SelectionArgs, rate},
+    error::{Error, Result},
     transfer::destination::Policy,
 };
 
@@ -102,13 +100,16 @@ impl CopyArgs {
     /// The job.
     ///
     /// # Errors
-    /// See [`UsageError`].
-    pub(crate) fn resolve(self) -> Result<CopyJob, UsageError> {
+    /// When the flags do not fit together.
+    pub(crate) fn resolve(self) -> Result<CopyJob> {
         let (host, direction) = direction(&self.places)?;
         let ssh = self.ssh.as_deref().map(shlex::split).map_or(Some(Vec::new()), |words| words);
-        let ssh = ssh.ok_or(UsageError::Ssh)?;
+        let ssh = ssh.ok_or_else(|| {
+            Error::usage("--ssh has unbalanced quotes", "write for example: --ssh 'ssh -p 2222'")
+        })?;
         if host.is_empty() || host.starts_with('-') || (self.ssh.is_some() && ssh.is_empty()) {
-            return Err(UsageError::Host);
+            let hint = "write HOST:PATH, or ./NAME for a local name with a colon";
+            return Err(Error::usage("the host is empty or begins with a dash", hint));
         }
         self.selection.resolve()?;
         Ok(CopyJob { direction, host, ssh, args: self })
@@ -116,20 +117,24 @@ impl CopyArgs {
 }
 
 /// The other host, and which way the data goes.
-fn direction(places: &[OsString]) -> Result<(String, Direction), UsageError> {
+fn direction(places: &[OsString]) -> Result<(String, Direction)> {
     let mut places: Vec<_> = places.iter().map(|place| Place::parse(place)).collect();
-    let Some(last) = places.pop() else { return Err(UsageError::Local) };
+    let local = || Error::usage("neither side is on another host", "write HOST:PATH for one side, or use cp");
+    let last = places.pop().ok_or_else(local)?;
     match last {
         Place::There { host, path } => {
             let here = |place| match place {
                 Place::Here(source) => Ok(source),
-                Place::There { .. } => Err(UsageError::Remote),
+                Place::There { .. } => {
+                    let hint = "run rc3 copy on one of the two hosts";
+                    Err(Error::usage("both sides are on other hosts", hint))
+                }
             };
             let sources: Vec<PathBuf> = places.into_iter().map(here).collect::<Result<_, _>>()?;
             Ok((host, Direction::Upload { sources, path }))
         }
         Place::Here(path) => {
-            let (mut hosts, mut sources, local) = (Vec::new(), Vec::new(), places.len());
+            let (mut hosts, mut sources, all) = (Vec::new(), Vec::new(), places.len());
             for place in places {
                 if let Place::There { host, path } = place {
                     hosts.push(host);
@@ -137,10 +142,12 @@ fn direction(places: &[OsString]) -> Result<(String, Direction), UsageError> {
                 }
             }
             hosts.dedup();
-            match (hosts.pop(), hosts.is_empty() && sources.len() == local) {
+            match (hosts.pop(), hosts.is_empty() && sources.len() == all) {
                 (Some(host), true) => Ok((host, Direction::Download { sources, path })),
-                (Some(_), false) => Err(UsageError::Mixed),
-                (None, _) => Err(UsageError::Local),
+                (Some(_), false) => {
+                    Err(Error::usage("the sources are not on one host", "run one command for each host"))
+                }
+                (None, _) => Err(local()),
             }
         }
     }
@@ -161,8 +168,12 @@ fn parse_ports(text: &str) -> Result<(u16, u16), String> {
 mod tests {
     use super::*;
 
-    fn way(places: &[&str]) -> Result<(String, Direction), UsageError> {
+    fn way(places: &[&str]) -> Result<(String, Direction)> {
         direction(&places.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    fn refused(places: &[&str]) -> String {
+        way(places).unwrap_err().to_string()
     }
 
     #[test]
@@ -173,10 +184,10 @@ mod tests {
         let (host, direction) = way(&["h:a", "h:b", "."]).unwrap();
         let sources = vec![b"a".to_vec(), b"b".to_vec()];
         assert_eq!((host.as_str(), direction), ("h", Direction::Download { sources, path: ".".into() }));
-        assert!(matches!(way(&["a", "b"]), Err(UsageError::Local)));
-        assert!(matches!(way(&["h:a", "h:b"]), Err(UsageError::Remote)));
-        assert!(matches!(way(&["h:a", "i:b", "."]), Err(UsageError::Mixed)));
-        assert!(matches!(way(&["a", "h:b", "."]), Err(UsageError::Mixed)));
+        assert!(refused(&["a", "b"]).starts_with("neither"));
+        assert!(refused(&["h:a", "h:b"]).starts_with("both sides"));
+        assert!(refused(&["h:a", "i:b", "."]).contains("not on one host"));
+        assert!(refused(&["a", "h:b", "."]).contains("not on one host"));
     }
 
     #[test]

@@ -5,14 +5,10 @@ use std::path::PathBuf;
 use rc3_cli::output;
 use rc3_text::units::about_bytes;
 
-use self::{
-    links::Links,
-    report::Report,
-    run::{DemoError, Step},
-    scenario::Scenario,
-};
+use self::{links::Links, report::Report, run::Step, scenario::Scenario};
 use crate::{
     cli::terminal,
+    error::{Error, Result},
     steps::Steps,
     table::{milliseconds, time},
     transfer::progress::Style,
@@ -36,31 +32,34 @@ pub struct DemoJob {
     pub svg: Option<PathBuf>,
 }
 
-/// Runs the scenarios and prints the results. Returns whether every transfer was verified.
+/// Runs the scenarios and prints the results.
 ///
 /// # Errors
 /// When a transfer fails, or the results cannot be written.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn demo(DemoJob { scenarios, style, svg }: &DemoJob) -> Result<bool, DemoError> {
+pub async fn demo(DemoJob { scenarios, style, svg }: &DemoJob) -> Result<()> {
     let steps = |scenario: &Scenario| 2 * u64::from(scenario.runs.most()) * scenario.sizes.len() as u64;
     let steps = Steps::new(*style, scenarios.iter().map(steps).sum());
     let reports = run_all(scenarios, &steps).await;
     steps.clear();
     let reports = reports?;
     if let Some(path) = svg {
-        std::fs::write(path, reports.svg()).map_err(DemoError::Output)?;
+        std::fs::write(path, reports.svg()).map_err(not_written)?;
     }
     let text = match style {
         Style::Json => reports.json() + "\n",
         _ => reports.iter().map(|report| report.text(terminal::look())).collect(),
     };
-    output::print(&text).map_err(DemoError::Output)?;
-    Ok(reports.iter().all(Report::verified))
+    output::print(&text).map_err(not_written)
 }
 
-async fn run_all(scenarios: &Links<Scenario>, steps: &Steps) -> Result<Links<Report>, DemoError> {
+fn not_written(error: std::io::Error) -> Error {
+    Error::local("write the results", error).hinted("check free space and permissions")
+}
+
+async fn run_all(scenarios: &Links<Scenario>, steps: &Steps) -> Result<Links<Report>> {
     let run = async |scenario: &Scenario| {
         steps.head(scenario.headline());
         run::run(scenario, |Step { bytes, scheme, run, fct }| {

@@ -8,33 +8,27 @@
 //! Invariant: one transfer at a time, and the link is emptied between transfers.
 
 use std::{
-    future::Future,
     io,
     net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use bytes::Bytes;
-use rand_pcg::{
-    Pcg64Mcg,
-    rand_core::{Rng, SeedableRng},
-};
 use rc3_net::{
-    ClientConfig, Congestion, ConnectError, Connection, ConnectionError, ConnectionStats, Endpoint,
-    EndpointOptions, MtuDiscoveryConfig, ReadError, RlpMode, ServerConfig, TransportConfig, VarInt,
-    WriteError, marks::Marks,
+    ClientConfig, Congestion, ConnectionStats, Endpoint, EndpointOptions, MtuDiscoveryConfig, RlpMode,
+    ServerConfig, TransportConfig, VarInt, marks::Marks,
 };
 use rc3_text::units::{about_bytes, about_time};
-use thiserror::Error;
+use tokio::time::timeout;
 
 use super::{
     report::{Measured, Report, Row, Sample},
     scenario::{Runs, Scenario},
 };
 use crate::{
+    check::{flow, plan::Amount},
     emulator::{EmulatorConfig, LinkEmulator},
-    error,
+    error::{Error, ErrorKind, Result},
     scheme::Scheme,
     transfer::identity::{self, Identity, SERVER_NAME},
 };
@@ -57,69 +51,16 @@ pub struct Step {
     pub fct: Duration,
 }
 
-/// Why a run failed.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum DemoError {
-    /// Cannot create sockets or the link.
-    #[error("cannot set up sockets on the loopback interface: {0}")]
-    Socket(#[from] io::Error),
-    /// Cannot create a certificate.
-    #[error(transparent)]
-    Identity(#[from] error::Error),
-    /// Cannot connect.
-    #[error("cannot connect: {0}")]
-    Connect(#[from] ConnectError),
-    /// The connection was lost.
-    #[error("the connection was lost: {0}")]
-    Lost(#[from] ConnectionError),
-    /// The sender's stream failed.
-    #[error("sending failed: {0}")]
-    Write(#[from] WriteError),
-    /// The receiver's stream failed.
-    #[error("receiving failed: {0}")]
-    Read(#[from] ReadError),
-    /// The results cannot be written.
-    #[error("cannot write the results: {0}")]
-    Output(io::Error),
-    /// The transfer took too long.
-    #[error("{} {} did not arrive within {}", about_bytes(*bytes), name(*scheme), about_time(*patience))]
-    TooSlow {
-        /// The size.
-        bytes: u64,
-        /// The scheme.
-        scheme: Scheme,
-        /// The timeout.
-        patience: Duration,
-    },
-}
-
-impl DemoError {
-    /// What the user can do.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Socket(_) => "check that this host allows UDP sockets on 127.0.0.1",
-            Self::Identity(_) => "check that the system provides random numbers (/dev/urandom)",
-            Self::Output(_) => "check free space and permissions",
-            Self::TooSlow { .. } => {
-                "try a lower --rate, smaller --sizes or less --loss, or a less busy machine"
-            }
-            _ => "run it again with RUST_LOG=debug for details",
-        }
-    }
-}
-
 /// Runs the whole scenario; calls `progress` after every transfer.
 ///
 /// # Errors
-/// When a transfer fails. A damaged transfer is not an error: the report shows it.
+/// When a transfer fails, or arrives damaged.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn run(scenario: &Scenario, mut progress: impl FnMut(Step)) -> Result<Report, DemoError> {
+pub async fn run(scenario: &Scenario, mut progress: impl FnMut(Step)) -> Result<Report> {
     let began = Instant::now();
     let ends = Ends::open(scenario)?;
-    let mut random = Pcg64Mcg::seed_from_u64(scenario.seed);
     let mut samples = vec![[Vec::new(), Vec::new()]; scenario.sizes.len()];
     let mut longest = Duration::ZERO;
     let mut runs = 0;
@@ -139,7 +80,7 @@ pub async fn run(scenario: &Scenario, mut progress: impl FnMut(Step)) -> Result<
                 if scenario.forget {
                     ends.sender.forget_verdicts();
                 }
-                let sample = ends.transfer(scenario, scheme, &link, payload(&mut random, bytes)).await?;
+                let sample = ends.transfer(scenario, scheme, &link, bytes).await?;
                 progress(Step { bytes, scheme, run, fct: sample.fct });
                 samples.push(sample);
             }
@@ -163,7 +104,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn open(scenario: &Scenario) -> Result<Self, DemoError> {
+    fn open(scenario: &Scenario) -> Result<Self> {
         let identity = Identity::generate()?;
         let client = Arc::new(identity::client(identity.fingerprint(), ALPN)?);
         let config = |mode| {
@@ -178,14 +119,14 @@ impl Ends {
         let options = || EndpointOptions { marks: Marks::per_level(), ..EndpointOptions::default() };
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Ok(Self {
-            sender: Endpoint::bind(options(), None, any)?,
-            receiver: Endpoint::bind(options(), Some(server), any)?,
+            sender: Endpoint::bind(options(), None, any).map_err(no_sockets)?,
+            receiver: Endpoint::bind(options(), Some(server), any).map_err(no_sockets)?,
             plain: config(RlpMode::Off),
             rc3: config(scenario.rlp),
         })
     }
 
-    fn link(&self, scenario: &Scenario, seed: u64) -> io::Result<LinkEmulator> {
+    fn link(&self, scenario: &Scenario, seed: u64) -> Result<LinkEmulator> {
         let mut config = EmulatorConfig::new(scenario.rate, scenario.rtt);
         config.buffer = scenario.buffer;
         config.loss = scenario.loss;
@@ -193,7 +134,8 @@ impl Ends {
         config.queue = scenario.queue;
         config.marks = Marks::per_level();
         config.seed = seed;
-        LinkEmulator::start(config, self.receiver.local_addr()?)
+        let address = self.receiver.local_addr().map_err(no_sockets)?;
+        LinkEmulator::start(config, address).map_err(no_sockets)
     }
 
     async fn transfer(
@@ -201,73 +143,61 @@ impl Ends {
         scenario: &Scenario,
         scheme: Scheme,
         link: &LinkEmulator,
-        payload: Bytes,
-    ) -> Result<Sample, DemoError> {
-        let sent_hash = blake3::hash(&payload);
-        let bytes = payload.len() as u64;
-        let receiving = tokio::spawn(receive(self.receiver.clone(), bytes));
+        bytes: u64,
+    ) -> Result<Sample> {
         let config = if scheme == Scheme::Plain { &self.plain } else { &self.rc3 };
-        let patience = scenario.patience(bytes);
+        let (amount, patience) = (Amount::Bytes(bytes), scenario.patience(bytes));
+        let receiving = tokio::spawn(receive(self.receiver.clone(), amount, patience));
 
         let start = Instant::now();
         let whole = async {
-            let connecting = self.sender.connect_with(config.clone(), link.client_addr(), SERVER_NAME)?;
-            let connection = connecting.await?;
-            let mut stream = connection.open_uni().await?;
-            stream.write_chunk(payload).await?;
-            // The transfer cannot have finished before.
-            let _ = stream.finish();
-            let received = receiving.await.map_err(io::Error::from)??;
-            // The receiver closes; the close empties the sender.
-            connection.closed().await;
+            let connecting = self.sender.connect_with(config.clone(), link.client_addr(), SERVER_NAME);
+            let connection = connecting.map_err(|error| failed("connect", error))?.await?;
+            flow::send(&connection, amount, patience).await?;
+            connection.close(VarInt::from_u32(0), b"done");
             tracing::debug!(?scheme, bytes, stats = ?connection.try_stats(), link = ?link.stats(), "sent");
-            Ok(received)
+            receiving.await.map_err(|error| failed("receive", error))?
         };
-        let received =
-            within(patience, whole).await.unwrap_or(Err(DemoError::TooSlow { bytes, scheme, patience }))?;
-
-        let mut hasher = blake3::Hasher::new();
-        for chunk in &received.chunks {
-            hasher.update(chunk);
-        }
+        let too_slow = |_| {
+            let (size, time) = (about_bytes(bytes), about_time(patience));
+            Error::new(
+                ErrorKind::Other,
+                format!("{size} by {} did not arrive within {time}", scheme.name()),
+                "try a lower --rate, smaller --sizes or less --loss, or a less busy machine",
+            )
+        };
+        let (last_byte, stats) = timeout(patience, whole).await.map_err(too_slow)??;
         let levels = usize::from(scenario.ladder.levels());
-        let counted = received.stats.received;
         Ok(Sample {
-            fct: received.last_byte.duration_since(start),
-            primary_bytes: counted.primary_bytes,
-            rlp_bytes: counted.rlp_bytes.iter().skip(1).take(levels).copied().collect(),
-            duplicate_bytes: counted.duplicate_bytes,
-            verified: hasher.finalize() == sent_hash,
+            fct: last_byte.duration_since(start),
+            primary_bytes: stats.received.primary_bytes,
+            rlp_bytes: stats.received.rlp_bytes.iter().skip(1).take(levels).copied().collect(),
+            duplicate_bytes: stats.received.duplicate_bytes,
         })
     }
 }
 
-/// What the receiver got.
-struct Received {
-    last_byte: Instant,
-    chunks: Vec<Bytes>,
-    stats: ConnectionStats,
+/// Accepts the next connection and its one flow, until the sender closes; returns when the last byte arrived.
+async fn receive(
+    endpoint: Endpoint,
+    amount: Amount,
+    patience: Duration,
+) -> Result<(Instant, ConnectionStats)> {
+    let incoming = endpoint.accept().await.ok_or_else(|| failed("accept", "the endpoint has stopped"))?;
+    let connection = incoming.accept()?.await?;
+    flow::receive(&connection, amount, patience).await?;
+    let received = (Instant::now(), connection.stats());
+    connection.closed().await;
+    Ok(received)
 }
 
-/// Accepts the next connection and its one stream, and closes after the last byte.
-async fn receive(endpoint: Endpoint, bytes: u64) -> Result<Received, DemoError> {
-    let stopped = || io::Error::new(io::ErrorKind::NotConnected, "the endpoint has stopped");
-    let incoming = endpoint.accept().await.ok_or_else(stopped)?;
-    let connection: Connection = incoming.accept()?.await?;
-    let mut stream = connection.accept_uni().await?;
-    let (mut chunks, mut arrived) = (Vec::new(), 0);
-    let mut last_byte = Instant::now();
-    while let Some(chunk) = stream.read_chunk(usize::MAX, true).await? {
-        arrived += chunk.bytes.len() as u64;
-        if arrived == bytes {
-            last_byte = Instant::now();
-        }
-        chunks.push(chunk.bytes);
-    }
-    tracing::debug!(bytes, end_after = ?last_byte.elapsed(), "received");
-    let stats = connection.stats();
-    connection.close(VarInt::from_u32(0), b"received");
-    Ok(Received { last_byte, chunks, stats })
+fn failed(what: &str, error: impl std::fmt::Display) -> Error {
+    Error::local(what, error).hinted("run it again with RUST_LOG=debug for details")
+}
+
+fn no_sockets(error: io::Error) -> Error {
+    let hint = "check that this host allows UDP sockets on 127.0.0.1";
+    Error::local("set up sockets on the loopback interface", error).hinted(hint)
 }
 
 /// The configuration of both ends; schemes differ only in the RLP loop.
@@ -283,21 +213,4 @@ fn transport(scenario: &Scenario, mode: RlpMode) -> TransportConfig {
     // As for the emulated link, not for loopback.
     config.mtu_discovery_config(Some(MtuDiscoveryConfig::default()));
     config
-}
-
-async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(patience, work).await.ok()
-}
-
-fn payload(random: &mut Pcg64Mcg, bytes: u64) -> Bytes {
-    let mut payload = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-    random.fill_bytes(&mut payload);
-    payload.into()
-}
-
-fn name(scheme: Scheme) -> &'static str {
-    match scheme {
-        Scheme::Plain => "by plain QUIC",
-        Scheme::Rc3 => "by rc3",
-    }
 }

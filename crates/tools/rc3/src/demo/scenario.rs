@@ -11,7 +11,7 @@ use crate::emulator::Discipline;
 
 /// Most sizes of one demonstration.
 pub const SIZES_MAX: usize = 32;
-/// Largest size. Both ends hold payloads in memory.
+/// Largest size.
 pub const SIZE_BYTES_MAX: u64 = 1 << 30;
 /// Most runs per size.
 pub const RUNS_MAX: u32 = 100;

@@ -6,17 +6,15 @@
 use std::{
     fs::{DirBuilder, File},
     io::{self, Read, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-use thiserror::Error;
 use zeroize::{Zeroize, Zeroizing};
 
-use super::trust::{self, Distrust};
-
+use super::trust;
 use crate::{
-    error::{self, ErrorKind},
+    error::{Error, ErrorKind, Result},
     transfer::{
         identity::{self, Identity, SERVER_NAME},
         paths::printable_path,
@@ -29,64 +27,18 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 /// BLAKE3 context of [`ticket_secret`].
 const SECRET_CONTEXT: &str = "rc3 2026 the secret of the tickets of one identity";
 
-/// Why there is no identity from a file.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum IdentityFileError {
-    /// The file cannot be read.
-    #[error("cannot read the identity {}: {error}", printable_path(path))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system error.
-        error: io::Error,
-    },
-    /// The file cannot be made.
-    #[error("cannot make the identity {}: {error}", printable_path(path))]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The system error.
-        error: io::Error,
-    },
-    /// The file is not only this user's.
-    #[error("the identity {0}")]
-    Distrusted(#[from] Distrust),
-    /// The file has no certificate or no key.
-    #[error("the file {} is not an identity", printable_path(.0))]
-    Malformed(PathBuf),
-    /// Cannot make a certificate.
-    #[error(transparent)]
-    Identity(#[from] error::Error),
-}
-
-impl IdentityFileError {
-    /// What the user can do.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Read { .. } | Self::Write { .. } => "check the path and its permissions",
-            Self::Distrusted(distrust) => distrust.hint(),
-            Self::Malformed(_) => "name another file; one that does not exist is made",
-            Self::Identity(_) => "check that the system provides random numbers (/dev/urandom)",
-        }
-    }
-}
-
-impl From<IdentityFileError> for error::Error {
-    fn from(error: IdentityFileError) -> Self {
-        Self::new(ErrorKind::Other, error.to_string(), error.hint())
-    }
-}
-
 /// The identity in the file at `path`, which is made on first use, with its directory.
 ///
 /// # Errors
-/// See [`IdentityFileError`].
-pub fn open(path: &Path) -> Result<Identity, IdentityFileError> {
+/// When the file cannot be read or made, is not only this user's, or is no identity.
+pub fn open(path: &Path) -> Result<Identity> {
+    let failed = |verb: &'static str| {
+        move |error| Error::local(format!("{verb} the identity {}", printable_path(path)), error)
+    };
     match File::open(path) {
         Ok(file) => return read(path, file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(IdentityFileError::Read { path: path.to_owned(), error }),
+        Err(error) => return Err(failed("read")(error)),
     }
     let mut made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]).map_err(identity::failed)?;
     let key = Zeroizing::new(made.signing_key.serialize_pem());
@@ -95,11 +47,10 @@ pub fn open(path: &Path) -> Result<Identity, IdentityFileError> {
     match write(path, &text) {
         // Another process has made it meanwhile.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(IdentityFileError::Write { path: path.to_owned(), error }),
+        Err(error) => return Err(failed("make")(error)),
         Ok(()) => {}
     }
-    let file = File::open(path).map_err(|error| IdentityFileError::Read { path: path.to_owned(), error })?;
-    read(path, file)
+    read(path, File::open(path).map_err(failed("read"))?)
 }
 
 /// The secret of the tickets of a receiver with this identity: known to anyone who has the key, and the same after a
@@ -121,13 +72,17 @@ pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     builder.recursive(true).create(path)
 }
 
-fn read(path: &Path, file: File) -> Result<Identity, IdentityFileError> {
-    let failed = |error| IdentityFileError::Read { path: path.to_owned(), error };
+fn read(path: &Path, file: File) -> Result<Identity> {
     trust::expect_private(path, &file)?;
     // Of full size: growing would leave copies of the key behind.
     let mut text = Zeroizing::new(Vec::with_capacity(FILE_BYTES_MAX as usize));
-    file.take(FILE_BYTES_MAX).read_to_end(&mut text).map_err(failed)?;
-    let malformed = |_| IdentityFileError::Malformed(path.to_owned());
+    file.take(FILE_BYTES_MAX)
+        .read_to_end(&mut text)
+        .map_err(|error| Error::local(format!("read the identity {}", printable_path(path)), error))?;
+    let malformed = |_| {
+        let message = format!("the file {} is not an identity", printable_path(path));
+        Error::new(ErrorKind::Local, message, "name another file; one that does not exist is made")
+    };
     let certificate = CertificateDer::from_pem_slice(&text).map_err(malformed)?;
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(malformed)?;
     Ok(Identity::from_parts(certificate, key))
@@ -176,20 +131,15 @@ mod tests {
         let path = directory.path().join("identity");
         open(&path).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        assert!(matches!(
-            open(&path),
-            Err(IdentityFileError::Distrusted(Distrust::Mode { mode: 0o640, .. }))
-        ));
+        let refused = |path: &Path| open(path).map(|_| ()).unwrap_err().to_string();
+        assert!(refused(&path).contains("has mode 640"));
         fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let key = text.find("-----BEGIN PRIVATE KEY").unwrap();
         for damaged in ["", "not PEM", &text[..key], &text[key..]] {
             fs::write(&path, damaged).unwrap();
-            assert!(matches!(open(&path), Err(IdentityFileError::Malformed(_))), "{damaged}");
+            assert!(refused(&path).ends_with("is not an identity"), "{damaged}");
         }
-        assert!(matches!(
-            open(directory.path()),
-            Err(IdentityFileError::Distrusted(_) | IdentityFileError::Read { .. })
-        ));
+        assert!(open(directory.path()).is_err());
     }
 }

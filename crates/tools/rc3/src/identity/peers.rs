@@ -10,64 +10,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use thiserror::Error;
-
-use super::{
-    file::make_directory,
-    trust::{self, Distrust},
+use super::{file::make_directory, trust};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    transfer::{paths::printable_path, ticket::Fingerprint},
 };
-use crate::transfer::{paths::printable_path, ticket::Fingerprint};
 
 /// Longer than any list of peers; a longer file is refused.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Why a list of peers cannot be used.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum PeersError {
-    /// The file cannot be read or written.
-    #[error("cannot use {}: {error}", printable_path(path))]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system error.
-        error: io::Error,
-    },
-    /// The file or its directory is not only this user's.
-    #[error(transparent)]
-    Distrusted(#[from] Distrust),
-    /// A line is not an entry.
-    #[error("line {line} of {} is not an entry", printable_path(path))]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The line's number, from 1.
-        line: usize,
-    },
-    /// A name has another fingerprint than before.
-    #[error("the identity of {name} has changed: it is not that of line {line} of {}", printable_path(path))]
-    Changed {
-        /// The peer's name.
-        name: String,
-        /// The file.
-        path: PathBuf,
-        /// The line with the earlier fingerprint, from 1.
-        line: usize,
-    },
+/// A list that cannot be read or written.
+fn unusable(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
+    move |error| {
+        let hint = "check the file and its permissions";
+        Error::local(format!("use {}", printable_path(path)), error).hinted(hint)
+    }
 }
 
-impl PeersError {
-    /// What the user can do.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Io { .. } => "check the file and its permissions",
-            Self::Distrusted(distrust) => distrust.hint(),
-            Self::Malformed { .. } => "correct or remove the line; docs/TUNNEL.md has the format",
-            Self::Changed { .. } => {
-                "another host may pretend to be that peer; if its identity is really new, remove that line or choose a --name"
-            }
-        }
-    }
+/// A line, counted from 1, that is not an entry.
+fn malformed(path: &Path, line: usize) -> Error {
+    let message = format!("line {line} of {} is not an entry", printable_path(path));
+    let hint = "correct or remove the line; docs/TUNNEL.md has the format";
+    Error::new(ErrorKind::Local, message, hint)
 }
 
 /// The identities that may connect.
@@ -90,13 +54,13 @@ impl AuthorizedPeers {
     /// Whether the file lists this identity now.
     ///
     /// # Errors
-    /// See [`PeersError`].
-    pub fn contains(&self, fingerprint: Fingerprint) -> Result<bool, PeersError> {
+    /// When the list cannot be used, is not only this user's, or has a malformed line.
+    pub fn contains(&self, fingerprint: Fingerprint) -> Result<bool> {
         let text = read(&self.path)?;
         let mut found = false;
         for (line, entry) in entries(&text) {
             let listed = entry.split_whitespace().next().and_then(|word| word.parse::<Fingerprint>().ok());
-            let listed = listed.ok_or_else(|| PeersError::Malformed { path: self.path.clone(), line })?;
+            let listed = listed.ok_or_else(|| malformed(&self.path, line))?;
             found |= listed == fingerprint;
         }
         Ok(found)
@@ -105,8 +69,8 @@ impl AuthorizedPeers {
     /// Adds an identity with a comment of one line.
     ///
     /// # Errors
-    /// See [`PeersError`].
-    pub fn add(&self, fingerprint: Fingerprint, comment: &str) -> Result<(), PeersError> {
+    /// When the list cannot be used, is not only this user's, or has a malformed line.
+    pub fn add(&self, fingerprint: Fingerprint, comment: &str) -> Result<()> {
         append(&self.path, &format!("{fingerprint} {comment}"))
     }
 }
@@ -150,20 +114,25 @@ impl KnownPeers {
     /// The peer of this name; the last of its lines has its address.
     ///
     /// # Errors
-    /// See [`PeersError`].
-    pub fn find(&self, name: &str) -> Result<Option<KnownPeer>, PeersError> {
+    /// When the list cannot be used, is not only this user's, or has a malformed line.
+    pub fn find(&self, name: &str) -> Result<Option<KnownPeer>> {
         Ok(self.lookup(name)?.map(|(_, peer)| peer))
     }
 
     /// Checks that a name has this fingerprint if it has one.
     ///
     /// # Errors
-    /// [`PeersError::Changed`] if the name has another fingerprint.
-    pub fn check(&self, peer: &KnownPeer) -> Result<Pin, PeersError> {
+    /// When the list cannot be used, or the name has another fingerprint.
+    pub fn check(&self, peer: &KnownPeer) -> Result<Pin> {
         match self.lookup(&peer.name)? {
             None => Ok(Pin::New),
             Some((line, known)) if known.fingerprint != peer.fingerprint => {
-                Err(PeersError::Changed { name: peer.name.clone(), path: self.path.clone(), line })
+                let (name, path) = (&peer.name, printable_path(&self.path));
+                let message =
+                    format!("the identity of {name} has changed: it is not that of line {line} of {path}");
+                let hint = "another host may pretend to be that peer; if its identity is really new, remove that line or \
+                            choose a --name";
+                Err(Error::new(ErrorKind::Other, message, hint))
             }
             Some((_, known)) if known == *peer => Ok(Pin::Known),
             Some(_) => Ok(Pin::Moved),
@@ -174,7 +143,7 @@ impl KnownPeers {
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub fn pin(&self, peer: &KnownPeer) -> Result<Pin, PeersError> {
+    pub fn pin(&self, peer: &KnownPeer) -> Result<Pin> {
         let pin = self.check(peer)?;
         if pin != Pin::Known {
             let KnownPeer { name, host, port, fingerprint } = peer;
@@ -184,11 +153,11 @@ impl KnownPeers {
         Ok(pin)
     }
 
-    fn lookup(&self, name: &str) -> Result<Option<(usize, KnownPeer)>, PeersError> {
+    fn lookup(&self, name: &str) -> Result<Option<(usize, KnownPeer)>> {
         let text = read(&self.path)?;
         let mut found = None;
         for (line, entry) in entries(&text) {
-            let peer = known(entry).ok_or_else(|| PeersError::Malformed { path: self.path.clone(), line })?;
+            let peer = known(entry).ok_or_else(|| malformed(&self.path, line))?;
             if peer.name == name {
                 found = Some((line, peer));
             }
@@ -219,8 +188,8 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// The file's text; empty if there is no file.
-fn read(path: &Path) -> Result<String, PeersError> {
-    let failed = |error| PeersError::Io { path: path.to_owned(), error };
+fn read(path: &Path) -> Result<String> {
+    let failed = unusable(path);
     trust::expect_own_directory(path)?;
     let file = match File::open(path) {
         Ok(file) => file,
@@ -237,8 +206,8 @@ fn read(path: &Path) -> Result<String, PeersError> {
 }
 
 /// Adds one line in one write. An unfinished last line stays by itself.
-fn append(path: &Path, line: &str) -> Result<(), PeersError> {
-    let failed = |error| PeersError::Io { path: path.to_owned(), error };
+fn append(path: &Path, line: &str) -> Result<()> {
+    let failed = unusable(path);
     let text = read(path)?;
     let unfinished = !text.is_empty() && !text.ends_with('\n');
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
@@ -292,17 +261,14 @@ mod tests {
         peers.add(one, "").unwrap();
         let text = fs::read_to_string(peers.path()).unwrap();
         fs::write(peers.path(), format!("{text}truncated\n")).unwrap();
-        assert!(matches!(peers.contains(one), Err(PeersError::Malformed { line: 2, .. })));
+        assert!(peers.contains(one).unwrap_err().to_string().starts_with("line 2 of "));
         fs::write(peers.path(), &text).unwrap();
         fs::set_permissions(peers.path(), Permissions::from_mode(0o620)).unwrap();
-        assert!(matches!(
-            peers.contains(one),
-            Err(PeersError::Distrusted(Distrust::Mode { mode: 0o620, .. }))
-        ));
+        assert!(peers.contains(one).unwrap_err().to_string().contains("has mode 620"));
         fs::set_permissions(peers.path(), Permissions::from_mode(0o644)).unwrap();
         assert!(peers.contains(one).unwrap());
         fs::write(peers.path(), vec![b'#'; FILE_BYTES_MAX as usize]).unwrap();
-        assert!(matches!(peers.contains(one), Err(PeersError::Io { .. })));
+        assert!(peers.contains(one).unwrap_err().to_string().contains("more than 1 MiB"));
     }
 
     #[test]
@@ -314,11 +280,11 @@ mod tests {
         assert_eq!(peers.pin(&peer("home", "192.0.2.1", 1)).unwrap(), Pin::Known);
         assert_eq!(peers.pin(&peer("home", "2001:db8::1", 1)).unwrap(), Pin::Moved);
         assert_eq!(peers.find("home").unwrap(), Some(peer("home", "2001:db8::1", 1)));
-        let changed = peers.pin(&peer("home", "192.0.2.1", 2));
-        assert!(matches!(changed, Err(PeersError::Changed { line: 2, .. })));
+        let changed = peers.pin(&peer("home", "192.0.2.1", 2)).unwrap_err();
+        assert!(changed.to_string().contains("has changed: it is not that of line 2"), "{changed}");
         assert_eq!(peers.pin(&peer("work", "192.0.2.1", 2)).unwrap(), Pin::New);
         assert_eq!(peers.find("home").unwrap(), Some(peer("home", "2001:db8::1", 1)));
         fs::write(&peers.path, "home 192.0.2.1:0 x\n").unwrap();
-        assert!(matches!(peers.find("other"), Err(PeersError::Malformed { line: 1, .. })));
+        assert!(peers.find("other").unwrap_err().to_string().starts_with("line 1 of "));
     }
 }

@@ -1,66 +1,33 @@
 //! Whether a file or directory is only its user's: nobody else, except root, may own it or have rights that expose it.
 
-use std::{
-    fs::File,
-    io,
-    path::{Path, PathBuf},
+use std::{fs::File, io, path::Path};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    transfer::paths::printable_path,
 };
 
-use thiserror::Error;
-
-use crate::transfer::paths::printable_path;
-
-/// Why a file or directory is not trusted.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum Distrust {
-    /// Others can use it.
-    #[error("{} has mode {mode:03o}, so others can {verb} it", printable_path(path))]
-    Mode {
-        /// The file or directory.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-        /// What they can do.
-        verb: &'static str,
-    },
-    /// Another user owns it.
-    #[error("{} belongs to user {owner}, who can change it", printable_path(path))]
-    Owner {
-        /// The file or directory.
-        path: PathBuf,
-        /// The user's number.
-        owner: u32,
-    },
-    /// It cannot be examined.
-    #[error("cannot read {}: {error}", printable_path(path))]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// The system error.
-        error: io::Error,
-    },
+/// A file or directory that others can use, so it is not trusted.
+fn distrusted(path: &Path, mode: u32, verb: &str) -> Error {
+    let hint = match verb {
+        "use" => "run chmod 600 on it if nobody else has read it; otherwise remove it",
+        _ => "check its content, then run chmod go-w on it",
+    };
+    let message = format!("{} has mode {mode:03o}, so others can {verb} it", printable_path(path));
+    Error::new(ErrorKind::Local, message, hint)
 }
 
-impl Distrust {
-    /// What the user can do.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Mode { verb: "use", .. } => {
-                "run chmod 600 on it if nobody else has read it; otherwise remove it"
-            }
-            Self::Mode { .. } => "check its content, then run chmod go-w on it",
-            Self::Owner { .. } => "run as that user, or name another file or directory",
-            Self::Io { .. } => "check the path and its permissions",
-        }
-    }
+/// One that another user owns.
+fn owned(path: &Path, owner: u32) -> Error {
+    let message = format!("{} belongs to user {owner}, who can change it", printable_path(path));
+    Error::new(ErrorKind::Local, message, "run as that user, or name another file or directory")
 }
 
 /// Expects that nobody else can read or change a file.
 ///
 /// # Errors
-/// See [`Distrust`].
-pub(super) fn expect_private(path: &Path, file: &File) -> Result<(), Distrust> {
+/// When they can, or the system does not tell.
+pub(super) fn expect_private(path: &Path, file: &File) -> Result<()> {
     expect(path, file, 0o077, "use")
 }
 
@@ -68,16 +35,16 @@ pub(super) fn expect_private(path: &Path, file: &File) -> Result<(), Distrust> {
 /// another host pretend to be one of them.
 ///
 /// # Errors
-/// See [`Distrust`].
-pub(super) fn expect_unchanged(path: &Path, file: &File) -> Result<(), Distrust> {
+/// When they can, or the system does not tell.
+pub(super) fn expect_unchanged(path: &Path, file: &File) -> Result<()> {
     expect(path, file, 0o022, "change")
 }
 
 /// As [`expect_unchanged`], for the directory of a file. One that does not exist is nobody's.
 ///
 /// # Errors
-/// See [`Distrust`].
-pub(super) fn expect_own_directory(path: &Path) -> Result<(), Distrust> {
+/// When they can, or the system does not tell.
+pub(super) fn expect_own_directory(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new("."));
     match File::open(parent) {
@@ -85,28 +52,29 @@ pub(super) fn expect_own_directory(path: &Path) -> Result<(), Distrust> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // A system whose directories cannot be opened has no such owners either.
         Err(_) if cfg!(not(unix)) => Ok(()),
-        Err(error) => Err(Distrust::Io { path: parent.to_owned(), error }),
+        Err(error) => Err(Error::local(format!("read {}", printable_path(parent)), error)),
     }
 }
 
 #[cfg(unix)]
-fn expect(path: &Path, file: &File, exposing: u32, verb: &'static str) -> Result<(), Distrust> {
+fn expect(path: &Path, file: &File, exposing: u32, verb: &'static str) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let found = file.metadata().map_err(|error| Distrust::Io { path: path.to_owned(), error })?;
+    let failed = |error| Error::local(format!("read {}", printable_path(path)), error);
+    let found = file.metadata().map_err(failed)?;
     let owner = found.uid();
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-        return Err(Distrust::Owner { path: path.to_owned(), owner });
+        return Err(owned(path, owner));
     }
     // In a sticky directory nobody can remove or rename files of others.
     let sticky = found.is_dir() && found.mode() & 0o1000 != 0;
     if found.mode() & exposing != 0 && !sticky {
-        return Err(Distrust::Mode { path: path.to_owned(), mode: found.mode() & 0o777, verb });
+        return Err(distrusted(path, found.mode() & 0o777, verb));
     }
     Ok(())
 }
 
 #[cfg(not(unix))]
-fn expect(_: &Path, _: &File, _: u32, _: &'static str) -> Result<(), Distrust> {
+fn expect(_: &Path, _: &File, _: u32, _: &'static str) -> Result<()> {
     Ok(())
 }
 
@@ -119,7 +87,11 @@ mod tests {
 
     use super::*;
 
-    fn tried(path: &Path) -> [Result<(), Distrust>; 3] {
+    fn is_owned(outcome: Result<()>) -> bool {
+        outcome.is_err_and(|error| error.to_string().contains("belongs to user 1234"))
+    }
+
+    fn tried(path: &Path) -> [Result<()>; 3] {
         let file = File::open(path).unwrap();
         [expect_private(path, &file), expect_unchanged(path, &file), expect_own_directory(path)]
     }
@@ -136,14 +108,14 @@ mod tests {
         }
         chown(&path, Some(1234), None).unwrap();
         let [private, unchanged, parent] = tried(&path);
-        assert!(matches!(private, Err(Distrust::Owner { owner: 1234, .. })));
-        assert!(matches!(unchanged, Err(Distrust::Owner { owner: 1234, .. })));
+        assert!(is_owned(private));
+        assert!(is_owned(unchanged));
         assert!(parent.is_ok());
         chown(&path, Some(0), None).unwrap();
         chown(directory.path(), Some(1234), None).unwrap();
         let [private, unchanged, parent] = tried(&path);
         assert!(private.is_ok() && unchanged.is_ok());
-        assert!(matches!(parent, Err(Distrust::Owner { owner: 1234, .. })));
+        assert!(is_owned(parent));
     }
 
     #[test]

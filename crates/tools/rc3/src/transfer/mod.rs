@@ -27,7 +27,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use rc3_net::{ConnectionError, TransportErrorCode, VarInt};
+use rc3_net::{Connection, ConnectionError, TransportErrorCode, VarInt};
 
 use crate::error::{Error, ErrorKind};
 
@@ -193,6 +193,17 @@ fn is_busy(error: &ConnectionError) -> bool {
         ConnectionError::ApplicationClosed(close) => close.error_code == BUSY || close.reason.is_empty(),
         _ => false,
     }
+}
+
+impl From<ConnectionError> for Error {
+    fn from(error: ConnectionError) -> Self {
+        lost(error)
+    }
+}
+
+/// Why a connection has ended, or what the peer did if it is still open.
+pub(crate) fn ended(connection: &Connection, otherwise: impl Into<Error>) -> Error {
+    connection.close_reason().map_or_else(|| otherwise.into(), lost)
 }
 
 /// A background task that failed.

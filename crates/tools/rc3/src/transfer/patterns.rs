@@ -3,35 +3,38 @@
 //! A pattern without `/` matches a name at any depth. One with `/` matches the path as the receiver sees it, beginning
 //! with the name of the argument. One that ends in `/` matches only directories. `*` and `?` stop at `/`, `**` does not.
 
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+use fast_glob::{glob_match, validate};
 
 use super::paths::SafePath;
 
 /// The files that a user chooses of a directory.
 #[derive(Debug, Clone, Default)]
 pub struct Patterns {
-    include: Option<Matcher>,
-    exclude: Matcher,
+    /// `None` is everything.
+    include: Option<Vec<Pattern>>,
+    exclude: Vec<Pattern>,
 }
 
 impl Patterns {
     /// Everything that matches one of `include`, or everything if there is none, except what matches one of `exclude`.
     ///
     /// # Errors
-    /// When a pattern is not well-formed.
-    pub fn new(include: &[String], exclude: &[String]) -> Result<Self, globset::Error> {
-        let some = (!include.is_empty()).then(|| Matcher::new(include)).transpose()?;
-        Ok(Self { include: some, exclude: Matcher::new(exclude)? })
+    /// The first pattern that is not well-formed.
+    pub fn new(include: &[String], exclude: &[String]) -> Result<Self, String> {
+        let all = |patterns: &[String]| patterns.iter().map(|text| Pattern::new(text)).collect();
+        let include = (!include.is_empty()).then(|| all(include)).transpose()?;
+        Ok(Self { include, exclude: all(exclude)? })
     }
 
     /// Whether an entry, and everything in a directory, is left away.
     pub fn excludes(&self, path: &SafePath, directory: bool) -> bool {
-        self.exclude.matches(path, directory)
+        self.exclude.iter().any(|pattern| pattern.matches(path, directory))
     }
 
     /// Whether a file is chosen, or everything in a directory.
     pub fn includes(&self, path: &SafePath, directory: bool) -> bool {
-        self.include.as_ref().is_none_or(|include| include.matches(path, directory))
+        let matches = |include: &Vec<Pattern>| include.iter().any(|pattern| pattern.matches(path, directory));
+        self.include.as_ref().is_none_or(matches)
     }
 
     /// Whether some files are not chosen, so that directories can be empty for that reason.
@@ -40,45 +43,27 @@ impl Patterns {
     }
 }
 
-/// Patterns of one kind.
-#[derive(Debug, Clone, Default)]
-struct Matcher {
-    names: GlobSet,
-    paths: GlobSet,
-    directory_names: GlobSet,
-    directory_paths: GlobSet,
+/// One pattern.
+#[derive(Debug, Clone)]
+struct Pattern {
+    glob: String,
+    only_directories: bool,
 }
 
-impl Matcher {
-    fn new(patterns: &[String]) -> Result<Self, globset::Error> {
-        let mut sets = std::array::from_fn(|_| GlobSetBuilder::new());
-        for pattern in patterns {
-            let (bare, directory) = match pattern.strip_suffix('/') {
-                Some(bare) => (bare, true),
-                None => (pattern.as_str(), false),
-            };
-            let set = 2 * usize::from(directory) + usize::from(bare.contains('/'));
-            if let Some(set) = sets.get_mut(set) {
-                set.add(GlobBuilder::new(bare).literal_separator(true).backslash_escape(true).build()?);
-            }
-        }
-        let [names, paths, directory_names, directory_paths]: [GlobSetBuilder; 4] = sets;
-        Ok(Self {
-            names: names.build()?,
-            paths: paths.build()?,
-            directory_names: directory_names.build()?,
-            directory_paths: directory_paths.build()?,
-        })
+impl Pattern {
+    fn new(text: &str) -> Result<Self, String> {
+        let (bare, only_directories) = text.strip_suffix('/').map_or((text, false), |bare| (bare, true));
+        // At its start the library takes `!` for a negation.
+        let glob = if bare.starts_with('!') { format!("\\{bare}") } else { bare.to_owned() };
+        validate(&glob).map_err(|error| format!("{text}: {error}"))?;
+        Ok(Self { glob, only_directories })
     }
 
     fn matches(&self, path: &SafePath, directory: bool) -> bool {
-        let whole = Candidate::new(path.as_path());
-        let name = Candidate::new(path.as_path().file_name().unwrap_or_default());
-        let always = self.names.is_match_candidate(&name) || self.paths.is_match_candidate(&whole);
-        let only = || {
-            self.directory_names.is_match_candidate(&name) || self.directory_paths.is_match_candidate(&whole)
-        };
-        always || (directory && only())
+        let path = path.as_path();
+        let what =
+            if self.glob.contains('/') { path.as_os_str() } else { path.file_name().unwrap_or_default() };
+        (directory || !self.only_directories) && glob_match(&self.glob, what.as_encoded_bytes())
     }
 }
 
@@ -103,11 +88,19 @@ mod tests {
             ("target/", b"top/target", false, false),
             ("top/b/", b"top/b", true, true),
             ("{a,b}?", b"top/ax", false, true),
+            ("{a,b}?", b"top/cx", false, false),
+            ("[!a-c]x", b"top/dx", false, true),
+            ("[]]x", b"top/]x", false, true),
+            ("!a", b"top/!a", false, true),
+            ("\\*", b"top/a", false, false),
+            ("top/a?b", b"top/a/b", false, false),
             ("*.txt", b"latin-\xe9.txt", false, true),
         ] {
             assert_eq!(matches(pattern, text, directory), expected, "{pattern}");
         }
-        assert!(Patterns::new(&["[".to_owned()], &[]).is_err());
+        for wrong in ["[", "a[b", "{a,b", "a\\"] {
+            assert!(Patterns::new(&[wrong.to_owned()], &[]).is_err(), "{wrong}");
+        }
         let all = Patterns::default();
         assert!(all.includes(&path(b"a"), false) && !all.excludes(&path(b"a"), false) && !all.is_selective());
     }

@@ -1,6 +1,6 @@
 //! The side that connects: forwards what the command line asks for.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use rc3_net::{Connection, RecvStream, RlpMode, SendStream};
 use tokio::{
@@ -17,17 +17,17 @@ use super::{
     attained::INTERACTIVE,
     connect::{self, PeerChoice, Tunnel},
     dial::dial,
-    error::TunnelError,
     files::Files,
-    local,
+    local, not_listening,
     notes::{Failures, note},
     open::{Answer, Open},
     relay::{Broken, Outgoing, relay_ahead, relay_tcp, relay_tcp_ahead},
-    socks, stdio,
+    socks, stdio, stopped,
 };
 use crate::{
+    error::{Error, ErrorKind, Result},
     identity::peers::{KnownPeer, Pin},
-    transfer::{FAILED, conclude::conclude, interrupted, network::Network},
+    transfer::{FAILED, conclude::conclude, ended, network::Network},
 };
 
 /// Time limit for a SOCKS client's request.
@@ -59,11 +59,12 @@ pub struct ClientJob {
 /// Connects and forwards until interrupted, or until standard input and output have ended.
 ///
 /// # Errors
-/// See [`TunnelError`].
+/// When the peer cannot be reached, refuses, or breaks the rules; when a listener cannot be opened; and when the user
+/// interrupts.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn run(job: &ClientJob) -> Result<(), TunnelError> {
+pub async fn run(job: &ClientJob) -> Result<()> {
     // An address that is taken ends the command before it connects.
     let listeners = Listeners::bind(job).await?;
     let (peer, secret) = connect::find(&job.peer, &job.files)?;
@@ -73,13 +74,9 @@ pub async fn run(job: &ClientJob) -> Result<(), TunnelError> {
         announce(&peer, pin);
         forward(job, tunnel, listeners, &peer).await
     };
-    let stopped = async {
-        interrupted().await;
-        TunnelError::Interrupted
-    };
-    conclude(&endpoint, work, stopped, |error| match error {
-        None => (DONE, "done"),
-        Some(TunnelError::Interrupted) => (DONE, "was interrupted"),
+    conclude(&endpoint, work, stopped(), |error| match error.map(Error::kind) {
+        None => (DONE, "is done"),
+        Some(ErrorKind::Interrupted) => (DONE, "was interrupted"),
         Some(_) => (FAILED, "failed"),
     })
     .await
@@ -100,7 +97,7 @@ struct Listeners {
 }
 
 impl Listeners {
-    async fn bind(job: &ClientJob) -> Result<Self, TunnelError> {
+    async fn bind(job: &ClientJob) -> Result<Self> {
         let (mut local, mut dynamic) = (Vec::new(), Vec::new());
         for forward in &job.local {
             local.push((bind(forward.listen).await?, forward.target.clone()));
@@ -112,8 +109,8 @@ impl Listeners {
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, TunnelError> {
-    local::bind(address).await.map_err(|error| TunnelError::Listen { address, error })
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    local::bind(address).await.map_err(|error| not_listening(address, error))
 }
 
 /// What the tasks of a tunnel share.
@@ -124,12 +121,7 @@ struct Shared {
     failures: Failures,
 }
 
-async fn forward(
-    job: &ClientJob,
-    mut tunnel: Tunnel,
-    listeners: Listeners,
-    peer: &KnownPeer,
-) -> Result<(), TunnelError> {
+async fn forward(job: &ClientJob, mut tunnel: Tunnel, listeners: Listeners, peer: &KnownPeer) -> Result<()> {
     let connection = tunnel.connection.clone();
     let remote = job.remote.iter().map(|forward| forward.target.clone()).collect();
     let shared = Arc::new(Shared { connection: connection.clone(), remote, failures: Failures::default() });
@@ -164,11 +156,10 @@ fn start_listeners(
     shared: &Arc<Shared>,
     peer: &KnownPeer,
     tasks: &mut JoinSet<()>,
-) -> Result<(), TunnelError> {
+) -> Result<()> {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
     let bound = |listener: &TcpListener| {
-        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-        listener.local_addr().map_err(|error| TunnelError::Listen { address: unknown, error })
+        listener.local_addr().map_err(|error| Error::local("find the port of a listener", error))
     };
     for (listener, target) in listeners.local {
         note(&format!("listening on {} for {target} of {}", bound(&listener)?, peer.name));
@@ -197,8 +188,10 @@ async fn serve_local(tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<
 async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<Shared>) {
     let target = match timeout(SOCKS_PATIENCE, socks::request(&mut tcp)).await {
         Ok(Ok(target)) => target,
-        Ok(Err(socks::SocksError::Io(_))) | Err(_) => return,
-        Ok(Err(error)) => return shared.failures.note(&error.to_string()),
+        Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
+            return shared.failures.note(&error.to_string());
+        }
+        Ok(Err(_)) | Err(_) => return,
     };
     let Ok(mut stream) = Outgoing::open(&shared.connection, &Open::Target(target.clone())).await else {
         return;
@@ -256,6 +249,15 @@ async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<Sh
     }
 }
 
+/// The target of `--stdio` is out of reach.
+fn out_of_reach(target: &Target, answer: Answer) -> Error {
+    let (kind, hint) = match answer {
+        Answer::NotAllowed => (ErrorKind::Refused, "run the peer with --allow HOST:PORT for that target"),
+        _ => (ErrorKind::Other, "check that the target runs and that the peer can reach it"),
+    };
+    Error::new(kind, format!("cannot reach {target}: {answer}"), hint)
+}
+
 /// The words of an answer, for a target of this side.
 fn here(answer: Answer) -> &'static str {
     match answer {
@@ -267,10 +269,10 @@ fn here(answer: Answer) -> &'static str {
 }
 
 /// Standard input and output, until both directions have ended.
-async fn standard_streams(connection: &Connection, target: &Target) -> Result<(), TunnelError> {
+async fn standard_streams(connection: &Connection, target: &Target) -> Result<()> {
     let stream = Outgoing::open(connection, &Open::Target(target.clone())).await?;
     relay_ahead(tokio::io::stdin(), stdio::Output::new(), stream).await.map_err(|error| match error {
-        Broken::Answer(answer) => TunnelError::Target { target: target.clone(), answer },
-        error => connection.close_reason().map_or_else(|| TunnelError::Lost(error.to_string()), Into::into),
+        Broken::Answer(answer) => out_of_reach(target, answer),
+        error => ended(connection, Error::lost(error)),
     })
 }

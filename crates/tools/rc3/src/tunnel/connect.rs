@@ -8,12 +8,11 @@ use tokio::time::timeout;
 use super::{
     ALPN,
     control::{FromClient, FromServer, VERSION},
-    error::TunnelError,
     files::Files,
     transport::{open_up, transport},
 };
 use crate::{
-    error::{Error, ErrorKind},
+    error::{Error, ErrorKind, Result},
     identity::{
         mutual,
         peers::{KnownPeer, Pin},
@@ -21,6 +20,7 @@ use crate::{
     transfer::{
         meet,
         network::Network,
+        paths::printable,
         session::Control,
         ticket::{Secret, Ticket},
     },
@@ -47,10 +47,10 @@ pub(super) struct Tunnel {
 }
 
 /// The peer, and the secret that authorises a new identity.
-pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<(KnownPeer, Option<Secret>), TunnelError> {
+pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<(KnownPeer, Option<Secret>)> {
     match choice {
         PeerChoice::Name(name) => {
-            let peer = files.known().find(name)?.ok_or_else(|| TunnelError::Unknown(name.clone()))?;
+            let peer = files.known().find(name)?.ok_or_else(|| unknown(name))?;
             Ok((peer, None))
         }
         PeerChoice::Ticket(ticket, name) => {
@@ -68,7 +68,7 @@ pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<(KnownPeer, Opt
 }
 
 /// An endpoint for connections to the peer, and the peer's address.
-pub(super) async fn open(network: &Network, peer: &KnownPeer) -> Result<(Endpoint, SocketAddr), TunnelError> {
+pub(super) async fn open(network: &Network, peer: &KnownPeer) -> Result<(Endpoint, SocketAddr)> {
     let failed = |error: std::io::Error| Error::local(format!("find {}", peer.host), error);
     let mut addresses = tokio::net::lookup_host((peer.host.as_str(), peer.port)).await.map_err(failed)?;
     let address = addresses.next().ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
@@ -84,18 +84,27 @@ impl Tunnel {
         secret: Option<Secret>,
         files: &Files,
         rlp: RlpMode,
-    ) -> Result<(Self, Pin), TunnelError> {
+    ) -> Result<(Self, Pin)> {
         let crypto = mutual::client(&files.identity()?, peer.fingerprint, ALPN)?;
         let hello = FromClient::Hello { version: VERSION, secret: secret.map(|secret| secret.0) };
         let control = meet::connect(endpoint, address, COMMAND, crypto, transport(rlp), &hello).await;
         let control = control.map_err(|error| match error.kind() {
-            ErrorKind::WrongPeer => TunnelError::WrongPeer(address),
-            _ => error.into(),
+            ErrorKind::WrongPeer => other_peer(address),
+            _ => error,
         })?;
         let mut tunnel = Self { connection: control.connection.clone(), control };
-        match tunnel.hear().await? {
+        let unauthorised = |error: Error| {
+            match error.kind() {
+            ErrorKind::Refused => error.hinted(
+                "use a ticket of the running `rc3 tunnel --listen`, or add the line of `rc3 tunnel --show-identity` to \
+                 authorized_peers there; use the same version of rc3 on both sides",
+            ),
+            _ => error,
+        }
+        };
+        match tunnel.hear().await.map_err(unauthorised)? {
             FromServer::Welcome => {}
-            _ => return Err(protocol("no answer to the first message")),
+            _ => return Err(Error::protocol("no answer to the first message")),
         }
         open_up(&tunnel.connection);
         let pin = if secret.is_some() { files.known().pin(peer)? } else { Pin::Known };
@@ -103,15 +112,16 @@ impl Tunnel {
     }
 
     /// Asks the peer to listen, and returns its port.
-    pub(super) async fn listen(&mut self, id: u16, address: SocketAddr) -> Result<u16, TunnelError> {
+    pub(super) async fn listen(&mut self, id: u16, address: SocketAddr) -> Result<u16> {
         self.control.say(&FromClient::Listen { id, ip: address.ip(), port: address.port() }).await?;
         match self.hear().await? {
             FromServer::Listening { id: answered, port } if answered == id => Ok(port),
             FromServer::NotListening { id: answered, reason } if answered == id => {
-                let reason = crate::transfer::paths::printable(&reason);
-                Err(TunnelError::RemoteListen { address, reason })
+                let message = format!("the peer does not listen on {address}: {}", printable(&reason));
+                let hint = "check that the peer runs with --allow-remote-listen and that the port is free";
+                Err(Error::new(ErrorKind::Refused, message, hint))
             }
-            _ => Err(protocol("another answer than that to the request to listen")),
+            _ => Err(Error::protocol("another answer than that to the request to listen")),
         }
     }
 
@@ -122,12 +132,20 @@ impl Tunnel {
         self.connection.closed().await;
     }
 
-    async fn hear(&mut self) -> Result<FromServer, TunnelError> {
+    async fn hear(&mut self) -> Result<FromServer> {
         let late = |_| Err(Error::lost("the peer does not answer"));
-        Ok(timeout(ANSWER_PATIENCE, self.control.hear()).await.unwrap_or_else(late)?)
+        timeout(ANSWER_PATIENCE, self.control.hear()).await.unwrap_or_else(late)
     }
 }
 
-fn protocol(what: &str) -> TunnelError {
-    TunnelError::Other(Error::protocol(what))
+fn unknown(name: &str) -> Error {
+    let message = format!("{} is not a known peer", printable(name));
+    let hint = "connect once with a ticket of `rc3 tunnel --listen`; later its host or --name is enough";
+    Error::new(ErrorKind::Other, message, hint)
+}
+
+fn other_peer(address: SocketAddr) -> Error {
+    let message = format!("{address} has another identity than the pinned one");
+    let hint = "another host may pretend to be that peer; if its identity is really new, use a new ticket";
+    Error::new(ErrorKind::WrongPeer, message, hint)
 }

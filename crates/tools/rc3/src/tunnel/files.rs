@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use crate::{
+    error::Result,
     identity::{
-        file::{self, IdentityFileError},
+        file,
         peers::{AuthorizedPeers, KnownPeers},
     },
     transfer::identity::Identity,
@@ -26,8 +27,8 @@ impl Files {
     /// This user's identity, made on first use.
     ///
     /// # Errors
-    /// See [`IdentityFileError`].
-    pub fn identity(&self) -> Result<Identity, IdentityFileError> {
+    /// See [`file::open`].
+    pub fn identity(&self) -> Result<Identity> {
         match &self.identity {
             Some(path) => file::open(path),
             None => file::open(&self.directory.join("identity")),

@@ -5,7 +5,11 @@
 //! (`relay`). [`attained`] decides which streams go first. The control stream ([`control`]) authenticates and requests
 //! remote listeners. docs/TUNNEL.md describes messages and files.
 
+use std::{io, net::SocketAddr};
+
 use rc3_net::VarInt;
+
+use crate::{error::Error, transfer::interrupted};
 
 pub mod address;
 pub mod allow;
@@ -14,7 +18,6 @@ pub mod client;
 pub mod connect;
 pub mod control;
 mod dial;
-pub mod error;
 pub mod files;
 mod local;
 mod notes;
@@ -37,5 +40,17 @@ pub const LISTENERS_MAX: usize = 16;
 
 /// Close code: done.
 const DONE: VarInt = VarInt::from_u32(0);
+/// The error of a tunnel that the user interrupts.
+async fn stopped() -> Error {
+    interrupted().await;
+    Error::interrupted(0).hinted("run it again to continue; TCP connections through the tunnel have ended")
+}
+
+/// This side cannot listen at an address.
+fn not_listening(address: SocketAddr, error: io::Error) -> Error {
+    let hint = "choose another address or port, or stop the program that uses it";
+    Error::local(format!("listen on {address}"), error).hinted(hint)
+}
+
 /// Reset and stop code of a stream whose TCP connection broke.
 const BROKEN: VarInt = VarInt::from_u32(1);

@@ -9,7 +9,7 @@ use std::io;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::address::{AddressError, HOST_BYTES_MAX, Target};
+use super::address::{HOST_BYTES_MAX, Target};
 
 /// The version of the messages.
 pub const VERSION: u8 = 1;
@@ -24,24 +24,6 @@ pub enum Open {
     Target(Target),
     /// Listening side to client: a connection arrived at this remote listener.
     Listener(u16),
-}
-
-/// Why a stream has no valid message.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The stream ended or broke.
-    #[error("the message is incomplete: {0}")]
-    Io(#[from] io::Error),
-    /// Another version.
-    #[error("a message of version {0}, this program supports version {VERSION}")]
-    Version(u8),
-    /// Not a kind of message.
-    #[error("a message of kind {0}")]
-    Kind(u8),
-    /// Not a target.
-    #[error("a target that is {0}")]
-    Target(#[from] AddressError),
 }
 
 impl Open {
@@ -64,8 +46,8 @@ impl Open {
     /// Reads one message and nothing beyond it.
     ///
     /// # Errors
-    /// See [`OpenError`].
-    pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Result<Self, OpenError> {
+    /// When the stream ends or breaks, and [`io::ErrorKind::InvalidData`] when there is no valid message.
+    pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
         let mut head = [0; 4];
         stream.read_exact(&mut head).await?;
         let [version, kind, high, low] = head;
@@ -76,12 +58,11 @@ impl Open {
                 let length = usize::from(stream.read_u8().await?);
                 let host = host.get_mut(..length).unwrap_or_default();
                 stream.read_exact(host).await?;
-                let host = std::str::from_utf8(host).map_err(|_| AddressError::Host)?;
-                Ok(Self::Target(Target::new(host, number)?))
+                let target = std::str::from_utf8(host).ok().and_then(|host| Target::new(host, number).ok());
+                target.map(Self::Target).ok_or_else(|| io::ErrorKind::InvalidData.into())
             }
             (VERSION, LISTENER) => Ok(Self::Listener(number)),
-            (VERSION, kind) => Err(OpenError::Kind(kind)),
-            (version, _) => Err(OpenError::Version(version)),
+            _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 }
@@ -145,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    fn read(mut bytes: &[u8]) -> (Result<Open, OpenError>, usize) {
+    fn read(mut bytes: &[u8]) -> (io::Result<Open>, usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let before = bytes.len();
         let read = runtime.block_on(Open::read(&mut bytes));
@@ -161,15 +142,22 @@ mod tests {
 
     #[test]
     fn lies_are_refused() {
-        assert!(matches!(read(&[2, 0, 0, 22, 1, b'h']).0, Err(OpenError::Version(2))));
-        assert!(matches!(read(&[1, 7, 0, 22, 1, b'h']).0, Err(OpenError::Kind(7))));
-        assert!(matches!(read(&[1, 0, 0, 22, 0]).0, Err(OpenError::Target(AddressError::Host))));
-        assert!(matches!(read(&[1, 0, 0, 0, 1, b'h']).0, Err(OpenError::Target(AddressError::Port))));
-        assert!(matches!(read(&[1, 0, 0, 22, 1, b'\n']).0, Err(OpenError::Target(AddressError::Host))));
-        assert!(matches!(read(&[1, 0, 0, 22, 2, 0xff, 0xfe]).0, Err(OpenError::Target(AddressError::Host))));
+        let error = |bytes: &[u8]| read(bytes).0.unwrap_err().kind();
+        for lie in [
+            // Another version, another kind.
+            &[2, 0, 0, 22, 1, b'h'][..],
+            &[1, 7, 0, 22, 1, b'h'],
+            // No host, no port, and what is no host.
+            &[1, 0, 0, 22, 0],
+            &[1, 0, 0, 0, 1, b'h'],
+            &[1, 0, 0, 22, 1, b'\n'],
+            &[1, 0, 0, 22, 2, 0xff, 0xfe],
+        ] {
+            assert_eq!(error(lie), io::ErrorKind::InvalidData, "{lie:?}");
+        }
         // Longer than it is.
-        assert!(matches!(read(&[1, 0, 0, 22, 200, b'h']).0, Err(OpenError::Io(_))));
-        assert!(matches!(read(&[1]).0, Err(OpenError::Io(_))));
+        assert_eq!(error(&[1, 0, 0, 22, 200, b'h']), io::ErrorKind::UnexpectedEof);
+        assert_eq!(error(&[1]), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

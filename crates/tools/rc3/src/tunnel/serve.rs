@@ -10,7 +10,7 @@ use std::{
 };
 
 use rc3_cli::output;
-use rc3_net::{Connection, ConnectionError, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig};
+use rc3_net::{Connection, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig};
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
 use super::{
@@ -19,8 +19,8 @@ use super::{
     attained::INTERACTIVE,
     control::{FromClient, FromServer, VERSION},
     dial::dial_allowed,
-    error::TunnelError,
     files::Files,
+    not_listening,
     notes::note,
     open::{Answer, Open},
     relay::relay_tcp,
@@ -28,10 +28,10 @@ use super::{
     transport::{open_up, transport},
 };
 use crate::{
-    error::Error,
+    error::{Error, Result},
     identity::{mutual, peers::AuthorizedPeers},
     transfer::{
-        BUSY, FAILED, REFUSED, UNAUTHORISED, interrupted, lost,
+        BUSY, FAILED, REFUSED, UNAUTHORISED, ended, interrupted,
         message::{self, MessageError},
         network::Network,
         newcomers::{Newcomers, Rejection},
@@ -83,11 +83,11 @@ struct Shared {
 /// Prints a ticket and serves until interrupted.
 ///
 /// # Errors
-/// See [`TunnelError`].
+/// When it cannot listen, and at the end: the user interrupts it.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn serve(job: &ServeJob) -> Result<(), TunnelError> {
+pub async fn serve(job: &ServeJob) -> Result<()> {
     let identity = job.files.identity()?;
     let authorized = job.files.authorized();
     // A list that cannot be used should be noticed before a peer is refused.
@@ -110,14 +110,10 @@ pub async fn serve(job: &ServeJob) -> Result<(), TunnelError> {
     drop(serving);
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
-    Err(TunnelError::Interrupted)
+    Err(Error::interrupted(0))
 }
 
-fn bind(
-    config: &ServerConfig,
-    network: &Network,
-    address: Option<SocketAddr>,
-) -> Result<Endpoint, TunnelError> {
+fn bind(config: &ServerConfig, network: &Network, address: Option<SocketAddr>) -> Result<Endpoint> {
     let open = |address: SocketAddr| {
         Endpoint::bind(network.options(address.ip(), None), Some(config.clone()), address)
     };
@@ -126,7 +122,7 @@ fn bind(
         Some(address) => open(address),
         None => open(any).or_else(|_| open((Ipv4Addr::UNSPECIFIED, PORT).into())),
     };
-    let endpoint = opened.map_err(|error| TunnelError::Listen { address: address.unwrap_or(any), error })?;
+    let endpoint = opened.map_err(|error| not_listening(address.unwrap_or(any), error))?;
     endpoint.set_memory_max(MEMORY_MAX);
     Ok(endpoint)
 }
@@ -137,7 +133,7 @@ fn announce(
     endpoint: &Endpoint,
     fingerprint: Fingerprint,
     secret: Option<Secret>,
-) -> Result<Option<TicketFile>, TunnelError> {
+) -> Result<Option<TicketFile>> {
     let local = |what: &str, error| Error::local(what, error);
     let bound = endpoint.local_addr().map_err(|error| local("find the port", error))?;
     note(&format!("listening on UDP {bound}"));
@@ -224,7 +220,7 @@ impl Peers {
 }
 
 /// Serves a peer until its connection ends; returns why.
-async fn attend(peer: Control, shared: &Arc<Shared>) -> TunnelError {
+async fn attend(peer: Control, shared: &Arc<Shared>) -> Error {
     let Control { connection, send: mut control, recv: requests } = peer;
     open_up(&connection);
     let mut messages = message::listen::<FromClient>(requests);
@@ -263,7 +259,7 @@ async fn attend(peer: Control, shared: &Arc<Shared>) -> TunnelError {
                 Ok((send, recv)) => {
                     streams.spawn(serve_stream(send, recv, Arc::clone(shared)));
                 }
-                Err(error) => return ended(error),
+                Err(error) => return error.into(),
             },
             Some(_) = streams.join_next() => {}
         }
@@ -282,31 +278,20 @@ async fn open_listener(
 
 /// Closes the connection of a peer that needs no more streams, once the targets have taken the bytes of all that there
 /// are: the peer cannot see that, and would take bytes with it if it closed.
-async fn finish(connection: &Connection, mut streams: JoinSet<()>) -> TunnelError {
+async fn finish(connection: &Connection, mut streams: JoinSet<()>) -> Error {
     let served = async { while streams.join_next().await.is_some() {} };
     tokio::select! {
-        () = served => connection.close(DONE, b"done"),
-        error = connection.closed() => return ended(error),
+        () = served => connection.close(DONE, b"is done"),
+        error = connection.closed() => return error.into(),
     }
-    TunnelError::Lost("the other side is done".to_owned())
+    Error::lost("the other side is done")
 }
 
 /// The end of a connection whose peer violates the protocol, or has ended it.
-fn end(connection: &Connection, what: &str) -> TunnelError {
-    if let Some(error) = connection.close_reason() {
-        return ended(error);
-    }
+fn end(connection: &Connection, what: &str) -> Error {
+    let error = ended(connection, Error::protocol(what));
     connection.close(FAILED, what.as_bytes());
-    TunnelError::Other(Error::protocol(what))
-}
-
-fn ended(error: ConnectionError) -> TunnelError {
-    match &error {
-        ConnectionError::ApplicationClosed(close) if close.error_code == DONE => {
-            TunnelError::Lost("the other side is done".to_owned())
-        }
-        _ => lost(error).into(),
-    }
+    error
 }
 
 /// One TCP connection for a peer.

@@ -7,7 +7,6 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr},
 };
 
-use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{
@@ -23,48 +22,24 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// Why a client has no connection.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum SocksError {
-    /// The connection ended or broke.
-    #[error("the SOCKS client ended the connection: {0}")]
-    Io(#[from] io::Error),
-    /// Not SOCKS 5.
-    #[error("a SOCKS client of version {0}, this program supports version {VERSION}")]
-    Version(u8),
-    /// The client requires authentication.
-    #[error("the SOCKS client offers no method without authentication")]
-    Method,
-    /// Not CONNECT.
-    #[error("SOCKS command {0}, only CONNECT (1) is supported")]
-    Command(u8),
-    /// Not an address type of RFC 1928.
-    #[error("SOCKS address type {0}")]
-    AddressType(u8),
-    /// Not a target.
-    #[error("the SOCKS client requests an invalid host or port")]
-    Target,
+/// What a client violates.
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
 /// Reads a client's greeting and request, and nothing beyond them. Errors are answered as RFC 1928 §6 asks.
 ///
 /// # Errors
-/// See [`SocksError`].
-pub async fn request(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<Target, SocksError> {
+/// When the connection ends or breaks, and [`io::ErrorKind::InvalidData`] for requests that are not served.
+pub async fn request(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Target> {
     greet(client).await?;
-    let error = match read_request(client).await {
-        Err(SocksError::Io(error)) => return Err(error.into()),
-        Err(error) => error,
-        Ok(target) => return Ok(target),
-    };
-    let code = match error {
-        SocksError::Command(_) => 7,
-        SocksError::AddressType(_) => 8,
-        _ => 1,
-    };
-    reply_code(client, code).await?;
-    Err(error)
+    match read_request(client).await? {
+        Ok(target) => Ok(target),
+        Err((code, what)) => {
+            reply_code(client, code).await?;
+            Err(invalid(what))
+        }
+    }
 }
 
 /// Answers a request.
@@ -83,10 +58,10 @@ pub async fn reply(client: &mut (impl AsyncWrite + Unpin), answer: Answer) -> io
     reply_code(client, code).await
 }
 
-async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), SocksError> {
+async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
     let version = client.read_u8().await?;
     if version != VERSION {
-        return Err(SocksError::Version(version));
+        return Err(invalid(other_version(version)));
     }
     let mut methods = [0; u8::MAX as usize];
     let count = usize::from(client.read_u8().await?);
@@ -94,15 +69,24 @@ async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(),
     client.read_exact(methods).await?;
     let offered = methods.contains(&NO_AUTHENTICATION);
     client.write_all(&[VERSION, if offered { NO_AUTHENTICATION } else { NO_METHOD }]).await?;
-    if offered { Ok(()) } else { Err(SocksError::Method) }
+    if offered {
+        Ok(())
+    } else {
+        Err(invalid("the SOCKS client offers no method without authentication".to_owned()))
+    }
 }
 
-async fn read_request(client: &mut (impl AsyncRead + Unpin)) -> Result<Target, SocksError> {
+fn other_version(version: u8) -> String {
+    format!("a SOCKS client of version {version}, this program supports version {VERSION}")
+}
+
+/// The target, or the code of the reply and what is wrong.
+async fn read_request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Result<Target, (u8, String)>> {
     let mut head = [0; 4];
     client.read_exact(&mut head).await?;
     let [version, command, _reserved, address_type] = head;
     if version != VERSION {
-        return Err(SocksError::Version(version));
+        return Ok(Err((1, other_version(version))));
     }
     let mut name = [0; HOST_BYTES_MAX];
     let host = match address_type {
@@ -114,13 +98,14 @@ async fn read_request(client: &mut (impl AsyncRead + Unpin)) -> Result<Target, S
             client.read_exact(name).await?;
             String::from_utf8_lossy(name).into_owned()
         }
-        other => return Err(SocksError::AddressType(other)),
+        other => return Ok(Err((8, format!("SOCKS address type {other}")))),
     };
     let port = client.read_u16().await?;
     if command != CONNECT {
-        return Err(SocksError::Command(command));
+        return Ok(Err((7, format!("SOCKS command {command}, only CONNECT (1) is supported"))));
     }
-    Target::new(&host, port).map_err(|_| SocksError::Target)
+    let wrong = "the SOCKS client requests an invalid host or port";
+    Ok(Target::new(&host, port).map_err(|_| (1, wrong.to_owned())))
 }
 
 /// The bound address of a reply is that of the other side, which clients do not need: all zero.
@@ -135,7 +120,7 @@ mod tests {
     use super::*;
 
     /// What a client that writes these bytes and ends gets back.
-    fn exchange(bytes: &[u8]) -> (Result<Target, SocksError>, Vec<u8>) {
+    fn exchange(bytes: &[u8]) -> (io::Result<Target>, Vec<u8>) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let (mut client, mut server) = tokio::io::duplex(4096);
@@ -151,7 +136,7 @@ mod tests {
 
     #[test]
     fn names_and_addresses_are_targets() {
-        let is = |found: Result<Target, SocksError>, text: &str| assert_eq!(found.unwrap().to_string(), text);
+        let is = |found: io::Result<Target>, text: &str| assert_eq!(found.unwrap().to_string(), text);
         is(exchange(b"\x05\x01\x00\x05\x01\x00\x03\x07Example\x00\x50").0, "example:80");
         is(exchange(b"\x05\x02\x02\x00\x05\x01\x00\x01\xc0\x00\x02\x01\x01\xbb").0, "192.0.2.1:443");
         let six = [&b"\x05\x01\x00\x05\x01\x00\x04"[..], &Ipv6Addr::LOCALHOST.octets(), &[0, 22]].concat();
@@ -160,13 +145,14 @@ mod tests {
 
     #[test]
     fn other_requests_get_the_code_of_the_standard() {
-        assert!(
-            matches!(exchange(b"GET / HTTP/1.1\r\n"), (Err(SocksError::Version(b'G')), answer) if answer.is_empty())
-        );
-        assert!(matches!(exchange(b"\x04\x01"), (Err(SocksError::Version(4)), _)));
-        assert!(
-            matches!(exchange(b"\x05\x01\x02"), (Err(SocksError::Method), answer) if answer == [5, 0xff])
-        );
+        let refused = |bytes: &[u8]| {
+            let (found, answer) = exchange(bytes);
+            (found.unwrap_err().to_string(), answer)
+        };
+        let (what, answer) = refused(b"GET / HTTP/1.1\r\n");
+        assert!(what.contains("version 71") && answer.is_empty(), "{what}");
+        assert!(refused(b"\x04\x01").0.contains("version 4,"));
+        assert_eq!(refused(b"\x05\x01\x02").1, [5, 0xff]);
         let code = |request: &[u8]| {
             let (found, answer) = exchange(&[b"\x05\x01\x00", request].concat());
             (found.is_err(), answer[3])
