@@ -286,7 +286,7 @@ impl State {
         }
     }
 
-    /// Takes the machines' events, which wakes some waiters; collects these and further waiters.
+    /// Takes the machines' events, which wakes some waiters, and passes to other workers what is theirs; collects wakers.
     pub(crate) fn take_events(
         &mut self,
         waiters: &EndpointWaiters,
@@ -323,6 +323,8 @@ impl State {
         }
         let Self { core, member, runtime, wakers, .. } = self;
         member.publish(|| runtime.now(), iter::from_fn(|| core.poll_route_change()));
+        iter::from_fn(|| core.poll_stray()).for_each(|parcel| member.pass_stray(runtime.now(), &parcel));
+        iter::from_fn(|| core.poll_reset()).for_each(|reset| member.inform_others(|| Mail::Reset(reset)));
         wakers
     }
 

@@ -7,10 +7,7 @@ use std::{
 
 use rc3_core::{DatagramMeta, Transmit};
 
-use super::{
-    receive_faults::{ReceiveFaults, is_of_a_datagram},
-    workers::Misdirected,
-};
+use super::receive_faults::{ReceiveFaults, is_of_a_datagram};
 use crate::{
     shared::Shared,
     socket::{Datagram, EndpointSocket, Outgoing, RecvBatch},
@@ -67,9 +64,8 @@ impl Channel {
         };
         self.faults.on_success();
         let mut count = 0;
-        let mut misdirected = Misdirected::default();
         loop {
-            let (taken, now) = shared.with_later(wakers, |state| {
+            let taken = shared.with_later(wakers, |state| {
                 let mut taken = 0;
                 let datagrams = self.batch.datagrams().take(DATAGRAMS_PER_LOCK);
                 let datagrams = datagrams.inspect(|_| taken += 1).filter_map(|Datagram { meta, data }| {
@@ -80,15 +76,13 @@ impl Channel {
                         leading_len: meta.leading_len,
                         arrived: meta.arrived,
                     };
-                    misdirected.sort_out(&shared.member, (meta, data))
+                    shared.member.keep_own((meta, data))
                 });
                 let now = state.now();
                 state.core.handle_datagrams(now, datagrams);
-                misdirected.collect_strays(state);
-                (taken, now)
+                taken
             });
             count += taken;
-            misdirected.pass_on(now, &shared.member);
             if taken < DATAGRAMS_PER_LOCK {
                 break;
             }

@@ -9,7 +9,6 @@ use std::{
 use rc3_core::Detour;
 use tokio::sync::oneshot;
 
-use super::workers::Misdirected;
 use crate::{
     handed_over::HandedOver,
     relay::{Link, Message, Received, SuccessorLink},
@@ -140,15 +139,11 @@ fn take_detours(shared: &Shared, wakers: &mut Vec<Waker>, detours: Vec<Detour>) 
     let count = detours.len();
     let mut counts = HandedOver::default();
     detours.iter().for_each(|detour| counts.count(&detour.datagram));
-    let mut misdirected = Misdirected::default();
-    let now = shared.with_later(wakers, |state| {
+    shared.with_later(wakers, |state| {
         let now = state.now();
         state.restart.detours.from_successor += counts;
         state.core.handle_detours(now, detours);
-        misdirected.collect_strays(state);
-        now
     });
-    misdirected.pass_on(now, &shared.member);
     count
 }
 

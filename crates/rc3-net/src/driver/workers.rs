@@ -3,14 +3,12 @@
 use std::{
     iter,
     task::{Context, Poll, Waker},
-    time::Instant,
 };
 
 use super::channel::Sent;
 use crate::{
     shared::Shared,
-    state::State,
-    workers::{Inbox, Mail, Member, Parcel, Reset},
+    workers::{Inbox, Member},
 };
 
 /// How often RLP asks at once whether the primaries of other workers still send; then it waits.
@@ -18,38 +16,6 @@ const ASKED_AT_ONCE_MAX: usize = 8;
 
 /// Messages of other workers in one round.
 const MESSAGES_MAX: usize = 128;
-
-/// Datagrams that arrived here, on their way to other workers.
-#[derive(Default)]
-pub(super) struct Misdirected {
-    /// QUIC datagrams, by their worker.
-    steered: Vec<(usize, Parcel)>,
-    /// What no connection of this worker owns, perhaps those of another.
-    strays: Vec<Parcel>,
-    resets: Vec<Reset>,
-}
-
-impl Misdirected {
-    /// Takes a QUIC datagram of another worker; returns any other one.
-    pub(super) fn sort_out(&mut self, member: &Member, parcel: Parcel) -> Option<Parcel> {
-        let Some(worker) = member.other_worker_of(&parcel.1) else { return Some(parcel) };
-        self.steered.push((worker, parcel));
-        None
-    }
-
-    /// Takes from the machines what they do not own.
-    pub(super) fn collect_strays(&mut self, state: &mut State) {
-        self.strays.extend(iter::from_fn(|| state.core.poll_stray()));
-        self.resets.extend(iter::from_fn(|| state.core.poll_reset()));
-    }
-
-    /// Passes all to the other workers, without the lock.
-    pub(super) fn pass_on(&mut self, now: Instant, member: &Member) {
-        self.steered.drain(..).for_each(|(worker, parcel)| member.hand_over(worker, &parcel));
-        self.strays.drain(..).for_each(|parcel| member.pass_stray(now, &parcel));
-        self.resets.drain(..).for_each(|reset| member.inform_others(|| Mail::Reset(reset)));
-    }
-}
 
 /// Handles what other workers have for this one, and lets more of it wake the task; returns the number of messages.
 pub(super) fn take_mail(

@@ -1,55 +1,79 @@
 //! The messages of a [`Link`](super::link::Link): datagrams on their way to the predecessor, and its reports.
 //!
 //! Both ends are processes of one host and perhaps of two versions of the program, so the hand-over names the version of
-//! this format. Numbers are big endian. A message is one of these:
+//! this format. The first byte of a message is its kind; then come, as postcard writes them, any number of [`Entry`], or
+//! one value.
 //!
-//! ```text
-//! 1  datagrams, for each: offer (8, 0 for none), ECN (1), remote address (16), port (2),
-//!    flow (4) and scope (4), local address (16, :: if unknown), leading length (2, 0 if unknown), age in microseconds
-//!    (4, all ones if unknown), length (2), the datagram; an IPv4 address is an IPv4-mapped one
-//! 2  whether a further successor reads the port (1)
-//! 3  a claim: offer (8), claimed (1)
-//! 4  settled
-//! ```
-//!
-//! Invariant: bytes that are no such message are an error, and never cost more than their own length.
+//! Invariant: bytes that are no such message are an error, and never cost more than a few times their own length.
 
 use std::{
-    net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6},
+    net::{IpAddr, SocketAddr, SocketAddrV6},
     time::{Duration, Instant},
 };
 
-use bytes::{Buf, BufMut, BytesMut, TryGetError};
+use bytes::BytesMut;
 use rc3_core::{DatagramMeta, Detour, FromPredecessor};
+use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 
 use super::Message;
 
 const DATAGRAMS: u8 = 1;
-const READS: u8 = 2;
-const CLAIM: u8 = 3;
-const SETTLED: u8 = 4;
+/// Whether a further successor reads the port.
+const HANDED_ON: u8 = 2;
+/// The number of an offer and whether it is claimed; without a number, that none will be any more.
+const REPORT: u8 = 3;
 
 const ECN_MAX: u8 = 3;
 
-/// Bytes beside the datagram in an entry.
-const ENTRY_HEADER: usize = 8 + 1 + 16 + 2 + 4 + 4 + 16 + 2 + 4 + 2;
+/// Most bytes of an entry beside its datagram.
+const ENTRY_HEADER_MAX: usize = 73;
 
 /// From this length on a message takes no further entry: it then has about as many datagrams as one batch of a socket.
 const FULL: usize = 48 << 10;
 
 /// The longest message: one that was almost full, and the longest datagram.
-pub(super) const MESSAGE_MAX: usize = FULL + ENTRY_HEADER + u16::MAX as usize;
+pub(super) const MESSAGE_MAX: usize = FULL + ENTRY_HEADER_MAX + u16::MAX as usize;
 
 /// No process leaves a message unread for longer without being useless as a predecessor.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
-/// Bytes that are no message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed;
+/// A datagram.
+#[derive(Serialize, Deserialize)]
+struct Entry<'a> {
+    offer: Option<u64>,
+    ecn: u8,
+    ip: IpAddr,
+    port: u16,
+    flow: u32,
+    scope: u32,
+    local_ip: Option<IpAddr>,
+    leading_len: Option<u16>,
+    /// Microseconds from its arrival to the begin of the message.
+    age: Option<u32>,
+    #[serde(serialize_with = "as_bytes")]
+    datagram: &'a [u8],
+}
 
-impl From<TryGetError> for Malformed {
-    fn from(_: TryGetError) -> Self {
-        Self
+/// At once, not byte by byte.
+fn as_bytes<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bytes(bytes)
+}
+
+impl Entry<'_> {
+    fn detour(&self, now: Instant) -> Detour {
+        let remote = match self.ip.to_canonical() {
+            IpAddr::V4(ip) => SocketAddr::from((ip, self.port)),
+            IpAddr::V6(ip) => SocketAddrV6::new(ip, self.port, self.flow, self.scope).into(),
+        };
+        let age = self.age.map(|age| Duration::from_micros(age.into()).min(AGE_MAX));
+        let meta = DatagramMeta {
+            remote,
+            local_ip: self.local_ip.map(|ip| ip.to_canonical()),
+            ecn: self.ecn.min(ECN_MAX),
+            leading_len: self.leading_len,
+            arrived: age.and_then(|age| now.checked_sub(age)),
+        };
+        Detour { meta, datagram: BytesMut::from(self.datagram), offer: self.offer }
     }
 }
 
@@ -64,31 +88,31 @@ pub(super) struct Outgoing {
 impl Outgoing {
     /// A message of datagrams.
     pub(super) fn datagrams(now: Instant) -> Self {
-        let mut bytes = Vec::with_capacity(FULL);
-        bytes.put_u8(DATAGRAMS);
-        Self { bytes, begun: Some(now) }
+        Self { begun: Some(now), ..Self::whole(DATAGRAMS, &()) }
     }
 
     /// That the successor has handed the port on, or has it again.
     pub(super) fn handed_on(handed_on: bool) -> Self {
-        Self::whole(vec![READS, handed_on.into()])
+        Self::whole(HANDED_ON, &handed_on)
     }
 
     /// A report of the predecessor.
     pub(super) fn report(report: FromPredecessor) -> Self {
-        Self::whole(match report {
-            FromPredecessor::Settled => vec![SETTLED],
-            FromPredecessor::Claim { offer, claimed } => {
-                let mut bytes = vec![CLAIM];
-                bytes.put_u64(offer);
-                bytes.put_u8(claimed.into());
-                bytes
-            }
-        })
+        let (offer, claimed) = match report {
+            FromPredecessor::Claim { offer, claimed } => (Some(offer), claimed),
+            FromPredecessor::Settled => (None, false),
+        };
+        Self::whole(REPORT, &(offer, claimed))
     }
 
-    fn whole(bytes: Vec<u8>) -> Self {
-        Self { bytes, begun: None }
+    fn whole(kind: u8, value: &impl Serialize) -> Self {
+        let mut outgoing = Self { bytes: vec![kind], begun: None };
+        outgoing.extend(value);
+        outgoing
+    }
+
+    fn extend(&mut self, value: &impl Serialize) {
+        self.bytes = postcard::to_extend(value, std::mem::take(&mut self.bytes)).expect("a vector has room");
     }
 
     /// Whether the next datagram belongs into it.
@@ -97,102 +121,60 @@ impl Outgoing {
     }
 
     /// Adds a datagram.
-    pub(super) fn push(&mut self, detour: &Detour) {
-        let Detour { meta, datagram, offer } = detour;
-        let Ok(len) = u16::try_from(datagram.len()) else { return };
+    pub(super) fn push(&mut self, Detour { meta, datagram, offer }: &Detour) {
         let (flow, scope) = match meta.remote {
             SocketAddr::V4(_) => (0, 0),
             SocketAddr::V6(remote) => (remote.flowinfo(), remote.scope_id()),
         };
         let arrived = self.begun.zip(meta.arrived);
         let age = arrived.map(|(begun, arrived)| begun.saturating_duration_since(arrived).as_micros());
-        let out = &mut self.bytes;
-        out.put_u64(offer.unwrap_or_default());
-        out.put_u8(meta.ecn & ECN_MAX);
-        out.put_u128(ipv6_bits(meta.remote.ip()));
-        out.put_u16(meta.remote.port());
-        out.put_u32(flow);
-        out.put_u32(scope);
-        out.put_u128(meta.local_ip.map_or(0, ipv6_bits));
-        out.put_u16(meta.leading_len.unwrap_or_default());
-        out.put_u32(age.and_then(|age| age.try_into().ok()).unwrap_or(u32::MAX));
-        out.put_u16(len);
-        out.put_slice(datagram);
+        self.extend(&Entry {
+            offer: *offer,
+            ecn: meta.ecn,
+            ip: meta.remote.ip(),
+            port: meta.remote.port(),
+            flow,
+            scope,
+            local_ip: meta.local_ip,
+            leading_len: meta.leading_len,
+            age: age.and_then(|age| age.try_into().ok()),
+            datagram,
+        });
     }
 }
 
-fn ipv6_bits(ip: IpAddr) -> u128 {
-    match ip {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped().to_bits(),
-        IpAddr::V6(ip) => ip.to_bits(),
-    }
-}
-
-/// Reads a message that has arrived `now`: its datagrams count as older when it was written than they were, by the time
-/// that it was under way.
+/// Reads a message that has arrived `now`. Its datagrams count as younger than they are, by the time that it was under
+/// way.
 ///
 /// # Errors
-/// [`Malformed`] if it is none.
-pub(super) fn parse(mut bytes: &[u8], now: Instant) -> Result<Message, Malformed> {
-    match bytes.try_get_u8()? {
+/// When it is none.
+pub(super) fn parse(bytes: &[u8], now: Instant) -> postcard::Result<Message> {
+    let (&kind, mut rest) = bytes.split_first().ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
+    match kind {
         DATAGRAMS => {
             let mut detours = Vec::new();
-            while !bytes.is_empty() {
-                detours.push(parse_datagram(&mut bytes, now)?);
+            while !rest.is_empty() {
+                let (entry, left) = postcard::take_from_bytes::<Entry<'_>>(rest)?;
+                detours.push(entry.detour(now));
+                rest = left;
             }
             Ok(Message::Datagrams(detours))
         }
-        READS => whole(Message::HandedOn(parse_bool(&mut bytes)?), bytes),
-        CLAIM => {
-            let offer = bytes.try_get_u64()?;
-            let claimed = parse_bool(&mut bytes)?;
-            whole(Message::Report(FromPredecessor::Claim { offer, claimed }), bytes)
-        }
-        SETTLED => whole(Message::Report(FromPredecessor::Settled), bytes),
-        _ => Err(Malformed),
+        HANDED_ON => Ok(Message::HandedOn(whole(rest)?)),
+        REPORT => Ok(Message::Report(match whole(rest)? {
+            (Some(offer), claimed) => FromPredecessor::Claim { offer, claimed },
+            (None, _) => FromPredecessor::Settled,
+        })),
+        _ => Err(postcard::Error::DeserializeBadEncoding),
     }
 }
 
-/// The message, if nothing is left behind it.
-fn whole(message: Message, rest: &[u8]) -> Result<Message, Malformed> {
-    if rest.is_empty() { Ok(message) } else { Err(Malformed) }
-}
-
-fn parse_bool(bytes: &mut &[u8]) -> Result<bool, Malformed> {
-    match bytes.try_get_u8()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(Malformed),
+/// The value, if nothing is left behind it.
+fn whole<T: DeserializeOwned>(bytes: &[u8]) -> postcard::Result<T> {
+    match postcard::take_from_bytes(bytes)? {
+        (value, []) => Ok(value),
+        _ => Err(postcard::Error::DeserializeBadEncoding),
     }
-}
-
-fn parse_datagram(bytes: &mut &[u8], now: Instant) -> Result<Detour, Malformed> {
-    let offer = bytes.try_get_u64()?;
-    let ecn = bytes.try_get_u8()?;
-    if ecn > ECN_MAX {
-        return Err(Malformed);
-    }
-    let (ip, port) = (Ipv6Addr::from_bits(bytes.try_get_u128()?), bytes.try_get_u16()?);
-    let (flow, scope) = (bytes.try_get_u32()?, bytes.try_get_u32()?);
-    let remote = match ip.to_ipv4_mapped() {
-        Some(ip) => SocketAddr::from((ip, port)),
-        None => SocketAddrV6::new(ip, port, flow, scope).into(),
-    };
-    let local_ip = Some(Ipv6Addr::from_bits(bytes.try_get_u128()?)).filter(|ip| !ip.is_unspecified());
-    let leading_len = Some(bytes.try_get_u16()?).filter(|&len| len != 0);
-    let age = Some(bytes.try_get_u32()?).filter(|&age| age != u32::MAX);
-    let age = age.map(|age| Duration::from_micros(age.into()).min(AGE_MAX));
-    let len = usize::from(bytes.try_get_u16()?);
-    let datagram = BytesMut::from(bytes.get(..len).ok_or(Malformed)?);
-    bytes.advance(len);
-    let meta = DatagramMeta {
-        remote,
-        local_ip: local_ip.map(|ip| ip.to_canonical()),
-        ecn,
-        leading_len,
-        arrived: age.and_then(|age| now.checked_sub(age)),
-    };
-    Ok(Detour { meta, datagram, offer: (offer != 0).then_some(offer) })
 }
 
 #[cfg(test)]
@@ -200,6 +182,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Bytes of the shortest entry beside its datagram.
+    const ENTRY_HEADER_MIN: usize = 14;
 
     fn now() -> Instant {
         Instant::now() + Duration::from_secs(100)
@@ -217,11 +202,9 @@ mod tests {
         let (ecn, leading_len, age, offer) = marks;
         let arrived = age.map(|age| now - Duration::from_micros(age.into()));
         let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
-        let local_ip =
-            local_ip.map(|ip| ip.to_canonical()).filter(|ip| *ip != IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-        let leading_len = leading_len.filter(|&len| len != 0);
+        let local_ip = local_ip.map(|ip| ip.to_canonical());
         let meta = DatagramMeta { remote, local_ip, ecn: ecn & 3, leading_len, arrived };
-        Detour { meta, datagram: datagram.into(), offer: offer.filter(|&offer| offer != 0) }
+        Detour { meta, datagram: datagram.into(), offer }
     }
 
     proptest! {
@@ -262,10 +245,10 @@ mod tests {
             }
             match parse(&junk, now()) {
                 Ok(Message::Datagrams(detours)) => {
-                    prop_assert!(detours.iter().map(|detour| detour.datagram.len() + ENTRY_HEADER).sum::<usize>() <= junk.len());
+                    prop_assert!(detours.iter().map(|detour| detour.datagram.len() + ENTRY_HEADER_MIN).sum::<usize>() <= junk.len());
                 }
-                Ok(Message::Report(_) | Message::HandedOn(_)) => prop_assert!(junk.len() <= 10),
-                Err(Malformed) => {}
+                Ok(Message::Report(_) | Message::HandedOn(_)) => prop_assert!(junk.len() <= 13),
+                Err(_) => {}
             }
         }
 
@@ -275,7 +258,7 @@ mod tests {
             let mut message = Outgoing::datagrams(now);
             let remote = ([192, 0, 2, 1], 9).into();
             message.push(&detour(remote, None, (1, Some(3), Some(9), Some(4)), &[7; 300], now));
-            prop_assert_eq!(parse(&message.bytes[..cut], now), Err(Malformed));
+            prop_assert!(parse(&message.bytes[..cut], now).is_err());
         }
     }
 
@@ -291,8 +274,8 @@ mod tests {
         for on in [false, true] {
             assert_eq!(parse(&Outgoing::handed_on(on).bytes, now()), Ok(Message::HandedOn(on)));
         }
-        assert_eq!(parse(&[READS, 2], now()), Err(Malformed));
-        assert_eq!(parse(&[SETTLED, 0], now()), Err(Malformed));
+        assert!(parse(&[HANDED_ON, 2], now()).is_err());
+        assert!(parse(&[REPORT, 0, 0, 0], now()).is_err());
     }
 
     #[test]

@@ -109,10 +109,16 @@ impl Member {
         self.group.slots.len()
     }
 
-    /// The worker of a QUIC datagram, if it is another one.
-    pub(crate) fn other_worker_of(&self, datagram: &[u8]) -> Option<usize> {
-        let hash = self.hash().filter(|_| !is_rlp(datagram))?;
-        hash.worker_of(datagram).filter(|&worker| worker != self.number)
+    /// Passes a QUIC datagram of another worker to that one; returns any other datagram.
+    pub(crate) fn keep_own(&self, parcel: Parcel) -> Option<Parcel> {
+        let hash = self.hash().filter(|_| !is_rlp(&parcel.1));
+        match hash.and_then(|hash| hash.worker_of(&parcel.1)) {
+            Some(worker) if worker != self.number => {
+                self.hand_over(worker, &parcel);
+                None
+            }
+            _ => Some(parcel),
+        }
     }
 
     /// Passes an RLP datagram that this worker cannot open to those that may. If none may, it waits for a moment: its
@@ -138,7 +144,7 @@ impl Member {
     }
 
     /// Passes a datagram to a worker.
-    pub(crate) fn hand_over(&self, worker: usize, parcel: &Parcel) {
+    fn hand_over(&self, worker: usize, parcel: &Parcel) {
         let mut counts = self.group.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
         counts.count(&parcel.1);
         counts.dropped += u64::from(!self.group.slots[worker].push(parcel));
