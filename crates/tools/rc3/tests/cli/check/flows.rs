@@ -260,8 +260,8 @@ async fn nobody_is_served_without_the_ticket() {
     // A flow needs it too, and running flows.
     let request = Request::Flow { session: 0, nth: 0 };
     let (code, _) = Intruder::asks(&forged, request.clone()).await.closed().await;
-    assert_eq!(code, 4);
-    assert_eq!(Intruder::asks(&ticket, request).await.closed().await, (5, "this flow is not due".to_owned()));
+    assert_eq!(code, 5);
+    assert_eq!(Intruder::asks(&ticket, request).await.closed().await, (4, "this flow is not due".to_owned()));
     // Silent connections exclude nobody.
     let mut silent = Vec::new();
     for _ in 0..10 {
@@ -277,7 +277,7 @@ async fn plans_beyond_the_bounds_and_other_versions_are_refused() {
     for plan in [plan(&[SIZE_BYTES_MAX + 1]), plan(&[1; 1000]), Plan { seconds: 601, ..plan(&[1]) }, endless]
     {
         let intruder = Intruder::asks(&ticket, Request::Flows(plan)).await;
-        assert_eq!(intruder.closed().await, (5, "the plan exceeds the bounds".to_owned()));
+        assert_eq!(intruder.closed().await, (4, "the plan exceeds the bounds".to_owned()));
     }
     let secret = ticket.secret().0;
     let hello = Hello { version: VERSION + 1, secret, request: Request::Flows(plan(&[1])) };
