@@ -40,7 +40,7 @@ fn benches(c: &mut Criterion) {
                 for nth in (0..PACKETS).filter(|nth| nth % 2 == 0) {
                     stream.insert(nth * PACKET, data.clone(), PACKET as usize, Loop::Primary);
                     while let Ok(Some(chunk)) = stream.read(usize::MAX, true) {
-                        read += chunk.data.len() as u64;
+                        read += chunk.bytes.len() as u64;
                     }
                 }
                 assert_eq!(read, PACKETS * PACKET);

@@ -93,11 +93,8 @@ mod wire;
 
 pub use config::{ClientConfig, Congestion, EndpointConfig, RlpMode, ServerConfig, TransportConfig};
 pub use datagram_meta::DatagramMeta;
-pub use error::{
-    ClosedStream, FinishError, PeerMisbehaved, ReadError, SendDatagramError, SourceError, WriteError,
-};
+pub use error::{ClosedStream, PeerMisbehaved, ReadError, SourceError};
 pub use event::Event;
-#[cfg(feature = "kickass")]
 pub use kickass::endpoint::{Cause as TcpCause, Mode as KickAssMode};
 pub use laws::{
     clock::ClockStats,
@@ -110,29 +107,29 @@ pub use machines::{
     connection::Connection,
     endpoint::{Drained, Endpoint, EndpointEvent, IncomingStats},
     receivers::RouteChange,
-    stream::{recv::Chunk, send::source::SourceRead},
+    stream::send::source::SourceRead,
     succession::{Detour, FromPredecessor},
 };
 pub use quic::{
     AckFrequencyConfig, AeadKey, ApplicationClose, BloomTokenLog, ConnectError, ConnectionClose,
     ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator, CryptoError, Dir, EcnCodepoint,
-    FrameStats, FrameType, HandshakeTokenKey, HashedConnectionIdGenerator, HmacKey, IdleTimeout, InvalidCid,
-    MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, RandomConnectionIdGenerator, RttEstimator, Side,
-    StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
-    TransportError, TransportErrorCode, UdpStats, ValidationTokenConfig, VarInt, VarIntBoundsExceeded,
-    congestion,
+    FinishError, FrameStats, FrameType, HandshakeData, HandshakeTokenKey, HashedConnectionIdGenerator,
+    HmacKey, IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, PathStats,
+    RandomConnectionIdGenerator, RttEstimator, SendDatagramError, Side, StdSystemTime, StreamId, TimeSource,
+    TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode, UdpStats,
+    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, WriteError, congestion,
 };
 #[cfg(feature = "qlog")]
 pub use seams::qlog::Qlog;
 pub use seams::{
-    primary::quinn::{ConnectFailed, HandshakeData, Incoming},
+    primary::quinn::{ConnectFailed, Incoming},
     tls::{
         ClientCrypto, ConfigError, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig, ServerCrypto,
     },
 };
-pub use stats::{ConnectionStats, LevelStats, PathStats, ReceivedStats, SentStats};
-#[cfg(feature = "kickass")]
+pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
 pub use stats::{KickAssStats, SwitchCounts};
+pub use structures::reassembler::Chunk;
 pub use transmit::{BATCH_BYTES_MAX, Transmit};
 
 /// The README's example runs.

@@ -12,15 +12,12 @@ mod feed;
 mod guard;
 mod limits;
 mod memory;
-#[cfg(feature = "kickass")]
 mod rate_signals;
 mod receive;
 mod rlp_transmit;
 mod sacks;
 pub(crate) mod secrets;
 mod source;
-#[cfg(not(feature = "kickass"))]
-mod unsteered;
 mod zero_rtt;
 
 use std::{
@@ -33,30 +30,30 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 
-#[cfg(feature = "kickass")]
 use self::rate_signals::RateSignals;
 use self::{addresses::PeerAddresses, memory::Memory, secrets::RlpSecrets, zero_rtt::ZeroRtt};
 use crate::{
     config::TransportConfig,
-    error::{ClosedStream, FinishError, PeerMisbehaved, ReadError, WriteError},
+    error::{ClosedStream, PeerMisbehaved, ReadError},
     event::Event,
     laws::{clock::Clock, primary_window::Waiting, shares::Use},
     machines::{
         overlay::Overlay,
         rlp::Rlp,
-        stream::{recv::Chunk, send::SendStream, set::Streams, writers::SendRoom},
+        stream::{send::SendStream, set::Streams, writers::SendRoom},
         telemetry::Telemetry,
     },
-    quic::{ConnectionError, Dir, Side, StreamId, TransportError, VarInt, congestion::Controller},
+    quic::{
+        ConnectionError, Dir, FinishError, HandshakeData, Side, StreamId, TransportError, VarInt, WriteError,
+        congestion::Controller,
+    },
     seams::{
         keys::{IdChange, OpenError, ReceiverId},
-        primary::{
-            End, PrimaryWriter,
-            quinn::{HandshakeData, Quic},
-        },
+        primary::quinn::Quic,
         qlog::QlogEvent,
     },
     stats::{ConnectionStats, ReceivedStats, SentStats},
+    structures::reassembler::Chunk,
     transmit::Transmit,
     wire::{
         alpn,
@@ -105,7 +102,6 @@ pub struct Connection {
     events: VecDeque<Event>,
     memory: Memory,
     addresses: PeerAddresses,
-    #[cfg(feature = "kickass")]
     rate_signals: RateSignals,
     secrets: RlpSecrets,
     life: Life,
@@ -151,7 +147,6 @@ impl Connection {
             events: VecDeque::new(),
             memory: Memory::new(&config, primary.side(), credit),
             addresses: PeerAddresses::default(),
-            #[cfg(feature = "kickass")]
             rate_signals: RateSignals::default(),
             secrets,
             life: Life::default(),
@@ -398,7 +393,7 @@ impl Connection {
         self.sending(id)?;
         let first = self.streams.with_send(id, SendStream::reset).ok_or(ClosedStream)?;
         if first {
-            self.primary.end(id, End::Reset(code));
+            self.primary.reset(id, code);
             self.report_reset(id);
         }
         self.remove_send(id);
@@ -647,12 +642,12 @@ impl Connection {
 
     /// The peer's certificates as rustls gives them, once known.
     pub fn peer_identity(&self) -> Option<Box<dyn std::any::Any>> {
-        self.primary.peer_identity()
+        self.primary.crypto_session().peer_identity()
     }
 
     /// Keying material from the TLS exporter (RFC 8446 §7.5); `None` before the handshake allows it.
     pub fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Option<()> {
-        self.primary.export_keying_material(out, label, context)
+        self.primary.crypto_session().export_keying_material(out, label, context).ok()
     }
 
     /// Client or server.
@@ -712,17 +707,17 @@ impl Connection {
         };
         let received =
             ReceivedStats { buffered_bytes: held.bytes, held_bytes: held.total(), ..self.telemetry.received };
-        let ([udp_tx, udp_rx], [frame_tx, frame_rx]) = self.primary.traffic();
+        let quic = self.primary.stats();
         ConnectionStats {
-            udp_tx,
-            udp_rx,
-            frame_tx,
-            frame_rx,
-            path: self.primary.path(),
+            udp_tx: quic.udp_tx,
+            udp_rx: quic.udp_rx,
+            frame_tx: quic.frame_tx,
+            frame_rx: quic.frame_rx,
+            path: quic.path,
+            in_flight: self.primary.window().in_flight,
             rc3: self.is_rc3(),
             guard: self.guard_stats(),
             clock: rlp.and_then(Rlp::clock).map(Clock::stats),
-            #[cfg(feature = "kickass")]
             kickass: self.primary.kickass(),
             sent,
             received,

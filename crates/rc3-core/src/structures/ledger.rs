@@ -106,7 +106,7 @@ impl Ledger {
             self.handed.insert(piece);
         }
         let opened = self.open.remove(span);
-        let duplicates = self.rlp.remove(span, |_, _| {});
+        let duplicates = self.rlp.take(span, |_, _| {});
         assert_eq!(opened + duplicates, span.len(), "bytes that already have an owner");
         self.move_cursor(span.end);
         duplicates
@@ -148,7 +148,7 @@ impl Ledger {
         let open = Span::new(span.start.max(self.cursor).min(span.end), span.end);
         let taken = self.handed.remove(overlap) + self.open.remove(open);
         assert_eq!(taken, span.len(), "RLP sends a byte once, and only if it is open or just handed over");
-        self.rlp.insert(open, level);
+        self.rlp.put(open, level);
     }
 
     /// The peer SACKs this span. Only bytes sent by RLP and not handed to the primary since become delivered; `on` gets
@@ -162,7 +162,7 @@ impl Ledger {
             return 0;
         }
         let delivered = &mut self.delivered;
-        let newly = self.rlp.remove(span, |piece, level| {
+        let newly = self.rlp.take(span, |piece, level| {
             delivered.insert(piece);
             on(piece, level);
         });
@@ -174,7 +174,7 @@ impl Ledger {
     /// again. Returns their number.
     pub fn reopen(&mut self, span: Span) -> u64 {
         let open = &mut self.open;
-        self.rlp.remove(span, |piece, _| {
+        self.rlp.take(span, |piece, _| {
             open.insert(piece);
         })
     }
@@ -192,11 +192,6 @@ impl Ledger {
     /// How many bytes are open.
     pub fn open(&self) -> u64 {
         self.open.covered()
-    }
-
-    /// How many bytes RLP has sent that are neither SACKed nor handed to the primary.
-    pub fn in_rlp_flight(&self) -> u64 {
-        self.rlp.covered()
     }
 
     /// Memory used by the records of bytes, except the first of each kind.
@@ -313,7 +308,7 @@ mod tests {
         assert_eq!(ledger.next_for_rlp(5, u64::MAX, 4), Some(span(4, 5)));
         ledger.sent_by_rlp(span(4, 5), level(1));
         assert_eq!(ledger.next_for_rlp(5, u64::MAX, 4), None);
-        assert_eq!((ledger.state(6), ledger.in_rlp_flight()), (State::Primary, 2));
+        assert_eq!((ledger.state(6), ledger.rlp.covered()), (State::Primary, 2));
         assert_eq!(ledger.delivered(span(4, 8), true, |_, _| unreachable!()), 0);
     }
 
@@ -495,7 +490,7 @@ mod tests {
         prop_assert_eq!(ledger.end(), oracle.end());
         prop_assert_eq!(ledger.cursor(), oracle.cursor());
         prop_assert_eq!(ledger.open(), oracle.count(|state| state == State::Open));
-        prop_assert_eq!(ledger.in_rlp_flight(), oracle.count(|state| matches!(state, State::Rlp(_))));
+        prop_assert_eq!(ledger.rlp.covered(), oracle.count(|state| matches!(state, State::Rlp(_))));
         let answered = oracle.count(|state| matches!(state, State::Primary | State::Delivered));
         prop_assert_eq!(ledger.is_answered(), answered == oracle.end());
         for offset in 0..oracle.end() {
@@ -513,9 +508,12 @@ mod tests {
             }
         }
         // The sets partition the bytes above the cursor: disjoint and complete.
-        let mut all = SpanSet::new();
-        let pieces =
-            ledger.open.iter().chain(ledger.delivered.iter()).chain(ledger.rlp.iter().map(|(run, _)| run));
+        let mut all = SpanSet::default();
+        let pieces = ledger
+            .open
+            .iter()
+            .chain(ledger.delivered.iter())
+            .chain(ledger.rlp.runs_from(0).map(|(run, _)| run));
         for piece in pieces {
             prop_assert!(piece.start >= ledger.cursor());
             prop_assert_eq!(all.insert(piece), piece.len());

@@ -60,13 +60,13 @@ pub struct Inserted {
     pub refused: u64,
 }
 
-/// Some consecutive bytes of the stream.
+/// A piece of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// Offset of the first byte.
+    /// Its offset.
     pub offset: u64,
     /// The bytes, never empty.
-    pub data: Bytes,
+    pub bytes: Bytes,
 }
 
 /// An ordered read after an unordered one passed a gap: the order is lost.
@@ -92,7 +92,13 @@ pub struct Reassembler {
 impl Reassembler {
     /// An empty stream in which RLP may make up to `spans_max` runs.
     pub fn new(spans_max: usize) -> Self {
-        Self { received: SpanSet::new(), pieces: Pieces::default(), consumed: 0, spans_max, cleared: false }
+        Self {
+            received: SpanSet::default(),
+            pieces: Pieces::default(),
+            consumed: 0,
+            spans_max,
+            cleared: false,
+        }
     }
 
     /// Adds the bytes at `offset`, part of a buffer of `buffer_len` bytes that nothing else references. The first
@@ -152,9 +158,9 @@ impl Reassembler {
 
     /// Like an unordered [`Self::read`], but takes the lowest bytes beyond a gap at or above `from`.
     pub fn read_from(&mut self, from: u64, max: usize) -> Option<Chunk> {
-        let (offset, data) = self.pieces.pop(from, max)?;
-        self.consumed += data.len() as u64;
-        Some(Chunk { offset, data })
+        let (offset, bytes) = self.pieces.pop(from, max)?;
+        self.consumed += bytes.len() as u64;
+        Some(Chunk { offset, bytes })
     }
 
     /// The lowest unread offset: the position of ordered reads.
@@ -201,11 +207,6 @@ impl Reassembler {
     /// Whether every byte of the span has been received, read or not.
     pub fn contains(&self, span: Span) -> bool {
         self.received.contains(span)
-    }
-
-    /// The runs received from `offset` on, read or not, lowest first: the content of a SACK.
-    pub fn received_from(&self, offset: u64) -> impl DoubleEndedIterator<Item = Span> + '_ {
-        self.received.iter_from(offset)
     }
 
     /// How many runs have been received.
@@ -271,9 +272,9 @@ mod tests {
 
     fn read(from: &mut Reassembler, ordered: bool) -> Option<(u64, usize)> {
         let chunk = from.read(usize::MAX, ordered).unwrap()?;
-        let end = chunk.offset + chunk.data.len() as u64;
-        assert_eq!(chunk.data, bytes(chunk.offset, end, 0));
-        Some((chunk.offset, chunk.data.len()))
+        let end = chunk.offset + chunk.bytes.len() as u64;
+        assert_eq!(chunk.bytes, bytes(chunk.offset, end, 0));
+        Some((chunk.offset, chunk.bytes.len()))
     }
 
     #[test]
@@ -282,7 +283,7 @@ mod tests {
         assert_eq!(insert(&mut stream, 20, 30, Rlp), new(10));
         assert_eq!(insert(&mut stream, 0, 5, Primary), new(5));
         assert_eq!(insert(&mut stream, 10, 20, Rlp), new(10));
-        assert_eq!(stream.received_from(3).collect::<Vec<_>>(), [span(3, 5), span(10, 30)]);
+        assert_eq!(stream.received.intersection(span(3, 30)).collect::<Vec<_>>(), [span(3, 5), span(10, 30)]);
         assert_eq!((stream.contiguous_end(), stream.run_count(), stream.buffered()), (5, 2, 25));
         assert!(stream.contains(span(12, 30)) && !stream.contains(span(4, 11)));
         assert_eq!(read(&mut stream, true), Some((0, 5)));
@@ -298,7 +299,7 @@ mod tests {
         stream.insert(2, Bytes::from_static(b"cd"), 2, Rlp);
         let inserted = stream.insert(0, Bytes::from_static(b"ABCDEF"), 6, Primary);
         assert_eq!(inserted, Inserted { new: 4, duplicate: 2, refused: 0 });
-        assert_eq!(&stream.read(9, true).unwrap().unwrap().data[..], b"ABcdEF");
+        assert_eq!(&stream.read(9, true).unwrap().unwrap().bytes[..], b"ABcdEF");
     }
 
     #[test]
@@ -348,7 +349,7 @@ mod tests {
     fn unordered_reads_without_a_hole_keep_the_order() {
         let mut stream = Reassembler::new(8);
         insert(&mut stream, 0, 5, Primary);
-        assert_eq!(stream.read(3, false).unwrap().unwrap().data, bytes(0, 3, 0));
+        assert_eq!(stream.read(3, false).unwrap().unwrap().bytes, bytes(0, 3, 0));
         assert_eq!(read(&mut stream, true), Some((3, 2)));
     }
 
@@ -358,7 +359,7 @@ mod tests {
         insert(&mut stream, 0, 5, Primary);
         insert(&mut stream, 10, 20, Rlp);
         let chunk = stream.read_from(6, 4).unwrap();
-        assert_eq!((chunk.offset, chunk.data), (10, bytes(10, 14, 0)));
+        assert_eq!((chunk.offset, chunk.bytes), (10, bytes(10, 14, 0)));
         assert_eq!(stream.read_from(14, 0), None);
         assert_eq!(stream.read_from(14, 100).map(|chunk| chunk.offset), Some(14));
         assert_eq!(stream.read_from(5, 100), None);
@@ -383,17 +384,17 @@ mod tests {
         let mut stream = Reassembler::new(8);
         let datagram = bytes(10_000, 11_200, 0);
         stream.insert(10_000, datagram.clone(), 1250, Rlp);
-        assert_eq!(stream.read(usize::MAX, false).unwrap().unwrap().data.as_ptr(), datagram.as_ptr());
+        assert_eq!(stream.read(usize::MAX, false).unwrap().unwrap().bytes.as_ptr(), datagram.as_ptr());
         // All but 1100 bytes of a jumbo datagram are there already: the rest must not pin all of it.
         insert(&mut stream, 1100, 4000, Primary);
         let jumbo = bytes(0, 4000, 0);
         assert_eq!(stream.insert(0, jumbo.clone(), 4000, Rlp).new, 1100);
         let rest = stream.read(usize::MAX, false).unwrap().unwrap();
-        assert!(rest.offset == 0 && rest.data.as_ptr() != jumbo.as_ptr());
+        assert!(rest.offset == 0 && rest.bytes.as_ptr() != jumbo.as_ptr());
         while read(&mut stream, false).is_some() {}
         let scrap = bytes(20_000, 20_000 + REFERENCE_MIN as u64 - 1, 0);
         stream.insert(20_000, scrap.clone(), scrap.len(), Rlp);
-        assert_ne!(stream.read(usize::MAX, false).unwrap().unwrap().data.as_ptr(), scrap.as_ptr());
+        assert_ne!(stream.read(usize::MAX, false).unwrap().unwrap().bytes.as_ptr(), scrap.as_ptr());
     }
 
     #[test]
@@ -559,8 +560,8 @@ mod tests {
                     let chunk = chunk.unwrap();
                     prop_assert_eq!(chunk.as_ref().map(|chunk| chunk.offset), next.filter(|_| max > 0));
                     let Some(chunk) = chunk else { continue };
-                    prop_assert!(!chunk.data.is_empty() && chunk.data.len() <= max);
-                    for (offset, byte) in (chunk.offset..).zip(chunk.data) {
+                    prop_assert!(!chunk.bytes.is_empty() && chunk.bytes.len() <= max);
+                    for (offset, byte) in (chunk.offset..).zip(chunk.bytes) {
                         prop_assert_eq!(oracle.0[offset as usize].replace((byte, true)), Some((byte, false)));
                     }
                 }
@@ -568,8 +569,11 @@ mod tests {
             let runs = oracle.runs(0);
             prop_assert_eq!(stream.held(), recounted(&stream));
             prop_assert_eq!(stream.run_count(), runs.len());
-            prop_assert_eq!(stream.received_from(0).collect::<Vec<_>>(), runs.clone());
-            prop_assert_eq!(stream.received_from(30).collect::<Vec<_>>(), oracle.runs(30));
+            prop_assert_eq!(stream.received.iter().collect::<Vec<_>>(), runs.clone());
+            prop_assert_eq!(
+                stream.received.intersection(span(30, u64::MAX)).collect::<Vec<_>>(),
+                oracle.runs(30)
+            );
             let contiguous = runs.first().filter(|run| run.start == 0).map_or(0, |run| run.end);
             prop_assert_eq!(stream.contiguous_end(), contiguous);
             prop_assert_eq!(

@@ -125,7 +125,7 @@ impl SendBuffer {
     pub(crate) fn lend(&mut self, len: u64) {
         debug_assert!(self.lent.is_none(), "one source is the end of a stream");
         self.cut_tail();
-        self.lent = Some(Box::new(Lent { start: self.end, present: SpanSet::new() }));
+        self.lent = Some(Box::new(Lent { start: self.end, present: SpanSet::default() }));
         self.end += len;
     }
 

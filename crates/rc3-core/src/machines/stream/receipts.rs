@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::{
     structures::{
         held::{Held, SPAN_COST, extra},
-        offset_map::OffsetMap,
+        range_map::SpanMap,
     },
     units::{Receipt, Span},
 };
@@ -19,84 +19,61 @@ const RUNS_IN_SACK: usize = 48;
 /// Runs of datagrams that adjoin. No two of them touch.
 #[derive(Debug, Default)]
 pub(crate) struct Receipts {
-    /// Start to end and receipt of every run.
-    runs: OffsetMap<(u64, Receipt)>,
+    runs: SpanMap<Receipt>,
     /// Where the latest datagrams started.
     fresh: VecDeque<u64>,
-    /// Bytes in all runs.
-    bytes: u64,
 }
 
 impl Receipts {
     /// A datagram brought `span`. One that overlaps others is ignored, because its receipt covers all of its bytes.
-    pub(crate) fn insert(&mut self, span: Span, mut receipt: Receipt) {
-        let Span { mut start, mut end } = span;
+    pub(crate) fn insert(&mut self, span: Span, receipt: Receipt) {
         if self.fresh.len() == FRESH_MAX {
             self.fresh.pop_front();
         }
-        self.fresh.push_back(start);
-        let below = self.runs.range(..end).next_back();
-        if span.is_empty() || below.is_some_and(|(_, &(end, _))| end > start) {
-            return;
+        self.fresh.push_back(span.start);
+        if !self.runs.intersects(span) {
+            self.runs.put(span, receipt);
         }
-        self.bytes += end - start;
-        if let Some((above_end, above)) = self.runs.remove(end) {
-            end = above_end;
-            receipt = receipt ^ above;
-        }
-        if let Some((&below_start, &(below_end, below))) = self.runs.range(..start).next_back()
-            && below_end == start
-        {
-            start = below_start;
-            receipt = receipt ^ below;
-        }
-        self.runs.insert(start, (end, receipt));
     }
 
     /// Runs that end at `position` or below are no longer needed.
     pub(crate) fn forget_below(&mut self, position: u64) {
-        while let Some((&start, &(end, _))) = self.runs.first_key_value()
-            && end <= position
-        {
-            self.runs.remove(start);
-            self.bytes -= end - start;
+        while let Some(run) = self.runs.first().filter(|run| run.end <= position) {
+            self.runs.take(run, |_, _| {});
         }
     }
 
     /// Bytes of all runs.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.runs.covered()
     }
 
     /// Memory used by the runs.
     pub(crate) fn held(&self) -> Held {
-        Held { bytes: 0, overhead: extra(self.runs.len()) * SPAN_COST }
+        Held { bytes: 0, overhead: extra(self.runs.span_count()) * SPAN_COST }
     }
 
     /// The most by which [`Self::insert`] would increase it.
     pub(crate) fn cost(&self, span: Span) -> Held {
-        let touches =
-            self.runs.range(..=span.end).next_back().is_some_and(|(_, &(end, _))| end >= span.start);
-        let more = !self.runs.is_empty() && !touches;
+        let more = !self.runs.is_empty() && !self.runs.touches(span);
         Held { bytes: 0, overhead: if more { SPAN_COST } else { 0 } }
     }
 
     /// The spans for a sender that sends lost bytes again, lowest first: all runs, or of many the latest changed ones
     /// and the lowest. The sender would send unreported ones again.
     pub(crate) fn select(&self) -> Vec<(Span, Receipt)> {
-        if self.runs.len() <= RUNS_IN_SACK {
+        if self.runs.span_count() <= RUNS_IN_SACK {
             return self.iter().collect();
         }
-        let run_at = |at: u64| self.runs.range(..=at).next_back().map(|(&start, _)| start);
-        let mut starts: BTreeSet<u64> = self.fresh.iter().filter_map(|&at| run_at(at)).collect();
-        for (&start, _) in self.runs.iter() {
+        let run_at = |&at| self.runs.last_below(at + 1).map(|run| run.start);
+        let mut starts: BTreeSet<u64> = self.fresh.iter().filter_map(run_at).collect();
+        for (run, _) in self.iter() {
             if starts.len() >= RUNS_IN_SACK {
                 break;
             }
-            starts.insert(start);
+            starts.insert(run.start);
         }
-        let run = |start| self.runs.get(start).map(|&(end, receipt)| (Span::new(start, end), receipt));
-        starts.into_iter().filter_map(run).collect()
+        starts.into_iter().filter_map(|start| self.iter_from(start).next()).collect()
     }
 
     /// All runs, lowest first.
@@ -106,7 +83,7 @@ impl Receipts {
 
     /// The runs that begin at `from` or above.
     pub(crate) fn iter_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
-        self.runs.range(from..).map(|(&start, &(end, receipt))| (Span::new(start, end), receipt))
+        self.runs.runs_from(from)
     }
 }
 
@@ -150,7 +127,7 @@ mod tests {
             let cuts: Vec<u64> = cuts.into_iter().collect();
             let datagrams: Vec<Span> = cuts.windows(2).map(|pair| span(pair[0], pair[1])).collect();
             let mut receipts = Receipts::default();
-            let mut came = crate::structures::range_map::SpanSet::new();
+            let mut came = crate::structures::range_map::SpanSet::default();
             for nth in order {
                 let datagram = datagrams[nth.index(datagrams.len())];
                 came.insert(datagram);

@@ -9,10 +9,10 @@ use super::receipts::Receipts;
 use crate::{
     error::{ClosedStream, PeerMisbehaved, ReadError},
     quic::{StreamId, VarInt},
-    seams::primary::{StreamReadEnd, quinn::Quic},
+    seams::primary::quinn::Quic,
     structures::{
         held::{GAP_COST, Held, Received, SPAN_COST, extra},
-        reassembler::{Loop, Reassembler},
+        reassembler::{Chunk, Loop, Reassembler},
         taken::Taken,
     },
     units::{Receipt, Span},
@@ -46,15 +46,6 @@ const OUT_OF_ORDER_MAX: u64 = 8 << 20;
 /// Beyond this many bytes past the first gap, a reader in any order takes those first: the primary always has more and
 /// can wait, but RLP data would be refused meanwhile.
 const AHEAD_FIRST: u64 = 2 << 20;
-
-/// A piece of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk {
-    /// Its offset.
-    pub offset: u64,
-    /// The bytes.
-    pub bytes: Bytes,
-}
 
 /// One stream's receiving part.
 #[derive(Debug)]
@@ -190,11 +181,11 @@ impl RecvStream {
                 self.on_head_bytes(offset, bytes, datagram_len, &mut taken)?;
             }
             match end {
-                StreamReadEnd::More => {}
-                StreamReadEnd::Blocked => break,
-                StreamReadEnd::Finished => self.on_head_end()?,
-                StreamReadEnd::Reset(code) => self.on_head_reset(code),
-                StreamReadEnd::Closed => self.head = HeadState::Ended,
+                Ok(true) => {}
+                Ok(false) => self.on_head_end()?,
+                Err(ReadError::Blocked) => break,
+                Err(ReadError::Reset(code)) => self.on_head_reset(code),
+                Err(_) => self.head = HeadState::Ended,
             }
         }
         self.receipts.forget_below(self.head_position());
@@ -242,7 +233,7 @@ impl RecvStream {
             Framing::Plain => None,
             // Only read in order.
             Framing::Records { pending_records, .. } => {
-                pending_records.read(usize::MAX, true).ok().flatten().map(|chunk| chunk.data)
+                pending_records.read(usize::MAX, true).ok().flatten().map(|chunk| chunk.bytes)
             }
         }
     }
@@ -389,7 +380,7 @@ impl RecvStream {
         }
         match self.reassembler.read(max, ordered) {
             Err(_) => Err(ReadError::IllegalOrderedRead),
-            Ok(Some(chunk)) => Ok(Some(Chunk { offset: chunk.offset, bytes: chunk.data })),
+            Ok(Some(chunk)) => Ok(Some(chunk)),
             Ok(None) if self.final_size == Some(self.reassembler.consumed()) => {
                 self.done = true;
                 Ok(None)
@@ -406,8 +397,8 @@ impl RecvStream {
         let gap = self.reassembler.contiguous_end();
         let from = self.ahead_read.max(gap);
         let chunk = self.reassembler.read_from(from, max).or_else(|| self.reassembler.read_from(gap, max))?;
-        self.ahead_read = chunk.offset + chunk.data.len() as u64;
-        Some(Chunk { offset: chunk.offset, bytes: chunk.data })
+        self.ahead_read = chunk.offset + chunk.bytes.len() as u64;
+        Some(chunk)
     }
 
     /// The application has stopped reading.

@@ -135,7 +135,7 @@ impl Tree {
 
     /// The hashed ranges.
     pub fn hashed(&self) -> SpanSet {
-        let mut hashed = SpanSet::new();
+        let mut hashed = SpanSet::default();
         for node in self.nodes() {
             let end = node.group.saturating_add(1 << node.level).saturating_mul(GROUP).min(self.len);
             hashed.insert(Span::new(node.group * GROUP, end));
