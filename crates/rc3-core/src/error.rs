@@ -1,26 +1,11 @@
-//! Errors of the peer and of the caller; [`ConnectionError`](crate::quic::ConnectionError) covers the rest.
+//! Errors of the peer and of the caller that QUIC alone does not have; [`crate::quic`] has the others.
 
-use bytes::Bytes;
 use thiserror::Error;
 
-use crate::quic::{TransportErrorCode, VarInt};
-
-/// Why bytes were not accepted for sending.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum WriteError {
-    /// The send window is full: [`crate::Event::Writable`] follows.
-    #[error("the send window is full")]
-    Blocked,
-    /// The peer no longer reads the stream.
-    #[error("stopped by peer: code {0}")]
-    Stopped(VarInt),
-    /// Never opened, or finished or reset already.
-    #[error("closed stream")]
-    ClosedStream,
-}
+use crate::quic::{TransportErrorCode, VarInt, WriteError};
 
 /// Why a source was not attached to a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SourceError {
     /// See [`WriteError`].
     #[error(transparent)]
@@ -56,34 +41,6 @@ impl From<ClosedStream> for std::io::Error {
     fn from(error: ClosedStream) -> Self {
         Self::new(std::io::ErrorKind::NotConnected, error)
     }
-}
-
-/// Why a stream could not be finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum FinishError {
-    /// The peer no longer reads the stream.
-    #[error("stopped by peer: code {0}")]
-    Stopped(VarInt),
-    /// Never opened, or finished or reset already.
-    #[error("closed stream")]
-    ClosedStream,
-}
-
-/// Why an application datagram could not be sent.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum SendDatagramError {
-    /// The peer accepts no datagrams.
-    #[error("datagrams not supported by peer")]
-    UnsupportedByPeer,
-    /// `datagram_receive_buffer_size` is `None` at this end.
-    #[error("datagram support disabled")]
-    Disabled,
-    /// Longer than [`crate::Connection::max_datagram_size`], or than the whole buffer.
-    #[error("datagram too large")]
-    TooLarge,
-    /// The queue is full: [`crate::Event::DatagramsUnblocked`] follows. Contains the datagram.
-    #[error("datagram send blocked")]
-    Blocked(Bytes),
 }
 
 /// A protocol violation by the peer, which ends the connection. [`Self::code`] goes on the wire.

@@ -3,10 +3,15 @@
 
 pub use quinn_proto::{
     AckFrequencyConfig, ApplicationClose, BloomTokenLog, ConnectError, ConnectionClose, ConnectionError,
-    ConnectionHandle, ConnectionId, ConnectionIdGenerator, Dir, EcnCodepoint, FrameStats, FrameType,
-    HashedConnectionIdGenerator, IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore,
-    RandomConnectionIdGenerator, RttEstimator, Side, StdSystemTime, StreamId, TimeSource, TokenLog,
-    TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode, UdpStats,
-    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, congestion,
-    crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey},
+    ConnectionHandle, ConnectionId, ConnectionIdGenerator, Dir, EcnCodepoint, FinishError, FrameStats,
+    FrameType, HashedConnectionIdGenerator, IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog,
+    NoneTokenStore, PathStats, RandomConnectionIdGenerator, RttEstimator, SendDatagramError, Side,
+    StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
+    TransportError, TransportErrorCode, UdpStats, ValidationTokenConfig, VarInt, VarIntBoundsExceeded,
+    WriteError, congestion,
+    crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey, rustls::HandshakeData},
+};
+pub(crate) use quinn_proto::{
+    ConnectionEvent, Event as PrimaryEvent, ServerConfig as QuicServer, StreamEvent,
+    TransportConfig as QuicTransport,
 };

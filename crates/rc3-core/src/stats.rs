@@ -1,18 +1,11 @@
 //! Counters of both loops, readable at any time.
 
-#[cfg(feature = "kickass")]
 mod kickass;
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
-
-#[cfg(feature = "kickass")]
 pub use self::kickass::{KickAssStats, SwitchCounts};
 use crate::{
     laws::{clock::ClockStats, guard::GuardStats},
-    quic::{FrameStats, UdpStats},
+    quic::{FrameStats, PathStats, UdpStats},
     units::Level,
 };
 
@@ -28,8 +21,10 @@ pub struct ConnectionStats {
     pub frame_tx: FrameStats,
     /// QUIC frames that the primary has received.
     pub frame_rx: FrameStats,
-    /// The path as the primary sees it.
+    /// The path as the primary sees it; bytes are those of its packets.
     pub path: PathStats,
+    /// Bytes in flight, in packets of the primary.
+    pub in_flight: u64,
     /// Whether both sides use rc3; otherwise the primary carries everything.
     pub rc3: bool,
     /// The guard's measurements and verdict; `None` without a guard.
@@ -37,7 +32,6 @@ pub struct ConnectionStats {
     /// RLP's rate and its reason; `None` without a clock.
     pub clock: Option<ClockStats>,
     /// Rates that routers signal, and how the connection follows them; `None` without [`crate::Congestion::KickAss`].
-    #[cfg(feature = "kickass")]
     pub kickass: Option<KickAssStats>,
     /// Sending side.
     pub sent: SentStats,
@@ -108,59 +102,4 @@ pub struct ReceivedStats {
     pub buffered_bytes: u64,
     /// Upper bound of their memory: with their buffers and the records of gaps.
     pub held_bytes: u64,
-}
-
-/// The path as the primary sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathStats {
-    /// The peer's address.
-    pub remote: SocketAddr,
-    /// The local address on this path, if known.
-    pub local_ip: Option<IpAddr>,
-    /// Smoothed round-trip time.
-    pub rtt: Duration,
-    /// The smallest round-trip time seen.
-    pub min_rtt: Duration,
-    /// Congestion window in bytes.
-    pub cwnd: u64,
-    /// Bytes in flight, in packets of the primary.
-    pub in_flight: u64,
-    /// Largest UDP payload in bytes known to pass.
-    pub current_mtu: u16,
-    /// Packets sent.
-    pub sent_packets: u64,
-    /// Packets declared lost.
-    pub lost_packets: u64,
-    /// Bytes of these packets.
-    pub lost_bytes: u64,
-    /// Times the controller reduced its window.
-    pub congestion_events: u64,
-    /// Packets sent to probe for a larger path MTU; in `sent_packets` too.
-    pub sent_plpmtud_probes: u64,
-    /// Those of them that were lost; not in `lost_packets`.
-    pub lost_plpmtud_probes: u64,
-    /// Times the path stopped carrying packets of the MTU that was found.
-    pub black_holes_detected: u64,
-}
-
-impl Default for PathStats {
-    /// All zero, with an unspecified address: for programs that have no connection yet.
-    fn default() -> Self {
-        Self {
-            remote: SocketAddr::from(([0, 0, 0, 0], 0)),
-            local_ip: None,
-            rtt: Duration::ZERO,
-            min_rtt: Duration::ZERO,
-            cwnd: 0,
-            in_flight: 0,
-            current_mtu: 0,
-            sent_packets: 0,
-            lost_packets: 0,
-            lost_bytes: 0,
-            congestion_events: 0,
-            sent_plpmtud_probes: 0,
-            lost_plpmtud_probes: 0,
-            black_holes_detected: 0,
-        }
-    }
 }

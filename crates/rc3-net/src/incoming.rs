@@ -166,7 +166,7 @@ impl Incoming {
 
     /// The connection id that the peer chose for its first packets.
     pub fn orig_dst_cid(&self) -> ConnectionId {
-        self.core().orig_dst_cid()
+        *self.core().orig_dst_cid()
     }
 
     /// Whether [`Self::retry`] is still possible.

@@ -94,7 +94,6 @@ pub use rc3_core::{
     VarIntBoundsExceeded, Verdict, WorkerHash, congestion,
     units::{Level, Rate},
 };
-#[cfg(feature = "kickass")]
 pub use rc3_core::{KickAssMode, KickAssStats, SwitchCounts, TcpCause};
 pub use rustls;
 

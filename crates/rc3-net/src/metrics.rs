@@ -7,7 +7,6 @@ mod connection;
 mod counter;
 mod endpoint;
 mod handed_over;
-#[cfg(feature = "kickass")]
 mod kickass;
 
 pub(crate) use self::{

@@ -338,7 +338,6 @@ impl State {
         }
         EndpointGauges {
             open_connections: self.open_connections(),
-            #[cfg(feature = "kickass")]
             steered_connections: self
                 .connections
                 .open_mut()

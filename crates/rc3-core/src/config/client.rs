@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::TransportConfig;
+use super::{TransportConfig, setters};
 use crate::{
     quic::{ConnectionId, TokenMemoryCache, TokenStore},
     seams::tls::{ClientCrypto, ClientSecurity, ring_provider, sessions::Sessions},
@@ -94,23 +94,19 @@ impl ClientConfig {
         self
     }
 
-    /// The QUIC version to use, one of [`EndpointConfig::supported_versions`](crate::EndpointConfig::supported_versions).
-    /// Default: 1.
-    pub fn version(&mut self, version: u32) -> &mut Self {
-        self.version = version;
-        self
-    }
-
     /// Replaces the transport settings.
     pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut Self {
         self.transport = transport;
         self
     }
 
-    /// Store for the tokens by which servers recognise an address (RFC 9000 §8.1.3). Default: in memory.
-    pub fn token_store(&mut self, store: Arc<dyn TokenStore>) -> &mut Self {
-        self.token_store = store;
-        self
+    setters! {
+        /// The QUIC version to use, one of [`EndpointConfig::supported_versions`](crate::EndpointConfig::supported_versions).
+        /// Default: 1.
+        version: u32;
+
+        /// Store for the tokens by which servers recognise an address (RFC 9000 §8.1.3). Default: in memory.
+        token_store: Arc<dyn TokenStore>;
     }
 }
 

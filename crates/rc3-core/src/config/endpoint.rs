@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use super::setters;
 use crate::{
     laws::{
         pool::Pool,
@@ -162,10 +163,9 @@ impl EndpointConfig {
         self
     }
 
-    /// Shortest interval between stateless resets. Default: 20 ms, which bounds the answers to a flood of garbage.
-    pub fn min_reset_interval(&mut self, interval: Duration) -> &mut Self {
-        self.min_reset_interval = interval;
-        self
+    setters! {
+        /// Shortest interval between stateless resets. Default: 20 ms, which bounds the answers to a flood of garbage.
+        min_reset_interval: Duration;
     }
 
     /// Settings for `workers` endpoints that share one port, 1 to 64. The ids of each one's connections lead to it by

@@ -3,10 +3,12 @@
 mod client;
 mod endpoint;
 mod mode;
+mod passthrough;
 mod segment;
 mod server;
 mod transport;
 
+use self::passthrough::passed_to;
 pub use self::{
     client::ClientConfig,
     endpoint::EndpointConfig,
@@ -16,5 +18,19 @@ pub use self::{
 };
 pub(crate) use self::{
     endpoint::{ID_BYTES_MAX, ID_BYTES_MIN, random_id},
-    transport::passthrough::{MtuDiscovery, Passthrough},
+    passthrough::{MtuDiscovery, Passthrough},
 };
+
+/// Setters that replace the field of their name.
+macro_rules! setters {
+    ($($(#[$attribute:meta])* $name:ident: $type:ty;)*) => {
+        $(
+            $(#[$attribute])*
+            pub fn $name(&mut self, $name: $type) -> &mut Self {
+                self.$name = $name;
+                self
+            }
+        )*
+    };
+}
+use setters;

@@ -36,6 +36,5 @@ pub enum Congestion {
     ///
     /// Packets may then be fragmented on the path, leave one by one, and do not probe for a larger path MTU; see
     /// [`crate::TransportConfig::initial_mtu`]. If fragments are lost, the endpoint detects it and sets Don't Fragment.
-    #[cfg(feature = "kickass")]
     KickAss,
 }

@@ -1,7 +1,7 @@
 //! Packets and windows counted as TCP counts them, for comparisons with it: application bytes in a full packet, and
 //! packets in the first flight.
 
-use super::TransportConfig;
+use super::{TransportConfig, setters};
 
 /// Bytes of a full primary packet besides stream bytes: short header with an 8-byte connection id and a 2-byte packet
 /// number (11), AEAD tag (16), STREAM frame with an offset below 1 GiB and no length (6); plus a margin, so that frames
@@ -15,26 +15,22 @@ const RLP_OVERHEAD: u16 = 43;
 const ETHERNET: u16 = 1472;
 
 impl TransportConfig {
-    /// Sets the bytes of one stream in each full packet to those of a TCP segment, instead of [`Self::initial_mtu`] and
-    /// MTU discovery; `None`, the default, leaves the length to these.
-    ///
-    /// With [`super::RlpMode::Off`] packets of the primary have room for 4 to 9 bytes more: other frames use some, and
-    /// small offsets and packet numbers are encoded in fewer bytes. With RLP, its packets carry exactly `bytes` beyond
-    /// the first 16 KiB of a stream, and up to 5 more before. The primary's then have room for 10 to 15 more, but get
-    /// some 50 fewer than fit, to leave room for acknowledgments.
-    ///
-    /// Peers that use quinn accept at most 1472 bytes of UDP payload, which are segments of 1429.
-    pub fn segment_size(&mut self, bytes: Option<u16>) -> &mut Self {
-        self.segment_size = bytes;
-        self
-    }
+    setters! {
+        /// Sets the bytes of one stream in each full packet to those of a TCP segment, instead of [`Self::initial_mtu`] and
+        /// MTU discovery; `None`, the default, leaves the length to these.
+        ///
+        /// With [`super::RlpMode::Off`] packets of the primary have room for 4 to 9 bytes more: other frames use some, and
+        /// small offsets and packet numbers are encoded in fewer bytes. With RLP, its packets carry exactly `bytes` beyond
+        /// the first 16 KiB of a stream, and up to 5 more before. The primary's then have room for 10 to 15 more, but get
+        /// some 50 fewer than fit, to leave room for acknowledgments.
+        ///
+        /// Peers that use quinn accept at most 1472 bytes of UDP payload, which are segments of 1429.
+        segment_size: Option<u16>;
 
-    /// Initial congestion window in full packets, instead of [`Self::initial_window`]. Without pacing, this many leave
-    /// at once after the handshake, not counting its last datagram; bytes written before that datagram has left go into
-    /// it as far as they fit. Default `None`.
-    pub fn initial_packets(&mut self, packets: Option<u32>) -> &mut Self {
-        self.initial_packets = packets;
-        self
+        /// Initial congestion window in full packets, instead of [`Self::initial_window`]. Without pacing, this many leave
+        /// at once after the handshake, not counting its last datagram; bytes written before that datagram has left go into
+        /// it as far as they fit. Default `None`.
+        initial_packets: Option<u32>;
     }
 
     /// UDP payload in bytes of a full packet, unless discovery finds a larger one: [`Self::initial_mtu`], or the result
@@ -51,7 +47,7 @@ impl TransportConfig {
 
     /// The padded length of handshake packets, in bytes.
     pub(crate) fn padded(&self) -> u16 {
-        self.readable(self.passthrough.min_mtu.unwrap_or(1200).max(1200))
+        self.readable(self.min_mtu.unwrap_or(1200).max(1200))
     }
 
     /// Of two fragments, some systems report only the length of the longer one. The leading one can be identified if
@@ -67,8 +63,7 @@ impl TransportConfig {
     /// Whether routers may signal a rate to this connection.
     pub(crate) fn steered(&self) -> bool {
         match self.congestion {
-            #[cfg(feature = "kickass")]
-            super::Congestion::KickAss => self.passthrough.controller.is_none(),
+            super::Congestion::KickAss => self.controller.is_none(),
             _ => false,
         }
     }

@@ -9,9 +9,9 @@ use std::{
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::TransportConfig;
+use super::{Passthrough, TransportConfig, passed_to, setters};
 use crate::{
-    quic::{HandshakeTokenKey, StdSystemTime, TimeSource, ValidationTokenConfig},
+    quic::{HandshakeTokenKey, QuicServer, TimeSource, ValidationTokenConfig},
     seams::tls::{ServerCrypto, ServerSecurity, random_token_key, ring_provider},
 };
 
@@ -39,15 +39,10 @@ pub struct ServerConfig {
     pub(crate) token_key: Arc<dyn HandshakeTokenKey>,
     /// How it issues and accepts tokens by which returning clients validate their address (RFC 9000 §8.1.3).
     pub validation_token: ValidationTokenConfig,
-    pub(crate) retry_token_lifetime: Duration,
-    pub(crate) preferred_address_v4: Option<SocketAddrV4>,
-    pub(crate) preferred_address_v6: Option<SocketAddrV6>,
-    pub(crate) migration: bool,
     pub(crate) max_incoming: usize,
     pub(crate) retry_incoming_from: usize,
-    pub(crate) incoming_buffer_size: u64,
     pub(crate) incoming_buffer_size_total: u64,
-    pub(crate) time_source: Arc<dyn TimeSource>,
+    pub(crate) passed: Passthrough<QuicServer>,
 }
 
 impl ServerConfig {
@@ -67,17 +62,11 @@ impl ServerConfig {
             security,
             token_key,
             validation_token: ValidationTokenConfig::default(),
-            // As quinn: longer than any honest client waits before it repeats its first packet.
-            retry_token_lifetime: Duration::from_secs(15),
-            preferred_address_v4: None,
-            preferred_address_v6: None,
-            migration: true,
             // Some 4 KB each: at most 16 MB wait for a server that is slow to accept.
             max_incoming: 4096,
             retry_incoming_from: 512,
-            incoming_buffer_size: 1 << 20,
             incoming_buffer_size_total: 32 << 20,
-            time_source: Arc::new(StdSystemTime),
+            passed: Vec::new(),
         }
     }
 
@@ -104,72 +93,46 @@ impl ServerConfig {
         self
     }
 
-    /// Whether clients may change their address. Default: yes.
-    pub fn migration(&mut self, allowed: bool) -> &mut Self {
-        self.migration = allowed;
-        self
-    }
-
-    /// Handshakes that may wait for an answer at once; more are refused. Default 4096.
-    pub fn max_incoming(&mut self, count: usize) -> &mut Self {
-        self.max_incoming = count;
-        self
-    }
-
-    /// While this many handshakes wait for an answer, each new client must validate its address by a Retry packet (RFC
-    /// 9000 §8.1.2), which costs it a round trip and the server no memory. So a flood from forged addresses takes at
-    /// most this many places. Default 512; 0 validates every client.
-    pub fn retry_incoming_from(&mut self, count: usize) -> &mut Self {
-        self.retry_incoming_from = count;
-        self
-    }
-
-    /// Bytes of datagrams stored for one handshake that waits for an answer. Default 1 MiB.
-    pub fn incoming_buffer_size(&mut self, bytes: u64) -> &mut Self {
-        self.incoming_buffer_size = bytes;
-        self
-    }
-
-    /// The same for all of them together. Default 32 MiB.
-    pub fn incoming_buffer_size_total(&mut self, bytes: u64) -> &mut Self {
-        self.incoming_buffer_size_total = bytes;
-        self
-    }
-
-    /// The key that seals tokens for clients. Default: a random one; servers that share clients must share it.
-    pub fn token_key(&mut self, key: Arc<dyn HandshakeTokenKey>) -> &mut Self {
-        self.token_key = key;
-        self
-    }
-
     /// Tokens by which returning clients validate their address (RFC 9000 §8.1.3).
     pub fn validation_token_config(&mut self, config: ValidationTokenConfig) -> &mut Self {
         self.validation_token = config;
         self
     }
 
-    /// How long the token of a Retry packet is valid. Default 15 s.
-    pub fn retry_token_lifetime(&mut self, lifetime: Duration) -> &mut Self {
-        self.retry_token_lifetime = lifetime;
-        self
+    passed_to! { QuicServer:
+        /// Whether clients may change their address. Default: yes.
+        migration: bool;
+
+        /// Bytes of datagrams stored for one handshake that waits for an answer. Default 1 MiB.
+        incoming_buffer_size: u64;
+
+        /// How long the token of a Retry packet is valid. Default 15 s.
+        retry_token_lifetime: Duration;
+
+        /// The clock by which tokens expire. Default: the system's.
+        time_source: Arc<dyn TimeSource>;
+
+        /// An IPv4 address clients are asked to move to after the handshake (RFC 9000 §9.6).
+        preferred_address_v4: Option<SocketAddrV4>;
+
+        /// An IPv6 address clients are asked to move to after the handshake (RFC 9000 §9.6).
+        preferred_address_v6: Option<SocketAddrV6>;
     }
 
-    /// The clock by which tokens expire. Default: the system's.
-    pub fn time_source(&mut self, clock: Arc<dyn TimeSource>) -> &mut Self {
-        self.time_source = clock;
-        self
-    }
+    setters! {
+        /// Handshakes that may wait for an answer at once; more are refused. Default 4096.
+        max_incoming: usize;
 
-    /// An IPv4 address clients are asked to move to after the handshake (RFC 9000 §9.6).
-    pub fn preferred_address_v4(&mut self, address: Option<SocketAddrV4>) -> &mut Self {
-        self.preferred_address_v4 = address;
-        self
-    }
+        /// While this many handshakes wait for an answer, each new client must validate its address by a Retry packet (RFC
+        /// 9000 §8.1.2), which costs it a round trip and the server no memory. So a flood from forged addresses takes at
+        /// most this many places. Default 512; 0 validates every client.
+        retry_incoming_from: usize;
 
-    /// An IPv6 address clients are asked to move to after the handshake (RFC 9000 §9.6).
-    pub fn preferred_address_v6(&mut self, address: Option<SocketAddrV6>) -> &mut Self {
-        self.preferred_address_v6 = address;
-        self
+        /// Bytes of datagrams stored for all handshakes that wait for an answer. Default 32 MiB.
+        incoming_buffer_size_total: u64;
+
+        /// The key that seals tokens for clients. Default: a random one; servers that share clients must share it.
+        token_key: Arc<dyn HandshakeTokenKey>;
     }
 }
 

@@ -1,14 +1,11 @@
 //! Settings of one connection.
 
-pub(super) mod passthrough;
+use std::{fmt, sync::Arc, time::Duration};
 
-use std::time::Duration;
-
-use self::passthrough::Passthrough;
-use super::{Congestion, RlpMode};
+use super::{Congestion, MtuDiscovery, Passthrough, RlpMode, setters};
 use crate::{
     laws::{constants::Law, ladder::Ladder, shares::FLOOR, window::WindowTuner},
-    quic::{IdleTimeout, Side, VarInt},
+    quic::{IdleTimeout, QuicTransport, Side, VarInt, congestion::ControllerFactory},
     units::Rate,
 };
 
@@ -45,7 +42,7 @@ const TIME_MAX: Duration = Duration::from_secs(86_400);
 /// client_config.transport_config(Arc::new(transport));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TransportConfig {
     pub(crate) rlp: RlpMode,
     pub(crate) early_rlp: bool,
@@ -71,7 +68,12 @@ pub struct TransportConfig {
     pub(crate) keep_alive_interval: Option<Duration>,
     pub(crate) initial_rtt: Duration,
     pub(crate) initial_mtu: u16,
-    pub(crate) passthrough: Passthrough,
+    pub(crate) min_mtu: Option<u16>,
+    pub(crate) mtu_discovery: MtuDiscovery,
+    pub(crate) datagram_receive_buffer_size: Option<usize>,
+    /// Instead of the built-in controllers.
+    pub(crate) controller: Option<Arc<dyn ControllerFactory + Send + Sync>>,
+    pub(crate) passed: Passthrough<QuicTransport>,
     #[cfg(feature = "qlog")]
     pub(crate) qlog: Option<crate::Qlog>,
 }
@@ -106,7 +108,12 @@ impl Default for TransportConfig {
             keep_alive_interval: None,
             initial_rtt: Duration::from_millis(333),
             initial_mtu: 1200,
-            passthrough: Passthrough::default(),
+            min_mtu: None,
+            mtu_discovery: MtuDiscovery::default(),
+            // As quinn-proto: datagrams of one round trip at 100 Mbit/s x 100 ms.
+            datagram_receive_buffer_size: Some(1_250_000),
+            controller: None,
+            passed: Vec::new(),
             #[cfg(feature = "qlog")]
             qlog: None,
         }
@@ -114,18 +121,14 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
-    /// Whether and how the RLP loop runs. Default: [`RlpMode::Guard`].
-    pub fn rlp(&mut self, mode: RlpMode) -> &mut Self {
-        self.rlp = mode;
-        self
-    }
+    setters! {
+        /// Whether and how the RLP loop runs. Default: [`RlpMode::Guard`].
+        rlp: RlpMode;
 
-    /// Whether RLP carries 0-RTT data too, if the application sends any. Clients: whether to send it; servers: whether
-    /// to accept it. The first mebibyte may then be in flight before the server has answered, at the rate that an
-    /// earlier connection measured. Default: yes.
-    pub fn early_rlp(&mut self, allowed: bool) -> &mut Self {
-        self.early_rlp = allowed;
-        self
+        /// Whether RLP carries 0-RTT data too, if the application sends any. Clients: whether to send it; servers: whether
+        /// to accept it. The first mebibyte may then be in flight before the server has answered, at the rate that an
+        /// earlier connection measured. Default: yes.
+        early_rlp: bool;
     }
 
     /// How long [`RlpMode::Guard`] uses what it has learned about a destination before it tests again.
@@ -135,65 +138,43 @@ impl TransportConfig {
         self
     }
 
-    /// The number of RLP packets on each level. Default: 40, 400, 4000, ... on seven levels (RC3 §2.1).
-    pub fn ladder(&mut self, ladder: Ladder) -> &mut Self {
-        self.ladder = ladder;
-        self
-    }
+    setters! {
+        /// The number of RLP packets on each level. Default: 40, 400, 4000, ... on seven levels (RC3 §2.1).
+        ladder: Ladder;
 
-    /// The speed of the sender's network card. With it, RLP leaves at this rate minus what the primary uses; without
-    /// it, as fast as the socket accepts. Set it if the first queue is not on this host.
-    pub fn nic_rate(&mut self, rate: Option<Rate>) -> &mut Self {
-        self.nic_rate = rate;
-        self
-    }
+        /// The speed of the sender's network card. With it, RLP leaves at this rate minus what the primary uses; without
+        /// it, as fast as the socket accepts. Set it if the first queue is not on this host.
+        nic_rate: Option<Rate>;
 
-    /// Most bytes of one stream that the peer's RLP loop may send beyond what the application has read, if
-    /// [`Self::stream_receive_window`] is not less. A peer may send 1 MiB before it knows the limit; what is too much is
-    /// refused. Default: 128 MiB.
-    pub fn rlp_stream_window(&mut self, bytes: u64) -> &mut Self {
-        self.rlp_stream_window = bytes;
-        self
-    }
+        /// Most bytes of one stream that the peer's RLP loop may send beyond what the application has read, if
+        /// [`Self::stream_receive_window`] is not less. A peer may send 1 MiB before it knows the limit; what is too much is
+        /// refused. Default: 128 MiB.
+        rlp_stream_window: u64;
 
-    /// The same for all streams of a connection together: the bound on memory for RLP data, within
-    /// [`Self::receive_window`]. The window starts at 64 MiB, which RLP may fill in the first round trip, and grows while
-    /// the application keeps up. Default: 128 MiB.
-    pub fn rlp_window(&mut self, bytes: u64) -> &mut Self {
-        self.rlp_window = bytes;
-        self
-    }
+        /// The same for all streams of a connection together: the bound on memory for RLP data, within
+        /// [`Self::receive_window`]. The window starts at 64 MiB, which RLP may fill in the first round trip, and grows while
+        /// the application keeps up. Default: 128 MiB.
+        rlp_window: u64;
 
-    /// Memory in bytes that a connection may use, in each direction, for the records of gaps and small pieces, beyond
-    /// half a byte for each stored byte. RLP data and SACKs that need more are ignored: the primary brings that data. A
-    /// primary whose own gaps need twice as much commits a fault, and the connection ends. Default: 4 MiB.
-    ///
-    /// So received and unread data uses at most twice [`Self::receive_window`], plus three times this. Connections that
-    /// use more than their share of [`Endpoint::set_memory_max`](crate::Endpoint::set_memory_max) have less: 16 KiB.
-    pub fn overhead_max(&mut self, bytes: u64) -> &mut Self {
-        self.overhead_max = bytes;
-        self
-    }
+        /// Memory in bytes that a connection may use, in each direction, for the records of gaps and small pieces, beyond
+        /// half a byte for each stored byte. RLP data and SACKs that need more are ignored: the primary brings that data. A
+        /// primary whose own gaps need twice as much commits a fault, and the connection ends. Default: 4 MiB.
+        ///
+        /// So received and unread data uses at most twice [`Self::receive_window`], plus three times this. Connections that
+        /// use more than their share of [`Endpoint::set_memory_max`](crate::Endpoint::set_memory_max) have less: 16 KiB.
+        overhead_max: u64;
 
-    /// Congestion controller of the primary. Default: CUBIC.
-    pub fn congestion(&mut self, congestion: Congestion) -> &mut Self {
-        self.congestion = congestion;
-        self
-    }
+        /// Congestion controller of the primary. Default: CUBIC.
+        congestion: Congestion;
 
-    /// Initial congestion window in bytes; `None` is the controller's own default.
-    ///
-    /// A packet leaves while `in flight + mtu < window`, so four full packets need `4 * mtu + 1`.
-    pub fn initial_window(&mut self, bytes: Option<u64>) -> &mut Self {
-        self.initial_window = bytes;
-        self
-    }
+        /// Initial congestion window in bytes; `None` is the controller's own default.
+        ///
+        /// A packet leaves while `in flight + mtu < window`, so four full packets need `4 * mtu + 1`.
+        initial_window: Option<u64>;
 
-    /// Whether the primary spreads a window over the round trip (default) or sends in bursts as the papers'
-    /// TCP does.
-    pub fn paced(&mut self, paced: bool) -> &mut Self {
-        self.paced = paced;
-        self
+        /// Whether the primary spreads a window over the round trip (default) or sends in bursts as the papers'
+        /// TCP does.
+        paced: bool;
     }
 
     /// Bytes each of the peer's loops may send on one stream beyond what was read; more than 4 GiB count as 4 GiB. So
@@ -213,38 +194,25 @@ impl TransportConfig {
         self
     }
 
-    /// Most bytes a connection stores for sending before writes wait: it starts at 4 MiB and doubles whenever half of
-    /// it was sent within two round trips; on a path of a few milliseconds or less it stays smaller, down to 2 MiB. RLP
-    /// can send only these bytes. The primary's unacknowledged bytes are bounded by the same number, separately.
-    /// Default: 128 MiB.
-    pub fn send_window(&mut self, bytes: u64) -> &mut Self {
-        self.send_window = bytes;
-        self
-    }
+    setters! {
+        /// Most bytes a connection stores for sending before writes wait: it starts at 4 MiB and doubles whenever half of
+        /// it was sent within two round trips; on a path of a few milliseconds or less it stays smaller, down to 2 MiB. RLP
+        /// can send only these bytes. The primary's unacknowledged bytes are bounded by the same number, separately.
+        /// Default: 128 MiB.
+        send_window: u64;
 
-    /// Most bytes of one stream in the send window. With it, a stream that the peer does not read leaves room for others;
-    /// without it, one such stream fills the window and stops all writes. Default: no limit of its own.
-    pub fn stream_send_window(&mut self, bytes: u64) -> &mut Self {
-        self.stream_send_window = bytes;
-        self
-    }
+        /// Most bytes of one stream in the send window. With it, a stream that the peer does not read leaves room for others;
+        /// without it, one such stream fills the window and stops all writes. Default: no limit of its own.
+        stream_send_window: u64;
 
-    /// Bidirectional streams the peer may have open at once, at most 262,144. Default 100.
-    pub fn max_concurrent_bidi_streams(&mut self, count: VarInt) -> &mut Self {
-        self.max_concurrent_bidi_streams = count;
-        self
-    }
+        /// Bidirectional streams the peer may have open at once, at most 262,144. Default 100.
+        max_concurrent_bidi_streams: VarInt;
 
-    /// Unidirectional streams the peer may have open at once, at most 262,144. Default 100.
-    pub fn max_concurrent_uni_streams(&mut self, count: VarInt) -> &mut Self {
-        self.max_concurrent_uni_streams = count;
-        self
-    }
+        /// Unidirectional streams the peer may have open at once, at most 262,144. Default 100.
+        max_concurrent_uni_streams: VarInt;
 
-    /// Idle time after which a connection is closed. Default 30 s; `None`: never.
-    pub fn max_idle_timeout(&mut self, timeout: Option<IdleTimeout>) -> &mut Self {
-        self.max_idle_timeout = timeout;
-        self
+        /// Idle time after which a connection is closed. Default 30 s; `None`: never.
+        max_idle_timeout: Option<IdleTimeout>;
     }
 
     /// Interval of keep-alive packets on an idle connection; more than a day counts as a day. Default: never.
@@ -266,11 +234,10 @@ impl TransportConfig {
         self
     }
 
-    /// Where to log each connection's events as qlog (docs/OBSERVABILITY.md). Default: nowhere.
-    #[cfg(feature = "qlog")]
-    pub fn qlog(&mut self, qlog: Option<crate::Qlog>) -> &mut Self {
-        self.qlog = qlog;
-        self
+    setters! {
+        /// Where to log each connection's events as qlog (docs/OBSERVABILITY.md). Default: nowhere.
+        #[cfg(feature = "qlog")]
+        qlog: Option<crate::Qlog>;
     }
 }
 
@@ -311,6 +278,17 @@ impl TransportConfig {
     /// Most bytes of one stream that RLP may bring beyond what was read.
     pub(crate) fn rlp_stream_max(&self) -> u64 {
         self.rlp_stream_window.min(self.stream_receive_window.into())
+    }
+}
+
+impl fmt::Debug for TransportConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportConfig")
+            .field("rlp", &self.rlp)
+            .field("congestion", &self.congestion)
+            .field("paced", &self.paced)
+            .field("mtu_discovery", &self.mtu_discovery)
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,7 +5,6 @@ pub(crate) mod clock;
 pub(crate) mod constants;
 pub(crate) mod departures;
 pub(crate) mod feeding;
-#[cfg(feature = "kickass")]
 pub(crate) mod fragments;
 pub(crate) mod guard;
 pub(crate) mod ladder;

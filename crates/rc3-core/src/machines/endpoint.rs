@@ -483,9 +483,7 @@ impl Endpoint {
 
     // --- keeping the books ---
 
-    #[cfg_attr(not(feature = "kickass"), expect(unused_mut, reason = "only fragments add a record"))]
     fn add(&mut self, now: Instant, handle: ConnectionHandle, mut connection: Connection) {
-        #[cfg(feature = "kickass")]
         self.paths.recall_drops(now, &mut connection);
         self.shares.add_connection();
         self.connections.insert(handle, connection);

@@ -5,7 +5,6 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-#[cfg(feature = "kickass")]
 use kickass::endpoint::Mode;
 
 use crate::{
@@ -32,45 +31,15 @@ pub(crate) use writer::{Begun, begin};
 #[derive(Debug)]
 #[cfg_attr(not(feature = "qlog"), expect(dead_code, reason = "read by the writer"))]
 pub(crate) enum QlogEvent {
-    PacketSent {
-        level: Level,
-        stream: StreamId,
-        span: Span,
-        datagram_len: usize,
-    },
-    PacketReceived {
-        level: Level,
-        stream: StreamId,
-        offset: u64,
-        taken: Option<Taken>,
-    },
+    PacketSent { level: Level, stream: StreamId, span: Span, datagram_len: usize },
+    PacketReceived { level: Level, stream: StreamId, offset: u64, taken: Option<Taken> },
     PacketDiscarded,
-    SackSent {
-        level: Level,
-        stream: StreamId,
-        spans: Vec<Span>,
-    },
-    SackReceived {
-        level: Level,
-        stream: VarInt,
-        spans: Vec<Span>,
-    },
-    LevelChanged {
-        old: Level,
-        new: Level,
-        packets: u64,
-    },
-    PathChanged {
-        remote: SocketAddr,
-    },
-    WindowGrown {
-        window: &'static str,
-        bytes: u64,
-    },
-    #[cfg(feature = "kickass")]
-    ModeChanged {
-        mode: Mode,
-    },
+    SackSent { level: Level, stream: StreamId, spans: Vec<Span> },
+    SackReceived { level: Level, stream: VarInt, spans: Vec<Span> },
+    LevelChanged { old: Level, new: Level, packets: u64 },
+    PathChanged { remote: SocketAddr },
+    WindowGrown { window: &'static str, bytes: u64 },
+    ModeChanged { mode: Mode },
 }
 
 /// The file of one connection, if there is one.

@@ -6,7 +6,6 @@ use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histog
 use rc3_core::{ConnectionStats, LevelStats};
 
 use super::counter::{self, Counted};
-#[cfg(feature = "kickass")]
 use super::kickass;
 
 const CONNECTION: [Counted<ConnectionStats>; 12] = [
@@ -48,7 +47,6 @@ const RTT: &str = "rc3_rtt_seconds";
 pub(super) fn describe() {
     counter::describe(&CONNECTION);
     counter::describe(&LEVEL);
-    #[cfg(feature = "kickass")]
     kickass::describe();
     describe_counter!(CONNECTIONS, Unit::Count, "connections that have ended");
     describe_histogram!(RTT, Unit::Seconds, "smoothed round-trip time when a connection ended");
@@ -69,7 +67,6 @@ impl ConnectionReporter {
             let label = Label::new("level", level.to_string());
             counter::report(&LEVEL, &at(stats), before.map(at).as_ref(), &[label]);
         }
-        #[cfg(feature = "kickass")]
         if let Some(stats) = &stats.kickass {
             let last = last.as_ref().and_then(|(last, then)| Some((last.kickass?, *then)));
             kickass::report(stats, now, last.as_ref());
@@ -77,7 +74,6 @@ impl ConnectionReporter {
     }
 
     /// Whether the connection followed a router's rate at that time.
-    #[cfg(feature = "kickass")]
     pub(crate) fn is_steered(&self) -> bool {
         self.0.is_some_and(|(stats, _)| stats.kickass.as_ref().is_some_and(kickass::is_steered))
     }

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use metrics::{Label, Unit, describe_gauge, gauge};
 
-#[cfg(feature = "kickass")]
 use super::kickass;
 use super::{
     connection,
@@ -54,7 +53,6 @@ pub(crate) struct EndpointGauges {
     /// Open connections.
     pub(crate) open_connections: usize,
     /// Those of them that followed a router's rate at the last report.
-    #[cfg(feature = "kickass")]
     pub(crate) steered_connections: usize,
     /// Memory used because of peers.
     pub(crate) held_bytes: u64,
@@ -65,7 +63,6 @@ impl EndpointGauges {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             open_connections: self.open_connections + other.open_connections,
-            #[cfg(feature = "kickass")]
             steered_connections: self.steered_connections + other.steered_connections,
             held_bytes: self.held_bytes + other.held_bytes,
         }
@@ -102,7 +99,6 @@ impl EndpointReporter {
         report_detours(detours, &mut self.last_detours);
         gauge!(OPEN).set(gauges.open_connections as f64);
         gauge!(HELD).set(gauges.held_bytes as f64);
-        #[cfg(feature = "kickass")]
         kickass::report_steered(gauges.steered_connections);
         for ((name, stats), last) in ["primary", "low"].into_iter().zip(sockets).zip(&mut self.last) {
             let Some(stats) = stats else { continue };

@@ -52,7 +52,7 @@ impl<W: Write> Timeline<W> {
     pub fn sample(&mut self, at: Duration, stats: &ConnectionStats) -> io::Result<()> {
         let row = Row {
             cwnd: stats.path.cwnd,
-            in_flight: stats.path.in_flight,
+            in_flight: stats.in_flight,
             primary: stats.sent.primary_bytes,
             rlp: stats.sent.levels.iter().map(|level| level.bytes).sum(),
         };

@@ -5,9 +5,8 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::{
-    error::PeerMisbehaved,
+    error::{PeerMisbehaved, ReadError},
     quic::{Dir, StreamId, VarInt},
-    seams::primary::StreamReadEnd,
     wire::control::ControlFrame,
 };
 
@@ -78,9 +77,9 @@ impl Connection {
                 }
             }
             match end {
-                StreamReadEnd::More => {}
-                StreamReadEnd::Blocked => return,
-                StreamReadEnd::Finished | StreamReadEnd::Reset(_) | StreamReadEnd::Closed => {
+                Ok(true) => {}
+                Err(ReadError::Blocked) => return,
+                Ok(false) | Err(_) => {
                     self.life.fault.get_or_insert(PeerMisbehaved::ControlClosed);
                 }
             }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Connection;
-use crate::error::SendDatagramError;
+use crate::quic::SendDatagramError;
 
 impl Connection {
     /// Queues a datagram. With `drop_old`, the oldest queued datagrams are dropped to make room.

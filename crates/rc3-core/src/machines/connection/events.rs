@@ -4,38 +4,41 @@ use super::Connection;
 use crate::{
     event::Event,
     machines::{overlay::Overlay, rlp::Rlp, stream::send::SendStream},
-    quic::{ConnectionError, Dir, StreamId, VarInt},
-    seams::{
-        keys::RlpKeys,
-        primary::{End, PrimaryEvent, PrimaryWriter},
-    },
+    quic::{ConnectionError, Dir, PrimaryEvent, StreamEvent, StreamId, VarInt},
+    seams::keys::RlpKeys,
     wire::alpn,
 };
 
 impl Connection {
     pub(super) fn on_primary_event(&mut self, event: PrimaryEvent) {
         match event {
-            PrimaryEvent::Negotiated => self.on_negotiated(),
+            PrimaryEvent::HandshakeDataReady => self.on_negotiated(),
             PrimaryEvent::Connected => self.on_connected(),
-            PrimaryEvent::Lost(reason) => self.on_lost(reason, true),
-            PrimaryEvent::Opened(dir) => self.on_peer_opened(dir),
-            PrimaryEvent::Available(dir) => {
+            PrimaryEvent::ConnectionLost { reason } => self.on_lost(reason, true),
+            PrimaryEvent::Stream(event) => self.on_stream_event(event),
+            PrimaryEvent::DatagramReceived => self.events.push_back(Event::DatagramReceived),
+            PrimaryEvent::DatagramsUnblocked => self.events.push_back(Event::DatagramsUnblocked),
+        }
+    }
+
+    fn on_stream_event(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened { dir } => self.on_peer_opened(dir),
+            StreamEvent::Available { dir } => {
                 self.open_control();
                 self.events.push_back(Event::Available(dir));
             }
-            PrimaryEvent::Readable(id) => self.on_primary_readable(id),
-            PrimaryEvent::Writable(id) => {
+            StreamEvent::Readable { id } => self.on_primary_readable(id),
+            StreamEvent::Writable { id } => {
                 self.streams.with_send(id, SendStream::on_primary_writable);
             }
-            PrimaryEvent::Finished(id) => {
+            StreamEvent::Finished { id } => {
                 let announced = self.remove_send(id).is_some_and(|stream| stream.is_announced());
                 if !announced {
                     self.events.push_back(Event::Finished(id));
                 }
             }
-            PrimaryEvent::Stopped(id, code) => self.on_stopped(id, code),
-            PrimaryEvent::DatagramReceived => self.events.push_back(Event::DatagramReceived),
-            PrimaryEvent::DatagramsUnblocked => self.events.push_back(Event::DatagramsUnblocked),
+            StreamEvent::Stopped { id, error_code } => self.on_stopped(id, error_code),
         }
     }
 
@@ -160,7 +163,7 @@ impl Connection {
         });
         if first == Some(true) {
             // RFC 9000 §3.5: answer STOP_SENDING with a reset.
-            self.primary.end(id, End::Reset(code));
+            self.primary.reset(id, code);
             self.report_reset(id);
         }
         // The application is finished with streams that it knows to be delivered.

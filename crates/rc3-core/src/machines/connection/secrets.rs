@@ -26,8 +26,9 @@ impl RlpSecrets {
     /// The keys of RLP datagrams, from the TLS exporter; `None` if it yields none.
     pub(super) fn derive_keys(&self, primary: &Quic) -> Option<RlpKeys> {
         let [mut client, mut server] = [Zeroizing::new([0; SECRET_LEN]), Zeroizing::new([0; SECRET_LEN])];
-        primary.export_keying_material(&mut *client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT)?;
-        primary.export_keying_material(&mut *server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER)?;
+        let tls = primary.crypto_session();
+        tls.export_keying_material(&mut *client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT).ok()?;
+        tls.export_keying_material(&mut *server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER).ok()?;
         let is_client = primary.side() == Side::Client;
         Some(RlpKeys::protected(self.protection, [&client, &server], is_client, Limits::default()))
     }

@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use super::Connection;
 use crate::{
-    error::{SourceError, WriteError},
+    error::SourceError,
     machines::stream::send::{SendStream, source::SourceRead},
-    quic::StreamId,
+    quic::{StreamId, WriteError},
     wire::varint::VARINT_MAX,
 };
 

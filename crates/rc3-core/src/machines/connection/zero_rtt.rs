@@ -61,7 +61,7 @@ impl Connection {
 
     /// Whether the server accepted, or would have accepted, early data; true on servers.
     pub fn is_early_accepted(&self) -> bool {
-        self.primary.side() == Side::Server || self.primary.early_accepted()
+        self.primary.side() == Side::Server || self.primary.accepted_0rtt()
     }
 
     pub(super) fn may_open(&self) -> bool {
@@ -129,7 +129,7 @@ impl Connection {
             return;
         }
         let rc3 = self.negotiated_rc3();
-        if !self.primary.early_accepted() {
+        if !self.primary.accepted_0rtt() {
             self.life.zero_rtt = ZeroRtt::Rejected;
             self.start_over(rc3);
         } else if rc3 == self.is_rc3() {

@@ -173,10 +173,11 @@ impl Endpoint {
             }
             Err(failed) => {
                 self.receivers.give_up_handshake(remote);
-                if let Some(transmit) = failed.response {
+                let (cause, answer) = *failed;
+                if let Some(transmit) = answer {
                     self.respond(transmit, response);
                 }
-                Err(failed.cause)
+                Err(cause)
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-#[cfg(feature = "kickass")]
 use crate::laws::fragments::Drops;
 use crate::{
     laws::{
@@ -20,7 +19,6 @@ pub(super) struct PathMemory {
     pub(super) verdicts: Verdicts,
     mtus: DestinationCache<PathMtu>,
     /// Paths that drop fragments.
-    #[cfg(feature = "kickass")]
     drops: DestinationCache<Drops>,
 }
 
@@ -31,7 +29,6 @@ impl PathMemory {
     }
 
     /// Lets a new connection know that fragments do not reach its peer.
-    #[cfg(feature = "kickass")]
     pub(super) fn recall_drops(&mut self, now: Instant, connection: &mut Connection) {
         if self.drops.recall(now, connection.remote_address()).is_some() {
             connection.forbid_fragments(now);
@@ -50,7 +47,6 @@ impl PathMemory {
 
     /// Stores what a connection has found since the last call. Returns a new verdict.
     pub(super) fn learn(&mut self, now: Instant, connection: &mut Connection) -> Option<DestinationVerdict> {
-        #[cfg(feature = "kickass")]
         self.learn_drops(now, connection);
         match connection.primary_mut().take_path_mtu(now) {
             Some(Found::Mtu(found)) => self.mtus.remember(connection.remote_address(), found),
@@ -62,7 +58,6 @@ impl PathMemory {
     }
 
     /// Records whether fragments reach the peer, once it is known.
-    #[cfg(feature = "kickass")]
     fn learn_drops(&mut self, now: Instant, connection: &mut Connection) {
         if let Some(found) = connection.take_drops(now) {
             self.drops.remember(connection.remote_address(), found);
@@ -76,7 +71,6 @@ impl PathMemory {
     pub(super) fn clear(&mut self) {
         self.verdicts.clear();
         self.mtus.clear();
-        #[cfg(feature = "kickass")]
         self.drops.clear();
     }
 }

@@ -12,9 +12,8 @@ use bytes::Bytes;
 
 use self::source::StreamSource;
 use crate::{
-    error::{FinishError, WriteError},
-    quic::{StreamId, VarInt},
-    seams::primary::{End, PrimaryWriter, StreamWriteError},
+    quic::{FinishError, StreamId, VarInt, WriteError},
+    seams::primary::PrimaryWriter,
     structures::{held::Held, ledger::Ledger, send_buffer::SendBuffer},
     units::{Level, Span},
     wire::head::HeadEncoder,
@@ -298,7 +297,7 @@ impl SendStream {
     fn hand_over_end<P: PrimaryWriter>(&mut self, primary: &mut P, fed: &mut Fed) {
         self.skip_to(self.ledger.end(), fed);
         if self.flush(primary) {
-            primary.end(self.id, End::Finish);
+            primary.finish(self.id);
             self.fin = Fin::Handed;
         }
     }
@@ -323,12 +322,12 @@ impl SendStream {
                     // Chunks the primary accepted completely are left empty.
                     self.staged.retain(|chunk| !chunk.is_empty());
                 }
-                Err(StreamWriteError::Blocked) => {
+                Err(WriteError::Blocked) => {
                     self.blocked = true;
                     return false;
                 }
                 // The events `Stopped` or `Lost` report the reason.
-                Err(StreamWriteError::Stopped(_) | StreamWriteError::Closed) => {
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {
                     self.staged.clear();
                     self.blocked = true;
                     return false;
@@ -388,21 +387,17 @@ mod tests {
     }
 
     impl PrimaryWriter for Sink {
-        fn write(&mut self, _: StreamId, chunks: &mut [Bytes]) -> Result<usize, StreamWriteError> {
+        fn write(&mut self, _: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
             let before = self.taken.len();
             for chunk in chunks {
                 let room = chunk.len().min(self.limit - self.taken.len());
                 self.taken.extend(chunk.split_to(room));
             }
-            if self.taken.len() > before {
-                Ok(self.taken.len() - before)
-            } else {
-                Err(StreamWriteError::Blocked)
-            }
+            if self.taken.len() > before { Ok(self.taken.len() - before) } else { Err(WriteError::Blocked) }
         }
 
-        fn end(&mut self, _: StreamId, how: End) {
-            self.ended = how == End::Finish;
+        fn finish(&mut self, _: StreamId) {
+            self.ended = true;
         }
     }
 

@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-#[cfg(feature = "kickass")]
 use kickass::endpoint::{Cause, Mode};
 use serde_json::{Value, json};
 
@@ -232,7 +231,6 @@ impl Writer {
             QlogEvent::PathChanged { remote } => {
                 ("rlp:path_changed", json!({ "remote": remote.to_string() }))
             }
-            #[cfg(feature = "kickass")]
             QlogEvent::ModeChanged { mode } => {
                 let (mode, trigger) = match mode {
                     Mode::KickAss => ("kickass", "signal"),

@@ -74,7 +74,7 @@ pub(crate) async fn receive(connection: &Connection, amount: Amount, patience: D
 fn delivered(connection: &Connection) -> u64 {
     let stats = connection.stats();
     let rlp: u64 = stats.sent.levels.iter().map(|level| level.delivered_bytes).sum();
-    rlp + stats.sent.primary_bytes.saturating_sub(stats.path.in_flight)
+    rlp + stats.sent.primary_bytes.saturating_sub(stats.in_flight)
 }
 
 /// The result, if it comes soon.

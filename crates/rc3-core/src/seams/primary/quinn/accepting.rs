@@ -14,6 +14,9 @@ use crate::{
     },
 };
 
+/// Bytes of datagrams stored for one waiting handshake, unless the application sets another number.
+const INCOMING_BUFFER: u64 = 1 << 20;
+
 /// Configuration for accepting connections, in the primary's form.
 pub(crate) struct Accepting {
     pub(super) quic: quic::ServerConfig,
@@ -28,17 +31,11 @@ impl Accepting {
         let session =
             config.security.session(config.transport.speaks_rc3(), early_limits(&config.transport))?;
         let mut quic = quic::ServerConfig::new(session, config.token_key.clone());
-        quic.migration(config.migration)
-            // The endpoint refuses handshakes beyond its own limit; quinn-proto would ignore them, and the peer would
-            // wait.
-            .max_incoming(config.max_incoming.saturating_add(1))
-            .incoming_buffer_size(config.incoming_buffer_size)
-            .incoming_buffer_size_total(config.incoming_buffer_size_total)
-            .validation_token_config(config.validation_token.clone())
-            .time_source(config.time_source.clone())
-            .retry_token_lifetime(config.retry_token_lifetime)
-            .preferred_address_v4(config.preferred_address_v4)
-            .preferred_address_v6(config.preferred_address_v6);
+        // The endpoint refuses handshakes beyond its own limit; quinn-proto would ignore them, and the peer would wait.
+        quic.max_incoming(config.max_incoming.saturating_add(1))
+            .incoming_buffer_size(INCOMING_BUFFER)
+            .validation_token_config(config.validation_token.clone());
+        config.passed.iter().for_each(|change| change(&mut quic));
         Ok(Self {
             quic,
             transport: config.transport.clone(),
@@ -63,6 +60,6 @@ fn early_limits(config: &TransportConfig) -> EarlyLimits {
         stream_data: config.stream_receive_window.into(),
         bidi: streams(Dir::Bi, config.max_concurrent_bidi_streams),
         uni: streams(Dir::Uni, config.max_concurrent_uni_streams),
-        datagram: config.passthrough.datagram_receive_buffer_size.map_or(0, datagram_max),
+        datagram: config.datagram_receive_buffer_size.map_or(0, datagram_max),
     }
 }

@@ -3,12 +3,12 @@
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
+    ops::Deref,
     sync::atomic::Ordering::Relaxed,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use bytes::Bytes;
-use quinn_proto as quic;
 
 use super::{
     Quic,
@@ -18,9 +18,8 @@ use super::{
     seam::{received_frames, varint, with_control},
 };
 use crate::{
-    error::SendDatagramError,
     laws::{departures::DepartureRate, feeding, primary_window::Waiting},
-    quic::{ConnectionError, Dir, Side, TransportErrorCode, VarInt},
+    quic::{ConnectionError, Dir, HandshakeData, SendDatagramError, TransportErrorCode, VarInt},
     seams::qlog::Trace,
 };
 
@@ -144,7 +143,7 @@ impl Quic {
 
     /// Sets whether bytes are handed over late from now on: the controller then uses [`Self::set_app_limited`].
     pub(crate) fn set_fed_late(&mut self, fed_late: bool) {
-        self.fed_late.store(fed_late, Relaxed);
+        self.shared.fed_late.store(fed_late, Relaxed);
     }
 
     /// Whether 0-RTT data can be sent, and if so, whether as rc3, like the resumed session.
@@ -153,11 +152,6 @@ impl Quic {
             return None;
         }
         self.sessions.as_ref()?.resumed()
-    }
-
-    /// Whether the server accepted the 0-RTT data; known once connected.
-    pub(crate) fn early_accepted(&self) -> bool {
-        self.conn.accepted_0rtt()
     }
 
     /// The 0-RTT data was rejected: quinn-proto has dropped its packets without an event.
@@ -187,12 +181,7 @@ impl Quic {
     /// to wait itself.
     pub(crate) fn send_datagram(&mut self, data: Bytes, drop_old: bool) -> Result<(), SendDatagramError> {
         self.waiting = Waiting::ForPacer;
-        self.conn.datagrams().send(data, drop_old).map_err(|error| match error {
-            quic::SendDatagramError::UnsupportedByPeer => SendDatagramError::UnsupportedByPeer,
-            quic::SendDatagramError::Disabled => SendDatagramError::Disabled,
-            quic::SendDatagramError::TooLarge => SendDatagramError::TooLarge,
-            quic::SendDatagramError::Blocked(data) => SendDatagramError::Blocked(data),
-        })
+        self.conn.datagrams().send(data, drop_old)
     }
 
     pub(crate) fn read_datagram(&mut self) -> Option<Bytes> {
@@ -212,11 +201,6 @@ impl Quic {
         self.conn.set_max_concurrent_streams(dir, with_control(dir, count));
     }
 
-    /// Streams the peer may have open, its control stream included. A lowered limit takes effect as streams end.
-    pub(crate) fn max_concurrent_streams(&self, dir: Dir) -> u64 {
-        self.conn.max_concurrent_streams(dir)
-    }
-
     pub(crate) fn force_key_update(&mut self) {
         self.conn.force_key_update();
     }
@@ -232,26 +216,10 @@ impl Quic {
         self.shared.set_beside(Beside { bytes, until: Some(until) });
     }
 
-    /// The smallest round-trip time seen on the path.
-    pub(crate) fn min_rtt(&self) -> Duration {
-        self.conn.min_rtt()
-    }
-
     /// The negotiated ALPN protocol and the server name, once known.
     pub(crate) fn handshake_data(&self) -> Option<HandshakeData> {
         let data = self.conn.crypto_session().handshake_data()?;
-        let data = data.downcast::<quic::crypto::rustls::HandshakeData>().ok()?;
-        Some(HandshakeData { protocol: data.protocol, server_name: data.server_name })
-    }
-
-    /// Keying material from the TLS exporter (RFC 8446 §7.5); `None` before the handshake allows it.
-    pub(crate) fn export_keying_material(&self, out: &mut [u8], label: &[u8], context: &[u8]) -> Option<()> {
-        self.conn.crypto_session().export_keying_material(out, label, context).ok()
-    }
-
-    /// The peer's certificate chain, once known, as rustls gives it.
-    pub(crate) fn peer_identity(&self) -> Option<Box<dyn std::any::Any>> {
-        self.conn.crypto_session().peer_identity()
+        Some(*data.downcast().ok()?)
     }
 
     pub(crate) fn close(&mut self, now: Instant, code: VarInt, reason: Bytes) {
@@ -268,26 +236,18 @@ impl Quic {
         self.conn.set_send_window(bytes);
     }
 
-    pub(crate) fn is_drained(&self) -> bool {
-        self.conn.is_drained()
-    }
-
-    pub(crate) fn is_handshaking(&self) -> bool {
-        self.conn.is_handshaking()
-    }
-
-    pub(crate) fn side(&self) -> Side {
-        self.conn.side()
-    }
-
     /// Both ends of the current path, the local one if known. Cheaper than [`Self::path`].
     pub(crate) fn addresses(&self) -> (SocketAddr, Option<IpAddr>) {
         (self.conn.remote_address(), self.conn.local_ip())
     }
+}
 
-    /// The smoothed round-trip time.
-    pub(crate) fn rtt(&self) -> Duration {
-        self.conn.rtt()
+/// What can be read of a connection without a change.
+impl Deref for Quic {
+    type Target = quinn_proto::Connection;
+
+    fn deref(&self) -> &Self::Target {
+        &self.conn
     }
 }
 
@@ -295,13 +255,4 @@ impl fmt::Debug for Quic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Quic").field("side", &self.conn.side()).finish_non_exhaustive()
     }
-}
-
-/// Results of the handshake.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandshakeData {
-    /// The negotiated ALPN protocol.
-    pub protocol: Option<Vec<u8>>,
-    /// The server name the client asked for; on servers only.
-    pub server_name: Option<String>,
 }

@@ -32,7 +32,7 @@ use crate::laws::departures::DepartureRate;
 
 /// State shared by the controller and the seam. One per connection; only one thread touches it at a time, but the
 /// controller must be `Sync`, hence the atomics.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) cwnd: AtomicU64,
     pub(super) in_flight: AtomicU64,
@@ -41,7 +41,11 @@ pub(super) struct Shared {
     mtu: AtomicU64,
     /// How often `window()` was called since this was last cleared.
     pub(super) consulted: AtomicU32,
-    pub(super) app_limited: AtomicBool,
+    /// Whether acknowledgments may open the window, because it, and not the application, limits the sender. Those of the
+    /// handshake open none.
+    pub(super) window_limited: AtomicBool,
+    /// Bytes are handed over late, so quinn's own idea of app-limited is always true and must be replaced.
+    pub(super) fed_late: AtomicBool,
     /// Whether the window allows everything.
     pub(super) window_open: AtomicBool,
     /// A [`Pace`].
@@ -124,26 +128,6 @@ impl Shared {
     }
 }
 
-impl Default for Shared {
-    fn default() -> Self {
-        Self {
-            cwnd: AtomicU64::new(0),
-            in_flight: AtomicU64::new(0),
-            probing: AtomicU64::new(0),
-            mtu: AtomicU64::new(0),
-            consulted: AtomicU32::new(0),
-            // The acks of the handshake open no window.
-            app_limited: AtomicBool::new(true),
-            window_open: AtomicBool::new(false),
-            pace: AtomicU8::new(Pace::Quinn as u8),
-            rate: AtomicU64::new(0),
-            acks_came: AtomicBool::new(false),
-            fates: Mutex::default(),
-            beside: Mutex::default(),
-        }
-    }
-}
-
 /// Packets that the pacer sends at once.
 const PACKETS_IN_BURST: u64 = 10;
 
@@ -153,20 +137,24 @@ const INITIAL_WINDOW_BYTES: u64 = 14_720;
 /// A window that allows no packet. quinn-proto treats zero as an error.
 const NOTHING: u64 = 1;
 
-/// Builds [`Watched`] controllers; one factory per connection, so a migrated path keeps its `Shared`.
-pub(super) struct Factory {
-    pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
-    pub(super) shared: Arc<Shared>,
+/// How the controllers of one connection differ from those of others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Settings {
     pub(super) paced: bool,
     /// Whether a small window leaves as a burst despite pacing; not with signalled rates.
     pub(super) bursts: bool,
     /// Whether the pacing rate in the controller's metrics is used. quinn-proto's own controllers have none, except
     /// BBR, which uses quinn-proto's pacer.
     pub(super) names_rate: bool,
-    /// The initial window is that of RFC 9002, not one set by the application.
+    /// The initial window is that of RFC 9002, not one set by the application, without congestion since.
     pub(super) standard_window: bool,
-    /// Bytes are handed over late, so quinn's own idea of app-limited is always true and must be replaced.
-    pub(super) fed_late: Arc<AtomicBool>,
+}
+
+/// Builds [`Watched`] controllers; one factory per connection, so a migrated path keeps its `Shared`.
+pub(super) struct Factory {
+    pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) settings: Settings,
 }
 
 impl ControllerFactory for Factory {
@@ -174,21 +162,8 @@ impl ControllerFactory for Factory {
         let inner = self.inner.clone().build(now, current_mtu);
         self.shared.on_new_path();
         self.shared.mtu.store(current_mtu.into(), Relaxed);
-        let watched = Watched {
-            inner,
-            shared: self.shared.clone(),
-            fed_late: self.fed_late.clone(),
-            paced: self.paced,
-            bursts: self.bursts,
-            names_rate: self.names_rate,
-            standard_window: self.standard_window,
-            mtu_grew: false,
-            newest_acked: None,
-            acked: None,
-            acked_bytes: 0,
-            forgiven: None,
-            strict: false,
-        };
+        let shared = self.shared.clone();
+        let watched = Watched { inner, shared, settings: self.settings, path: Path::default() };
         watched.publish();
         Box::new(watched)
     }
@@ -197,12 +172,13 @@ impl ControllerFactory for Factory {
 struct Watched {
     inner: Box<dyn Controller>,
     shared: Arc<Shared>,
-    fed_late: Arc<AtomicBool>,
-    paced: bool,
-    bursts: bool,
-    names_rate: bool,
-    /// The initial window is that of RFC 9002, without congestion since.
-    standard_window: bool,
+    settings: Settings,
+    path: Path,
+}
+
+/// What a controller has seen of its path.
+#[derive(Debug, Clone, Copy, Default)]
+struct Path {
     /// Whether discovery has found a larger path MTU. Simulations set it, so that windows there are those of the inner
     /// controllers.
     mtu_grew: bool,
@@ -220,7 +196,7 @@ struct Watched {
 
 impl Watched {
     fn app_limited(&self, quinn: bool) -> bool {
-        if self.fed_late.load(Relaxed) { self.shared.app_limited.load(Relaxed) } else { quinn }
+        if self.shared.fed_late.load(Relaxed) { !self.shared.window_limited.load(Relaxed) } else { quinn }
     }
 
     fn landed(&self, bytes: u64) {
@@ -232,15 +208,15 @@ impl Watched {
     /// many bytes in flight. At most every other event is ignored, so that too large a window shrinks. Events are those
     /// of RFC 9002 §7.3.2.
     fn forgives(&mut self, now: Instant, sent: Instant) -> bool {
-        if self.forgiven.is_some_and(|until| sent <= until) {
+        if self.path.forgiven.is_some_and(|until| sent <= until) {
             return true;
         }
         let rlp = self.shared.beside(sent);
-        self.strict = !self.strict && 2 * rlp > self.shared.in_flight.load(Relaxed);
-        if self.strict {
-            self.forgiven = Some(now);
+        self.path.strict = !self.path.strict && 2 * rlp > self.shared.in_flight.load(Relaxed);
+        if self.path.strict {
+            self.path.forgiven = Some(now);
         }
-        self.strict
+        self.path.strict
     }
 
     /// At least two packets (RFC 9002 §7.2), plus a byte for quinn-proto's window test. The inner controllers lack that
@@ -248,7 +224,7 @@ impl Watched {
     /// when packets grow (RFC 9002 §7.2).
     fn cwnd(&self) -> u64 {
         let mtu = self.shared.mtu.load(Relaxed);
-        let least = match (self.mtu_grew, self.standard_window) {
+        let least = match (self.path.mtu_grew, self.settings.standard_window) {
             (false, _) => 0,
             (true, false) => 2 * mtu + 1,
             (true, true) => (PACKETS_IN_BURST * mtu).min(INITIAL_WINDOW_BYTES.max(2 * mtu)) + 1,
@@ -260,7 +236,7 @@ impl Watched {
     /// smaller window it would wait for several round trips. RFC 9002 §7.7 allows an initial window, which is ten
     /// packets, to leave at once.
     fn is_one_burst(&self, cwnd: u64) -> bool {
-        self.bursts && cwnd <= PACKETS_IN_BURST * self.shared.mtu.load(Relaxed)
+        self.settings.bursts && cwnd <= PACKETS_IN_BURST * self.shared.mtu.load(Relaxed)
     }
 
     /// Whether the window has room for one more packet, with `batched` packets made since the bytes in flight were
@@ -274,7 +250,7 @@ impl Watched {
 
     fn publish(&self) {
         self.shared.cwnd.store(self.cwnd(), Relaxed);
-        if self.names_rate {
+        if self.settings.names_rate {
             let rate = self.inner.metrics().pacing_rate;
             self.shared.rate.store(rate.unwrap_or(0), Relaxed);
         }
@@ -288,17 +264,17 @@ impl Controller for Watched {
             self.shared.in_flight.fetch_add(bytes, Relaxed);
         }
         self.inner.on_sent(now, bytes, last_packet_number);
-        if self.names_rate {
+        if self.settings.names_rate {
             self.publish();
         }
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         self.landed(bytes);
-        self.acked_bytes += bytes;
-        if self.newest_acked.is_none_or(|newest| newest < sent) {
-            self.newest_acked = Some(sent);
-            self.acked = Some(sent);
+        self.path.acked_bytes += bytes;
+        if self.path.newest_acked.is_none_or(|newest| newest < sent) {
+            self.path.newest_acked = Some(sent);
+            self.path.acked = Some(sent);
         }
         let app_limited = self.app_limited(app_limited);
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
@@ -313,7 +289,7 @@ impl Controller for Watched {
     ) {
         self.shared.in_flight.store(in_flight, Relaxed);
         self.shared.acks_came.store(true, Relaxed);
-        let (acked, bytes) = (self.acked.take(), std::mem::take(&mut self.acked_bytes));
+        let (acked, bytes) = (self.path.acked.take(), std::mem::take(&mut self.path.acked_bytes));
         self.shared.note(|fates| {
             fates.acked = acked.or(fates.acked);
             fates.acked_bytes += bytes;
@@ -335,7 +311,7 @@ impl Controller for Watched {
         if lost_bytes > 0 {
             self.shared.note(|fates| fates.lost = Some(sent));
         }
-        self.standard_window = false;
+        self.settings.standard_window = false;
         if !is_persistent_congestion && lost_bytes > 0 && self.forgives(now, sent) {
             return;
         }
@@ -345,7 +321,7 @@ impl Controller for Watched {
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
         let before = self.shared.mtu.swap(new_mtu.into(), Relaxed);
-        self.mtu_grew |= u64::from(new_mtu) > before;
+        self.path.mtu_grew |= u64::from(new_mtu) > before;
         // The probe was acknowledged, or the search is over.
         self.shared.probing.store(0, Relaxed);
         self.inner.on_mtu_update(new_mtu);
@@ -365,7 +341,7 @@ impl Controller for Watched {
             return NOTHING;
         }
         // The pacer allows everything above u32::MAX; the window test is made here instead.
-        let unpaced = !self.paced || burst || self.shared.pace.load(Relaxed) == Pace::Due as u8;
+        let unpaced = !self.settings.paced || burst || self.shared.pace.load(Relaxed) == Pace::Due as u8;
         if unpaced && self.has_room(cwnd, batched, burst) { everything } else { cwnd }
     }
 
@@ -379,17 +355,8 @@ impl Controller for Watched {
         Box::new(Self {
             inner: self.inner.clone_box(),
             shared: self.shared.clone(),
-            fed_late: self.fed_late.clone(),
-            paced: self.paced,
-            bursts: self.bursts,
-            names_rate: self.names_rate,
-            standard_window: self.standard_window,
-            mtu_grew: self.mtu_grew,
-            newest_acked: self.newest_acked,
-            acked: self.acked,
-            acked_bytes: self.acked_bytes,
-            forgiven: None,
-            strict: false,
+            settings: self.settings,
+            path: Path { forgiven: None, strict: false, ..self.path },
         })
     }
 

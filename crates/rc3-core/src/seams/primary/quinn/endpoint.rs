@@ -3,6 +3,7 @@
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},
+    ops::Deref,
     sync::Arc,
     time::Instant,
 };
@@ -19,7 +20,7 @@ use super::{
     seam::{Bounds, Seam},
     seeded,
 };
-use crate::quic::{ConnectError, ConnectionError, ConnectionHandle, ConnectionId, Side};
+use crate::quic::{ConnectError, ConnectionError, ConnectionEvent, ConnectionHandle, ConnectionId, Side};
 use crate::seams::{keys::ReceiverId, tls::ConfigError};
 use crate::{
     config::{
@@ -28,37 +29,19 @@ use crate::{
     transmit::Transmit,
 };
 
-/// A handshake that a peer starts. Answer it with one of the endpoint's `accept`, `refuse`, `retry` or `ignore`.
+/// A handshake that a peer starts: quinn-proto's type, with what the first datagram has shown. Answer it with one of
+/// the endpoint's `accept`, `refuse`, `retry` or `ignore`.
 pub struct Incoming {
     quic: Box<quic::Incoming>,
     /// Payload bytes of its leading fragment, if it arrived in fragments.
     pub(crate) leading_len: Option<u16>,
 }
 
-impl Incoming {
-    /// The peer's address.
-    pub fn remote_address(&self) -> SocketAddr {
-        self.quic.remote_address()
-    }
+impl Deref for Incoming {
+    type Target = quic::Incoming;
 
-    /// The local address, if known.
-    pub fn local_ip(&self) -> Option<IpAddr> {
-        self.quic.local_ip()
-    }
-
-    /// Whether the peer's address is validated.
-    pub fn remote_address_validated(&self) -> bool {
-        self.quic.remote_address_validated()
-    }
-
-    /// Whether `retry` is still possible.
-    pub fn may_retry(&self) -> bool {
-        self.quic.may_retry()
-    }
-
-    /// The connection id that the peer chose for its first packets.
-    pub fn orig_dst_cid(&self) -> ConnectionId {
-        *self.quic.orig_dst_cid()
+    fn deref(&self) -> &quic::Incoming {
+        &self.quic
     }
 }
 
@@ -71,7 +54,7 @@ impl fmt::Debug for Incoming {
 /// Result of handling a datagram.
 pub(crate) enum Routed {
     /// It went to this connection.
-    Connection(ConnectionHandle, ToConnection),
+    Connection(ConnectionHandle, ConnectionEvent),
     /// A client wants to connect.
     Incoming(Incoming),
     /// The answer is in the buffer.
@@ -79,13 +62,7 @@ pub(crate) enum Routed {
 }
 
 /// Why a handshake failed, and the answer.
-pub(crate) struct AcceptFailed {
-    pub(crate) cause: ConnectionError,
-    pub(crate) response: Option<Transmit>,
-}
-
-/// An event for one connection.
-pub(crate) struct ToConnection(quic::ConnectionEvent);
+pub(crate) type AcceptFailed = (ConnectionError, Option<Transmit>);
 
 /// The QUIC side of an endpoint: connection ids, stateless answers, new connections.
 pub(crate) struct QuicEndpoint {
@@ -148,9 +125,7 @@ impl QuicEndpoint {
         self.ids.reset();
         let ecn = quic::EcnCodepoint::from_bits(ecn);
         Some(match self.endpoint.handle(now, remote, local_ip, ecn, data, response)? {
-            quic::DatagramEvent::ConnectionEvent(handle, event) => {
-                Routed::Connection(handle, ToConnection(event))
-            }
+            quic::DatagramEvent::ConnectionEvent(handle, event) => Routed::Connection(handle, event),
             quic::DatagramEvent::NewConnection(incoming) => {
                 Routed::Incoming(Incoming { quic: Box::new(incoming), leading_len: None })
             }
@@ -185,7 +160,7 @@ impl QuicEndpoint {
         self.server.as_ref()
     }
 
-    /// Continues a handshake, with its own configuration if given.
+    /// Continues a handshake, with its own configuration if given. Otherwise returns why it failed, and the answer.
     pub(crate) fn accept(
         &mut self,
         now: Instant,
@@ -195,7 +170,7 @@ impl QuicEndpoint {
         response: &mut Vec<u8>,
     ) -> Result<(ConnectionHandle, Quic), Box<AcceptFailed>> {
         self.ids.reset();
-        let (remote, original) = (incoming.remote_address(), incoming.orig_dst_cid());
+        let (remote, original) = (incoming.remote_address(), *incoming.orig_dst_cid());
         let validated = incoming.remote_address_validated();
         let (seam, config) = match server.or(self.server.as_ref()) {
             Some(Accepting { quic, transport, .. }) => {
@@ -212,9 +187,7 @@ impl QuicEndpoint {
         };
         match self.endpoint.accept(*incoming.quic, now, response, config) {
             Ok((handle, conn)) => Ok((handle, seam.quic(now, conn, validated, None))),
-            Err(error) => {
-                Err(Box::new(AcceptFailed { cause: error.cause, response: error.response.map(answer) }))
-            }
+            Err(error) => Err(Box::new((error.cause, error.response.map(answer)))),
         }
     }
 
@@ -237,8 +210,8 @@ impl QuicEndpoint {
     }
 
     /// Passes a datagram to its connection. Returns whether at least one of its packets was authentic and new.
-    pub(crate) fn deliver(conn: &mut Quic, event: ToConnection) -> bool {
-        conn.conn.handle_event(event.0);
+    pub(crate) fn deliver(conn: &mut Quic, event: ConnectionEvent) -> bool {
+        conn.conn.handle_event(event);
         conn.take_frames_received()
     }
 

@@ -2,8 +2,7 @@
 //!
 //! A [`Quic`] is one connection: `polling.rs` drives it, `streams.rs` has its streams, `connection.rs` the rest; a
 //! `QuicEndpoint` makes them. `seam.rs` gives each a wrapped controller (`controller.rs`); `sample.rs`, `stall.rs` and
-//! `validation.rs` evaluate its observations. The rest is configuration: `passthrough.rs`, `mtu_discovery.rs`,
-//! `accepting.rs`.
+//! `validation.rs` evaluate its observations. The rest is configuration: `mtu_discovery.rs`, `accepting.rs`.
 
 mod accepting;
 mod checked_ids;
@@ -14,30 +13,24 @@ mod endpoint;
 mod mtu_discovery;
 #[cfg(feature = "qlog")]
 mod observed;
-mod passthrough;
 mod polling;
 mod sample;
 mod seam;
 mod seeded;
 mod stall;
-#[cfg(feature = "kickass")]
 mod steering;
 mod streams;
-#[cfg(not(feature = "kickass"))]
-mod unsteered;
 mod validation;
 
 use std::{
     net::SocketAddr,
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use quinn_proto as quic;
-#[cfg(not(feature = "kickass"))]
-use unsteered as steering;
 
-#[cfg(feature = "kickass")]
+pub use self::endpoint::{ConnectFailed, Incoming};
 pub(crate) use self::mtu_discovery::udp_ip_headers;
 pub(crate) use self::{
     accepting::Accepting,
@@ -45,11 +38,6 @@ pub(crate) use self::{
     mtu_discovery::Found,
     sample::PathSample,
     seam::Bounds,
-    streams::{ReadEnd, WriteError},
-};
-pub use self::{
-    connection::HandshakeData,
-    endpoint::{ConnectFailed, Incoming},
 };
 use self::{
     controller::Shared, mtu_discovery::Search, stall::Stall, steering::SharedSteering, validation::Validation,
@@ -65,7 +53,6 @@ use crate::{
 pub(crate) struct Quic {
     conn: quic::Connection,
     shared: Arc<Shared>,
-    fed_late: Arc<AtomicBool>,
     waiting: Waiting,
     stall: Stall,
     /// Present if routers may signal the rate.

@@ -2,41 +2,24 @@
 
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
-use quinn_proto as quic;
-
 use super::{Quic, congestion_state::CongestionState, from_transmit, steering::SharedSteering};
 use crate::{
     laws::{
         departures::Departures,
         primary_window::{Waiting, Window},
     },
-    quic::{FrameStats, UdpStats, congestion::Controller},
-    seams::primary::PrimaryEvent,
-    stats::PathStats,
+    quic::{PrimaryEvent, congestion::Controller},
     transmit::{BATCH_BYTES_MAX, Transmit},
 };
 
 impl Quic {
     /// Events since the last call, oldest first.
     pub(crate) fn poll_event(&mut self) -> Option<PrimaryEvent> {
-        Some(match self.conn.poll()? {
-            quic::Event::HandshakeDataReady => PrimaryEvent::Negotiated,
-            quic::Event::Connected => PrimaryEvent::Connected,
-            quic::Event::ConnectionLost { reason } => {
-                self.judge_session(&reason);
-                PrimaryEvent::Lost(reason)
-            }
-            quic::Event::Stream(event) => match event {
-                quic::StreamEvent::Opened { dir } => PrimaryEvent::Opened(dir),
-                quic::StreamEvent::Readable { id } => PrimaryEvent::Readable(id),
-                quic::StreamEvent::Writable { id } => PrimaryEvent::Writable(id),
-                quic::StreamEvent::Finished { id } => PrimaryEvent::Finished(id),
-                quic::StreamEvent::Stopped { id, error_code } => PrimaryEvent::Stopped(id, error_code),
-                quic::StreamEvent::Available { dir } => PrimaryEvent::Available(dir),
-            },
-            quic::Event::DatagramReceived => PrimaryEvent::DatagramReceived,
-            quic::Event::DatagramsUnblocked => PrimaryEvent::DatagramsUnblocked,
-        })
+        let event = self.conn.poll()?;
+        if let PrimaryEvent::ConnectionLost { reason } = &event {
+            self.judge_session(reason);
+        }
+        Some(event)
     }
 
     /// When [`Self::handle_timeout`] wants to be called.
@@ -157,28 +140,14 @@ impl Quic {
     /// Sets whether the application, not the window, limits the sender: such acks must not open the window (RFC 9002
     /// §7.8). Only the feeding code knows.
     pub(crate) fn set_app_limited(&mut self, app_limited: bool) {
-        self.shared.app_limited.store(app_limited, Relaxed);
+        self.shared.window_limited.store(!app_limited, Relaxed);
     }
 
-    /// What is known about the path.
-    pub(crate) fn path(&self) -> PathStats {
-        let stats = self.conn.stats().path;
-        PathStats {
-            remote: self.conn.remote_address(),
-            local_ip: self.conn.local_ip(),
-            rtt: stats.rtt,
-            min_rtt: stats.min_rtt,
-            cwnd: self.shared.cwnd.load(Relaxed),
-            in_flight: self.shared.in_flight.load(Relaxed),
-            current_mtu: stats.current_mtu,
-            sent_packets: stats.sent_packets,
-            lost_packets: stats.lost_packets,
-            lost_bytes: stats.lost_bytes,
-            congestion_events: stats.congestion_events,
-            sent_plpmtud_probes: stats.sent_plpmtud_probes,
-            lost_plpmtud_probes: stats.lost_plpmtud_probes,
-            black_holes_detected: stats.black_holes_detected,
-        }
+    /// Counters of packets, frames and the path, with the window of the primary's controller.
+    pub(crate) fn stats(&self) -> quinn_proto::ConnectionStats {
+        let mut stats = self.conn.stats();
+        stats.path.cwnd = self.shared.cwnd.load(Relaxed);
+        stats
     }
 
     /// The congestion controller's numbers now.
@@ -191,11 +160,5 @@ impl Quic {
             pacing_rate: metrics.pacing_rate,
             initial_window: controller.initial_window(),
         })
-    }
-
-    /// Sent and received datagrams, then sent and received frames.
-    pub(crate) fn traffic(&self) -> ([UdpStats; 2], [FrameStats; 2]) {
-        let stats = self.conn.stats();
-        ([stats.udp_tx, stats.udp_rx], [stats.frame_tx, stats.frame_rx])
     }
 }

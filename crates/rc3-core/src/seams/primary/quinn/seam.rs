@@ -1,11 +1,7 @@
 //! State made for each connection before quinn-proto has it: the state shared with its controller, and its transport
 //! configuration.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, atomic::AtomicBool},
-    time::Instant,
-};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use quinn_proto as quic;
 use quinn_proto::crypto::{ClientConfig as ClientCrypto, ServerConfig as ServerCrypto};
@@ -14,7 +10,7 @@ use quinn_proto::crypto::{ClientConfig as ClientCrypto, ServerConfig as ServerCr
 use super::observed::Observed;
 use super::{
     Quic,
-    controller::{Factory, Shared},
+    controller::{Factory, Settings, Shared},
     mtu_discovery::Search,
     stall::Stall,
     steering::SharedSteering,
@@ -41,7 +37,6 @@ pub(crate) struct Bounds {
 /// The shared state of a connection and its controller, and the configuration that passes it to quinn-proto.
 pub(super) struct Seam {
     shared: Arc<Shared>,
-    fed_late: Arc<AtomicBool>,
     steering: Option<SharedSteering>,
     search: Option<Search>,
     pub(super) transport: Arc<quic::TransportConfig>,
@@ -62,7 +57,6 @@ impl Seam {
     ) -> Self {
         let Bounds { credit, path_mtu } = bounds;
         let shared = Arc::<Shared>::default();
-        let fed_late = Arc::<AtomicBool>::default();
         let steering = SharedSteering::of(now, config);
         let factory = Factory {
             inner: match &steering {
@@ -70,16 +64,17 @@ impl Seam {
                 None => controller_factory(config),
             },
             shared: shared.clone(),
-            paced: config.paced,
-            bursts: config.paced && !config.steered(),
-            names_rate: config.passthrough.controller.is_some(),
-            standard_window: !config.steered()
-                && config.passthrough.controller.is_none()
-                && config.initial_window_bytes().is_none(),
-            fed_late: fed_late.clone(),
+            settings: Settings {
+                paced: config.paced,
+                bursts: config.paced && !config.steered(),
+                names_rate: config.controller.is_some(),
+                standard_window: !config.steered()
+                    && config.controller.is_none()
+                    && config.initial_window_bytes().is_none(),
+            },
         };
         let search = (config.segment_size.is_none() && !config.steered())
-            .then(|| Search::new(&config.passthrough.mtu_discovery, remote, path_mtu))
+            .then(|| Search::new(&config.mtu_discovery, remote, path_mtu))
             .flatten();
         #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "only a log has a trace"))]
         let (mut transport, mut trace) = (quic_transport(config, factory, remote, search), Trace::default());
@@ -95,7 +90,6 @@ impl Seam {
         });
         Self {
             shared,
-            fed_late,
             steering,
             search,
             transport: Arc::new(transport),
@@ -139,7 +133,6 @@ impl Seam {
             validated_before,
             fed: false,
             shared: self.shared,
-            fed_late: self.fed_late,
             waiting: Waiting::ForPacer,
             stall: Stall::new(now),
             steering: self.steering,
@@ -168,13 +161,12 @@ fn controller_factory(
             Arc::new(inner)
         }};
     }
-    if let Some(factory) = &config.passthrough.controller {
+    if let Some(factory) = &config.controller {
         return factory.clone();
     }
     match config.congestion {
         Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
         // Its value without signalling routers.
-        #[cfg(feature = "kickass")]
         Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
         Congestion::Cubic => with_window!(quic::congestion::CubicConfig::default()),
         Congestion::Bbr => with_window!(quic::congestion::BbrConfig::default()),
@@ -197,7 +189,10 @@ fn quic_transport(
         .keep_alive_interval(config.keep_alive_interval)
         .congestion_controller_factory(Arc::new(factory));
     quic.max_idle_timeout(config.max_idle_timeout);
-    config.passthrough.apply(&mut quic, remote, config.mtu(), search);
+    quic.mtu_discovery_config(config.mtu_discovery.config(remote, config.mtu(), search))
+        .datagram_receive_buffer_size(config.datagram_receive_buffer_size);
+    config.min_mtu.map(|bytes| quic.min_mtu(bytes));
+    config.passed.iter().for_each(|change| change(&mut quic));
     if config.segment_size.is_some() {
         quic.mtu_discovery_config(None);
     }

@@ -64,7 +64,7 @@ pub(super) struct SharedSteering(Arc<Mutex<Steering>>);
 impl SharedSteering {
     /// The state of a new connection, if routers may signal a rate to it.
     pub(super) fn of(now: Instant, config: &TransportConfig) -> Option<Self> {
-        config.steered().then(|| Self::new(now, SteeringFactory::config(config)))
+        config.steered().then(|| Self::new(now, sender_config(config)))
     }
 
     fn new(now: Instant, config: SenderConfig) -> Self {
@@ -82,7 +82,7 @@ impl SharedSteering {
 
     /// The factory of its controllers.
     pub(super) fn factory(&self, config: &TransportConfig) -> Arc<dyn ControllerFactory + Send + Sync> {
-        Arc::new(SteeringFactory::new(self.clone(), config))
+        Arc::new(SteeringFactory { steering: self.clone(), config: sender_config(config) })
     }
 
     /// The pacing rate, if routers signal one.
@@ -151,14 +151,6 @@ impl Steering {
         2 * bytes >= self.mtu
     }
 
-    fn fragments(&mut self) -> &mut Fragments {
-        &mut self.fragments
-    }
-
-    fn take_switches(&mut self) -> Vec<Switch> {
-        mem::take(&mut self.switches)
-    }
-
     fn stats(&self) -> KickAssStats {
         let rate = self.sender.signalled().map(|rate| rate.bits_per_second() as u64);
         KickAssStats {
@@ -177,18 +169,16 @@ impl Steering {
 impl Quic {
     /// What timed out leaves once more.
     pub(super) fn on_probe(&mut self, now: Instant, bytes: usize) {
-        if let Some(steering) = &self.steering {
-            let mut steering = steering.lock();
-            if steering.is_long(bytes as u64) {
-                steering.fragments().on_probe(now);
-            }
+        if let Some(mut steering) = self.steering()
+            && steering.is_long(bytes as u64)
+        {
+            steering.fragments.on_probe(now);
         }
     }
 
     /// The peer has reported the code of a leading fragment.
     pub(crate) fn on_signal(&mut self, now: Instant, code: Code) {
-        if let Some(steering) = &self.steering {
-            let mut steering = steering.lock();
+        if let Some(mut steering) = self.steering() {
             steering.on_signal(now, code);
             // The controller only gets what quinn-proto knows.
             self.shared.cwnd.store(steering.window(), Relaxed);
@@ -197,44 +187,55 @@ impl Quic {
 
     /// Whether the packet that leaves at `now` may be fragmented on its way.
     pub(super) fn may_fragment(&self, now: Instant) -> bool {
-        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().may_fragment(now))
+        self.steering().is_some_and(|steering| steering.fragments.may_fragment(now))
     }
 
     /// A packet of `bytes` that may be fragmented leaves.
     pub(super) fn on_fragmentable(&mut self, now: Instant, bytes: usize) {
-        if let Some(steering) = &self.steering {
-            let mut steering = steering.lock();
-            if steering.is_long(bytes as u64) {
-                steering.fragments().on_sent(now, bytes as u64);
-            }
+        if let Some(mut steering) = self.steering()
+            && steering.is_long(bytes as u64)
+        {
+            steering.fragments.on_sent(now, bytes as u64);
         }
     }
 
     /// Whether packets may be fragmented on the path.
     pub(crate) fn fragments_allowed(&self) -> bool {
-        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_allowed())
+        self.steering().is_some_and(|steering| steering.fragments.are_allowed())
     }
 
     /// Fragments do not reach this peer.
     pub(crate) fn forbid_fragments(&mut self, now: Instant) {
-        if let Some(steering) = &self.steering {
-            *steering.lock().fragments() = Fragments::dropped(now);
+        if let Some(mut steering) = self.steering() {
+            steering.fragments = Fragments::dropped(now);
         }
     }
 
     /// Whether fragments are known not to reach the peer.
     pub(crate) fn drops_fragments(&self) -> bool {
-        self.steering.as_ref().is_some_and(|steering| steering.lock().fragments().are_dropped())
+        self.steering().is_some_and(|steering| steering.fragments.are_dropped())
     }
 
     /// Changes of mode since the last call.
     pub(crate) fn take_switches(&mut self) -> Vec<Switch> {
-        self.steering.as_ref().map(|steering| steering.lock().take_switches()).unwrap_or_default()
+        self.steering().map(|mut steering| mem::take(&mut steering.switches)).unwrap_or_default()
     }
 
     /// Signals and mode, for statistics.
     pub(crate) fn kickass(&self) -> Option<KickAssStats> {
-        self.steering.as_ref().map(|steering| steering.lock().stats())
+        self.steering().map(|steering| steering.stats())
+    }
+
+    fn steering(&self) -> Option<MutexGuard<'_, Steering>> {
+        self.steering.as_ref().map(SharedSteering::lock)
+    }
+}
+
+fn sender_config(config: &TransportConfig) -> SenderConfig {
+    SenderConfig {
+        mtu: config.mtu().into(),
+        initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
+        initial_rtt: config.initial_rtt,
     }
 }
 
@@ -243,20 +244,6 @@ impl Quic {
 struct SteeringFactory {
     steering: SharedSteering,
     config: SenderConfig,
-}
-
-impl SteeringFactory {
-    fn new(steering: SharedSteering, config: &TransportConfig) -> Self {
-        Self { steering, config: Self::config(config) }
-    }
-
-    fn config(config: &TransportConfig) -> SenderConfig {
-        SenderConfig {
-            mtu: config.mtu().into(),
-            initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
-            initial_rtt: config.initial_rtt,
-        }
-    }
 }
 
 impl ControllerFactory for SteeringFactory {
