@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rc3_core::{
     internals::{
-        keys::{RlpKeys, SECRET_LEN, Sealer},
+        keys::{Aead, Limits, RlpKeys, SECRET_LEN, Sealer},
         wire::{DataHeader, Frame, Frames, TAG_LEN, sack},
     },
     units::{Level, Receipt, Span},
@@ -24,7 +24,8 @@ const HEADER: DataHeader = DataHeader {
 
 fn keys() -> (RlpKeys, RlpKeys) {
     let (client, server) = ([1; SECRET_LEN], [2; SECRET_LEN]);
-    (RlpKeys::new(&client, &server, true), RlpKeys::new(&client, &server, false))
+    let keys = |side_is_client| RlpKeys::new(&Aead, [&client, &server], side_is_client, Limits::default());
+    (keys(true), keys(false))
 }
 
 fn seal(keys: &mut RlpKeys, buf: &mut Vec<u8>) {

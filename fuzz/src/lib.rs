@@ -11,10 +11,10 @@ pub mod operations;
 use bytes::Bytes;
 use rc3_core::{
     internals::{
-        keys::{Limits, OpenError, RlpKeys, SECRET_LEN},
+        keys::{Aead, Limits, OpenError, RlpKeys, SECRET_LEN},
         wire::{
-            ControlDecoder, ControlError, ControlFrame, DataHeader, Frame, Frames, Head, HeadDecoder,
-            HeadEncoder, HeadError, PAYLOAD_LEN_MAX, complete_len, emit_complete, sack,
+            ControlDecoder, ControlFrame, DataHeader, Frame, Frames, Head, HeadDecoder, HeadEncoder,
+            Malformed, PAYLOAD_LEN_MAX, complete_len, emit_complete, sack,
         },
     },
     units::{Level, Receipt, Span},
@@ -116,7 +116,7 @@ pub fn head(input: &[u8]) {
     assert_eq!(decode_head(records, usize::from(cut) + 1), whole);
     let (pieces, end) = whole;
     let Ok(end) = end else { return };
-    let mut encoder = HeadEncoder::new();
+    let mut encoder = HeadEncoder::default();
     let mut again = Vec::new();
     for piece in &pieces {
         if let Head::Run { offset, data } = piece {
@@ -151,8 +151,8 @@ pub fn open(input: &[u8]) {
     const PACKETS_PER_KEY: u64 = 3;
     let limits = Limits { packets_per_key: PACKETS_PER_KEY, ..Limits::default() };
     let (client, server) = ([1; SECRET_LEN], [2; SECRET_LEN]);
-    let mut peer = RlpKeys::with_limits(&client, &server, true, limits);
-    let mut keys = RlpKeys::with_limits(&client, &server, false, limits);
+    let mut peer = RlpKeys::new(&Aead, [&client, &server], true, limits);
+    let mut keys = RlpKeys::new(&Aead, [&client, &server], false, limits);
     // The generation of the last datagram that came.
     let mut reached = 0;
     let mut rest = input;
@@ -211,8 +211,8 @@ fn read_sack(frame: &[u8]) -> (u64, Vec<(Span, Receipt)>) {
 
 /// What the records say, with pieces of one RUN and consecutive SKIPs joined, and the final size or the
 /// fault.
-fn decode_head(records: &[u8], chunk_len: usize) -> (Vec<Head>, Result<u64, HeadError>) {
-    let mut decoder = HeadDecoder::new();
+fn decode_head(records: &[u8], chunk_len: usize) -> (Vec<Head>, Result<u64, Malformed>) {
+    let mut decoder = HeadDecoder::default();
     let mut pieces: Vec<Head> = Vec::new();
     for chunk in records.chunks(chunk_len) {
         decoder.push(Bytes::copy_from_slice(chunk));
@@ -244,8 +244,8 @@ fn join(pieces: &mut Vec<Head>, piece: Head) {
     }
 }
 
-fn decode_control(stream: &[u8], chunk_len: usize) -> (Vec<ControlFrame>, Option<ControlError>) {
-    let mut decoder = ControlDecoder::new();
+fn decode_control(stream: &[u8], chunk_len: usize) -> (Vec<ControlFrame>, Option<Malformed>) {
+    let mut decoder = ControlDecoder::default();
     let mut frames = Vec::new();
     for chunk in stream.chunks(chunk_len) {
         decoder.push(chunk);
@@ -254,7 +254,7 @@ fn decode_control(stream: &[u8], chunk_len: usize) -> (Vec<ControlFrame>, Option
                 Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
                 Err(error) => {
-                    if let ControlError::TooLong(len) = error {
+                    if let Malformed::TooLong(len) = error {
                         assert!(len > PAYLOAD_LEN_MAX);
                     }
                     assert_eq!(decoder.next(), Err(error), "a fault must stay one");

@@ -85,38 +85,27 @@ pub enum PeerMisbehaved {
 impl PeerMisbehaved {
     /// The close code: `0x7263_3300` ("rc3") plus a number per fault (docs/WIRE.md, close codes).
     pub fn code(self) -> VarInt {
-        VarInt::from_u32(
-            0x7263_3300
-                + match self {
-                    Self::Malformed(_) => 1,
-                    Self::SkippedMissing => 2,
-                    Self::FinalSize => 3,
-                    Self::Credit => 4,
-                    Self::StreamLimit => 5,
-                    Self::StreamDirection => 6,
-                    Self::ControlClosed => 7,
-                    Self::OutOfOrder => 8,
-                    Self::EarlyProtocol => 9,
-                    Self::Receipt => 10,
-                    Self::ControlBlocked => 11,
-                },
-        )
+        VarInt::from_u32(0x7263_3300 + self.codes().0)
     }
 
     /// The error for the local application.
     pub(crate) fn transport_code(self) -> TransportErrorCode {
+        self.codes().1
+    }
+
+    fn codes(self) -> (u32, TransportErrorCode) {
         match self {
-            Self::Malformed(_) => TransportErrorCode::FRAME_ENCODING_ERROR,
-            Self::FinalSize => TransportErrorCode::FINAL_SIZE_ERROR,
-            Self::Credit => TransportErrorCode::FLOW_CONTROL_ERROR,
-            Self::StreamLimit => TransportErrorCode::STREAM_LIMIT_ERROR,
-            Self::StreamDirection => TransportErrorCode::STREAM_STATE_ERROR,
-            Self::SkippedMissing
-            | Self::ControlClosed
-            | Self::OutOfOrder
-            | Self::EarlyProtocol
-            | Self::Receipt
-            | Self::ControlBlocked => TransportErrorCode::PROTOCOL_VIOLATION,
+            Self::Malformed(_) => (1, TransportErrorCode::FRAME_ENCODING_ERROR),
+            Self::SkippedMissing => (2, TransportErrorCode::PROTOCOL_VIOLATION),
+            Self::FinalSize => (3, TransportErrorCode::FINAL_SIZE_ERROR),
+            Self::Credit => (4, TransportErrorCode::FLOW_CONTROL_ERROR),
+            Self::StreamLimit => (5, TransportErrorCode::STREAM_LIMIT_ERROR),
+            Self::StreamDirection => (6, TransportErrorCode::STREAM_STATE_ERROR),
+            Self::ControlClosed => (7, TransportErrorCode::PROTOCOL_VIOLATION),
+            Self::OutOfOrder => (8, TransportErrorCode::PROTOCOL_VIOLATION),
+            Self::EarlyProtocol => (9, TransportErrorCode::PROTOCOL_VIOLATION),
+            Self::Receipt => (10, TransportErrorCode::PROTOCOL_VIOLATION),
+            Self::ControlBlocked => (11, TransportErrorCode::PROTOCOL_VIOLATION),
         }
     }
 }

@@ -10,7 +10,7 @@ pub use crate::structures::{
 /// Protection of RLP datagrams.
 pub mod keys {
     pub use crate::seams::keys::{
-        EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, OpenError, RlpKeys,
+        Aead, EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, OpenError, RlpKeys,
         SECRET_LEN, Sealer, receiver_id,
     };
 }
@@ -49,10 +49,11 @@ pub mod security {
 pub mod wire {
     pub use crate::wire::{
         arrival::Arrival,
-        control::{ControlDecoder, ControlError, ControlFrame, EarlySecret, PAYLOAD_LEN_MAX},
+        control::{ControlDecoder, ControlFrame, EarlySecret, PAYLOAD_LEN_MAX},
         frame::{DataHeader, Frame, Frames, complete_len, emit_complete},
-        head::{Head, HeadDecoder, HeadEncoder, HeadError},
+        head::{Head, HeadDecoder, HeadEncoder},
         header::{HEADER_LEN, ReceiverId, TAG_LEN},
+        malformed::Malformed,
         order::{Order, emit_probe},
         sack,
         varint::parse as parse_varint,

@@ -1,9 +1,6 @@
 //! The quantities of the protocol. [`Rate`] and [`Level`] are those of rc3-units.
 
-use std::{
-    fmt,
-    ops::{self, Range},
-};
+use std::{fmt, ops};
 
 pub use rc3_units::{Level, Rate};
 
@@ -53,12 +50,6 @@ impl Span {
     pub fn intersection(self, other: Self) -> Self {
         let start = self.start.max(other.start);
         Self { start, end: self.end.min(other.end).max(start) }
-    }
-}
-
-impl From<Range<u64>> for Span {
-    fn from(range: Range<u64>) -> Self {
-        Self::new(range.start, range.end)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
         worker_hash::{Destination, WorkerHash},
     },
     quic::{ConnectionIdGenerator, HmacKey, RandomConnectionIdGenerator},
-    seams::tls::{ConfigError, random_reset_key, random_worker_key},
+    seams::tls::{ConfigError, random, random_reset_key},
 };
 
 /// The shortest connection ids that applications may generate, in bytes: RFC 9000 §7.2 requires as many of clients, so
@@ -185,7 +185,7 @@ impl EndpointConfig {
         if workers == 1 {
             return Ok(vec![self.clone()]);
         }
-        let hash = WorkerHash::new(random_worker_key(), workers, self.id_len()?);
+        let hash = WorkerHash::new(random(), workers, self.id_len()?);
         Ok(self.for_hash(hash))
     }
 

@@ -36,10 +36,10 @@ use crate::{
     config::TransportConfig,
     error::{ClosedStream, PeerMisbehaved, ReadError},
     event::Event,
-    laws::{clock::Clock, primary_window::Waiting, shares::Use},
+    laws::{primary_window::Waiting, shares::Use},
     machines::{
         overlay::Overlay,
-        rlp::Rlp,
+        rlp::{Rlp, watch::Watch},
         stream::{send::SendStream, set::Streams, writers::SendRoom},
         telemetry::Telemetry,
     },
@@ -123,10 +123,6 @@ struct Life {
 /// What the endpoint has to do for the connection.
 #[derive(Debug, Default)]
 struct Schedule {
-    queued_for_primary: bool,
-    queued_for_rlp: bool,
-    /// Something arrived since it was last served.
-    changed: bool,
     /// A read changed credit or flow control, so the endpoint must service the connection.
     needs_service: bool,
     /// The primary got something to send outside its turn.
@@ -142,7 +138,7 @@ impl Connection {
         secrets: RlpSecrets,
     ) -> Self {
         Self {
-            streams: Streams::new(primary.side()),
+            streams: Streams::default(),
             overlay: None,
             events: VecDeque::new(),
             memory: Memory::new(&config, primary.side(), credit),
@@ -155,21 +151,6 @@ impl Connection {
             config,
             primary,
         }
-    }
-
-    /// Sets the flag; returns whether it changed.
-    pub(crate) fn set_queued_for_primary(&mut self, queued: bool) -> bool {
-        std::mem::replace(&mut self.schedule.queued_for_primary, queued) != queued
-    }
-
-    /// As [`Self::set_queued_for_primary`].
-    pub(crate) fn set_queued_for_rlp(&mut self, queued: bool) -> bool {
-        std::mem::replace(&mut self.schedule.queued_for_rlp, queued) != queued
-    }
-
-    /// As [`Self::set_queued_for_primary`].
-    pub(crate) fn set_changed(&mut self, changed: bool) -> bool {
-        std::mem::replace(&mut self.schedule.changed, changed) != changed
     }
 
     /// Whether reads since the last call changed credit or flow control.
@@ -698,6 +679,7 @@ impl Connection {
     /// Counters of both loops.
     pub fn stats(&self) -> ConnectionStats {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
+        let watch = rlp.and_then(|rlp| rlp.watch.as_ref());
         let held = self.streams.received().all;
         let sent = SentStats {
             credit_bytes: self.overlay.as_ref().map_or(0, |overlay| overlay.send_credit.left()),
@@ -716,8 +698,8 @@ impl Connection {
             path: quic.path,
             in_flight: self.primary.window().in_flight,
             rc3: self.is_rc3(),
-            guard: self.guard_stats(),
-            clock: rlp.and_then(Rlp::clock).map(Clock::stats),
+            guard: watch.map(|watch| watch.guard.stats()),
+            clock: watch.map(|watch| watch.clock.stats()),
             kickass: self.primary.kickass(),
             sent,
             received,
@@ -763,6 +745,10 @@ impl Connection {
 
     fn rlp(&mut self) -> Option<&mut Rlp> {
         self.overlay.as_mut()?.rlp.as_mut()
+    }
+
+    fn watch(&mut self) -> Option<&mut Watch> {
+        self.rlp()?.watch.as_mut()
     }
 
     fn send_room(&self) -> SendRoom {

@@ -11,7 +11,7 @@ mod succession;
 
 use std::{
     collections::VecDeque,
-    iter, mem,
+    iter,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -187,17 +187,13 @@ impl Endpoint {
                 Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram, origin),
                 Some(_) => self.handle_quic(now, meta, datagram, origin),
             };
-            if let Some(handle) = concerned
-                && let Some(connection) = self.connections.get_mut(handle)
-            {
-                self.schedule.add_changed(handle, connection);
+            if let Some(handle) = concerned {
+                self.schedule.changed.push(handle);
             }
         }
-        let mut changed = mem::take(&mut self.schedule.changed);
-        for handle in changed.drain(..) {
+        while let Some(handle) = self.schedule.changed.pop() {
             self.touch(now, handle);
         }
-        self.schedule.changed = changed;
     }
 
     /// Returns the connection it belongs to. `origin` concerns only the [`neighbours`].
@@ -366,7 +362,7 @@ impl Endpoint {
         connection.set_share(share);
         let result = write(connection);
         Self::take_events(handle, connection, &mut self.events);
-        self.schedule.queue_primary(handle, connection);
+        self.schedule.primary.push(handle);
         self.recount(handle);
         Some(result)
     }
@@ -418,7 +414,7 @@ impl Endpoint {
 
     /// When [`Self::handle_timeout`] wants to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.schedule.timers.first().into_iter().chain(self.neighbours.succession.deadline()).min()
+        self.schedule.timers.first().into_iter().chain(self.neighbours.deadline()).min()
     }
 
     /// The next datagrams at normal priority, into the empty `buf`.
@@ -432,16 +428,15 @@ impl Endpoint {
             buf.extend_from_slice(&response);
             return Some(transmit);
         }
-        while let Some(handle) = self.schedule.primary.pop_front() {
+        while let Some(handle) = self.schedule.primary.pop() {
             if let Some(connection) = self.connections.get_mut(handle) {
                 let transmit = connection.poll_primary(now, datagrams_max, buf);
                 if transmit.is_some() {
                     // Others first, then this one again.
-                    self.schedule.primary.push_back(handle);
+                    self.schedule.primary.push(handle);
                     Self::take_events(handle, connection, &mut self.events);
                     return transmit;
                 }
-                connection.set_queued_for_primary(false);
             }
             self.service(now, handle);
         }
@@ -451,18 +446,17 @@ impl Endpoint {
     /// Writes the next datagrams at a low priority into the empty `buf`. Call it when [`Self::poll_primary`] has
     /// returned `None`.
     pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
-        while let Some(handle) = self.schedule.rlp.pop_front() {
+        while let Some(handle) = self.schedule.rlp.pop() {
             let Some(connection) = self.connections.get_mut(handle) else { continue };
             let transmit = connection.poll_rlp(now, datagrams_max, buf);
             if transmit.is_some() {
-                self.schedule.rlp.push_back(handle);
+                self.schedule.rlp.push(handle);
                 Self::take_events(handle, connection, &mut self.events);
                 return transmit;
             }
-            connection.set_queued_for_rlp(false);
             Self::take_events(handle, connection, &mut self.events);
             if connection.take_probe() {
-                self.schedule.queue_primary(handle, connection);
+                self.schedule.primary.push(handle);
             }
             self.schedule.arm(handle, connection);
             self.recount(handle);
@@ -493,8 +487,8 @@ impl Endpoint {
     /// A connection changed: serves it together with the QUIC endpoint, and lets it send.
     fn touch(&mut self, now: Instant, handle: ConnectionHandle) {
         self.service(now, handle);
-        if let Some(connection) = self.connections.get_mut(handle) {
-            self.schedule.queue_primary(handle, connection);
+        if self.connections.get(handle).is_some() {
+            self.schedule.primary.push(handle);
         }
     }
 
@@ -510,7 +504,6 @@ impl Endpoint {
     /// 8. the connection is dropped, or queued and its timer set, with everything known that decides when.
     fn service(&mut self, now: Instant, handle: ConnectionHandle) {
         let Some(connection) = self.connection_mut(handle) else { return };
-        connection.set_changed(false);
         connection.process_events(now);
         let Some(connection) = self.connections.get_mut(handle) else { return };
         self.quic.service(handle, connection.primary_mut());
@@ -519,7 +512,7 @@ impl Endpoint {
         Self::take_events(handle, connection, &mut self.events);
         let Registered { issued, chosen } = self.receivers.register(handle, connection, &self.quic);
         if chosen {
-            self.schedule.queue_primary(handle, connection);
+            self.schedule.primary.push(handle);
         }
         let remote = connection.remote_address();
         if connection.wants_early_rlp() {
@@ -549,7 +542,7 @@ impl Endpoint {
             return;
         }
         if connection.wants_rlp() {
-            self.schedule.queue_rlp(handle, connection);
+            self.schedule.rlp.push(handle);
         }
         self.schedule.arm(handle, connection);
     }

@@ -74,35 +74,6 @@ pub(crate) enum Withheld {
     Relayed(u64),
 }
 
-/// The place of an endpoint among those that have its port one after the other.
-#[derive(Debug, Default)]
-pub(crate) struct Succession {
-    pub(crate) predecessor: Option<Predecessor>,
-    /// Set while a successor has the port.
-    pub(crate) retirement: Option<Retirement>,
-}
-
-impl Succession {
-    /// Whether there is another endpoint.
-    pub(crate) fn is_any(&self) -> bool {
-        self.predecessor.is_some() || self.retirement.is_some()
-    }
-
-    /// When [`super::endpoint::Endpoint::handle_timeout`] has work here.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        let offer = self.predecessor.as_ref().and_then(Predecessor::deadline);
-        let check = self.retirement.as_ref().and_then(|retirement| retirement.check_at);
-        offer.into_iter().chain(check).min()
-    }
-
-    /// Answers an offer of the successor, if it is still there.
-    pub(crate) fn claim(&mut self, offer: u64, claimed: bool) {
-        if let Some(retirement) = &mut self.retirement {
-            retirement.report(FromPredecessor::Claim { offer, claimed });
-        }
-    }
-}
-
 /// The endpoint that had the port before.
 #[derive(Debug)]
 pub(crate) struct Predecessor {
@@ -177,7 +148,7 @@ impl Predecessor {
         !self.withheld.is_empty()
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.withheld.first_key_value().map(|(_, &(until, _))| until)
     }
 }
@@ -186,7 +157,7 @@ impl Predecessor {
 #[derive(Debug)]
 pub(crate) struct Retirement {
     /// When to look next whether handshakes are in progress; `None` once there are none.
-    check_at: Option<Instant>,
+    pub(crate) check_at: Option<Instant>,
     reports: VecDeque<FromPredecessor>,
 }
 
@@ -215,7 +186,7 @@ impl Retirement {
     }
 
     /// A claim without room is one without an answer.
-    fn report(&mut self, report: FromPredecessor) {
+    pub(crate) fn report(&mut self, report: FromPredecessor) {
         if self.reports.len() < DETOURS_MAX || report == FromPredecessor::Settled {
             self.reports.push_back(report);
         }

@@ -95,12 +95,6 @@ impl ReplayWindow {
     }
 }
 
-impl Default for ReplayWindow {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl std::fmt::Debug for ReplayWindow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReplayWindow").field("next", &self.next).finish_non_exhaustive()

@@ -2,7 +2,7 @@
 //! sender that requested it in its SETTINGS.
 
 use super::{
-    frame_error::FrameError,
+    malformed::Malformed,
     varint::{self, Reader},
 };
 
@@ -23,8 +23,8 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
-        let mut field = || reader.varint().ok_or(FrameError::Truncated);
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut field = || reader.varint().ok_or(Malformed::Truncated);
         Ok(Self { packet_number: field()?, datagrams: field()?, bytes: field()?, micros: field()? })
     }
 

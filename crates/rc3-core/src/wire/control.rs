@@ -5,11 +5,11 @@
 
 use std::fmt;
 
-use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::{
     header::ReceiverId,
+    malformed::Malformed,
     varint::{self, Reader},
 };
 
@@ -107,14 +107,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    fn parse(payload: &[u8]) -> Result<Self, ControlError> {
+    fn parse(payload: &[u8]) -> Result<Self, Malformed> {
         let mut settings = Self::default();
         let mut reader = Reader::new(payload);
         // At most half as many ids as the payload has bytes.
         let mut ids = Vec::new();
         while !reader.is_empty() {
             let (Some(id), Some(value)) = (reader.varint(), reader.varint()) else {
-                return Err(ControlError::Malformed);
+                return Err(Malformed::Fields);
             };
             match id {
                 SETTING_CONNECTION_CREDIT => settings.connection_credit = value,
@@ -126,7 +126,7 @@ impl Settings {
         }
         ids.sort_unstable();
         match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(ControlError::DuplicateSetting(pair[0])),
+            Some(pair) => Err(Malformed::DuplicateSetting(pair[0])),
             None => Ok(settings),
         }
     }
@@ -168,9 +168,9 @@ impl ControlFrame {
     }
 
     /// `None` for a type that rc3/1 does not know.
-    fn parse(kind: u64, payload: &[u8]) -> Result<Option<Self>, ControlError> {
+    fn parse(kind: u64, payload: &[u8]) -> Result<Option<Self>, Malformed> {
         let mut reader = Reader::new(payload);
-        let mut field = || reader.varint().ok_or(ControlError::Malformed);
+        let mut field = || reader.varint().ok_or(Malformed::Fields);
         let frame = match kind {
             SETTINGS => return Settings::parse(payload).map(|settings| Some(Self::Settings(settings))),
             MAX_RLP_DATA => Self::MaxRlpData(field()?),
@@ -179,17 +179,17 @@ impl ControlFrame {
             SIGNAL => Self::Signal { leading: field()? },
             PATH => Self::Path(field()?),
             EARLY => {
-                let secret: [u8; _] = payload.try_into().map_err(|_| ControlError::Malformed)?;
+                let secret: [u8; _] = payload.try_into().map_err(|_| Malformed::Fields)?;
                 return Ok(Some(Self::Early(EarlySecret(secret.into()))));
             }
             RECEIVER_ID => {
                 let number = field()?;
                 let id = reader.take(size_of::<ReceiverId>() as u64).and_then(|id| id.try_into().ok());
-                Self::ReceiverId { number, id: ReceiverId(id.ok_or(ControlError::Malformed)?) }
+                Self::ReceiverId { number, id: ReceiverId(id.ok_or(Malformed::Fields)?) }
             }
             _ => return Ok(None),
         };
-        if reader.is_empty() { Ok(Some(frame)) } else { Err(ControlError::Malformed) }
+        if reader.is_empty() { Ok(Some(frame)) } else { Err(Malformed::Fields) }
     }
 }
 
@@ -206,11 +206,6 @@ pub struct ControlDecoder {
 }
 
 impl ControlDecoder {
-    /// A decoder at the start of the stream.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.decoded);
@@ -223,19 +218,19 @@ impl ControlDecoder {
     /// # Errors
     /// The peer's fault. The connection must be closed; every further call returns the same.
     #[expect(clippy::should_implement_trait, reason = "yields again after None, once bytes have come")]
-    pub fn next(&mut self) -> Result<Option<ControlFrame>, ControlError> {
+    pub fn next(&mut self) -> Result<Option<ControlFrame>, Malformed> {
         loop {
             let mut reader = Reader::new(self.buffer.get(self.decoded..).unwrap_or_default());
             let Some(kind) = reader.varint() else { return Ok(None) };
             // Nothing may precede SETTINGS, nor may they be repeated: no need to wait for the payload.
             match (kind == SETTINGS, self.settings_seen) {
-                (false, false) => return Err(ControlError::MissingSettings),
-                (true, true) => return Err(ControlError::DuplicateSettings),
+                (false, false) => return Err(Malformed::MissingSettings),
+                (true, true) => return Err(Malformed::DuplicateSettings),
                 _ => {}
             }
             let Some(len) = reader.varint() else { return Ok(None) };
             if len > PAYLOAD_LEN_MAX {
-                return Err(ControlError::TooLong(len));
+                return Err(Malformed::TooLong(len));
             }
             let Some(payload) = reader.take(len) else { return Ok(None) };
             let frame = ControlFrame::parse(kind, payload)?;
@@ -246,27 +241,6 @@ impl ControlDecoder {
             }
         }
     }
-}
-
-/// A fault of the peer on the control stream; the connection ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ControlError {
-    /// The first frame is another.
-    #[error("the control stream does not begin with settings")]
-    MissingSettings,
-    /// SETTINGS came twice.
-    #[error("settings were sent twice on the control stream")]
-    DuplicateSettings,
-    /// One setting appears twice in SETTINGS.
-    #[error("setting {0:#x} is given twice")]
-    DuplicateSetting(u64),
-    /// A payload above [`PAYLOAD_LEN_MAX`] bytes.
-    #[error("a control frame of {0} bytes exceeds the limit of 4096")]
-    TooLong(u64),
-    /// The payload ends inside a field, or continues after the last.
-    #[error("the payload of a control frame does not have the fields of its type")]
-    Malformed,
 }
 
 /// Appends a frame whose payload is a sequence of varints.
@@ -285,7 +259,7 @@ mod tests {
     use super::*;
     use crate::wire::{document::documented, varint::VARINT_MAX};
 
-    fn decode_all(decoder: &mut ControlDecoder, bytes: &[u8]) -> Result<Vec<ControlFrame>, ControlError> {
+    fn decode_all(decoder: &mut ControlDecoder, bytes: &[u8]) -> Result<Vec<ControlFrame>, Malformed> {
         decoder.push(bytes);
         let mut frames = Vec::new();
         while let Some(frame) = decoder.next()? {
@@ -294,8 +268,8 @@ mod tests {
         Ok(frames)
     }
 
-    fn decoded(bytes: &[u8]) -> Result<Vec<ControlFrame>, ControlError> {
-        decode_all(&mut ControlDecoder::new(), bytes)
+    fn decoded(bytes: &[u8]) -> Result<Vec<ControlFrame>, Malformed> {
+        decode_all(&mut ControlDecoder::default(), bytes)
     }
 
     fn any_settings() -> impl Strategy<Value = ControlFrame> {
@@ -351,25 +325,22 @@ mod tests {
     #[test]
     fn faults_are_named_again_and_again() {
         for (bytes, error) in [
-            (&[1, 1, 5][..], ControlError::MissingSettings),
-            (&[0x21, 0], ControlError::MissingSettings),
-            (&[0, 0, 0, 0], ControlError::DuplicateSettings),
-            (&[0, 4, 1, 2, 1, 3], ControlError::DuplicateSetting(1)),
-            (&[0, 4, 0x21, 2, 0x21, 3], ControlError::DuplicateSetting(0x21)),
-            (&[0, 1, 1], ControlError::Malformed),
-            (&[0, 0, 1, 2, 5, 5], ControlError::Malformed),
-            (&[0, 0, 2, 1, 5], ControlError::Malformed),
-            (&[0, 0, 6, 3, 1, 2, 3], ControlError::Malformed),
-            (&[0, 0, 7, 0], ControlError::Malformed),
-            (&[0, 0, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8], ControlError::Malformed),
-            (&[0, 0, 7, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], ControlError::Malformed),
-            (&[0, 0x50, 0x01], ControlError::TooLong(4097)),
-            (
-                &[0, 0, 0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
-                ControlError::TooLong(VARINT_MAX),
-            ),
+            (&[1, 1, 5][..], Malformed::MissingSettings),
+            (&[0x21, 0], Malformed::MissingSettings),
+            (&[0, 0, 0, 0], Malformed::DuplicateSettings),
+            (&[0, 4, 1, 2, 1, 3], Malformed::DuplicateSetting(1)),
+            (&[0, 4, 0x21, 2, 0x21, 3], Malformed::DuplicateSetting(0x21)),
+            (&[0, 1, 1], Malformed::Fields),
+            (&[0, 0, 1, 2, 5, 5], Malformed::Fields),
+            (&[0, 0, 2, 1, 5], Malformed::Fields),
+            (&[0, 0, 6, 3, 1, 2, 3], Malformed::Fields),
+            (&[0, 0, 7, 0], Malformed::Fields),
+            (&[0, 0, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8], Malformed::Fields),
+            (&[0, 0, 7, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], Malformed::Fields),
+            (&[0, 0x50, 0x01], Malformed::TooLong(4097)),
+            (&[0, 0, 0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Malformed::TooLong(VARINT_MAX)),
         ] {
-            let mut decoder = ControlDecoder::new();
+            let mut decoder = ControlDecoder::default();
             assert_eq!(decode_all(&mut decoder, bytes).map(|_| ()), Err(error), "{bytes:x?}");
             assert_eq!(decode_all(&mut decoder, &[]), Err(error), "{bytes:x?}");
         }
@@ -402,7 +373,7 @@ mod tests {
                     }
                 }
             }
-            let mut decoder = ControlDecoder::new();
+            let mut decoder = ControlDecoder::default();
             let mut out = Vec::new();
             for chunk in bytes.chunks(chunk) {
                 out.extend(decode_all(&mut decoder, chunk).unwrap());
@@ -418,7 +389,7 @@ mod tests {
                 0..10,
             ),
         ) {
-            let mut decoder = ControlDecoder::new();
+            let mut decoder = ControlDecoder::default();
             let mut frames = decode_all(&mut decoder, &[0, 0]);
             for chunk in chunks {
                 if frames.is_err() {

@@ -5,7 +5,7 @@ use std::{iter::FusedIterator, ops::Range};
 
 use super::{
     arrival::{self, Arrival},
-    frame_error::FrameError,
+    malformed::Malformed,
     order::{self, Order},
     sack::{self, RECEIPT_LEN, Sack},
     varint::{self, Reader, VARINT_MAX},
@@ -66,28 +66,28 @@ impl Data {
         Span::new(self.offset, self.offset + self.data.len() as u64)
     }
 
-    fn parse(kind: u64, reader: &mut Reader<'_>) -> Result<Self, FrameError> {
-        let stream = reader.varint().ok_or(FrameError::Truncated)?;
-        let offset = reader.varint().ok_or(FrameError::Truncated)?;
+    fn parse(kind: u64, reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let stream = reader.varint().ok_or(Malformed::Truncated)?;
+        let offset = reader.varint().ok_or(Malformed::Truncated)?;
         let final_size = match kind & DATA_HAS_FINAL_SIZE {
             0 => None,
-            _ => Some(reader.varint().ok_or(FrameError::Truncated)?),
+            _ => Some(reader.varint().ok_or(Malformed::Truncated)?),
         };
         let len = match kind & DATA_HAS_LEN {
             0 => None,
-            _ => Some(reader.varint().ok_or(FrameError::Truncated)?),
+            _ => Some(reader.varint().ok_or(Malformed::Truncated)?),
         };
         let receipt = Receipt::parse(reader)?;
         let len = len.unwrap_or_else(|| reader.rest().len() as u64);
         let start = reader.position();
-        reader.take(len).ok_or(FrameError::Truncated)?;
+        reader.take(len).ok_or(Malformed::Truncated)?;
         // Both are below 2^62.
         let end = offset + len;
         if end > VARINT_MAX {
-            return Err(FrameError::OffsetOverflow);
+            return Err(Malformed::OffsetOverflow);
         }
         if final_size.is_some_and(|size| end > size) {
-            return Err(FrameError::BeyondFinalSize);
+            return Err(Malformed::BeyondFinalSize);
         }
         Ok(Self { stream, offset, final_size, receipt, data: start..reader.position() })
     }
@@ -141,9 +141,9 @@ impl DataHeader {
 }
 
 impl Receipt {
-    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
-        let field = reader.take(RECEIPT_LEN as u64).ok_or(FrameError::Truncated)?;
-        let field = field.first_chunk().ok_or(FrameError::Truncated)?;
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let field = reader.take(RECEIPT_LEN as u64).ok_or(Malformed::Truncated)?;
+        let field = field.first_chunk().ok_or(Malformed::Truncated)?;
         Ok(Self(u32::from_be_bytes(*field)))
     }
 
@@ -184,23 +184,23 @@ impl<'a> Frames<'a> {
         Self { reader: Reader::new(payload), failed: false }
     }
 
-    fn parse(&mut self) -> Result<Frame<'a>, FrameError> {
-        match self.reader.varint().ok_or(FrameError::Truncated)? {
+    fn parse(&mut self) -> Result<Frame<'a>, Malformed> {
+        match self.reader.varint().ok_or(Malformed::Truncated)? {
             PADDING => Ok(Frame::Padding),
             SOLICIT => Ok(Frame::Solicit),
             sack::TYPE => Sack::parse(&mut self.reader).map(Frame::Sack),
             arrival::TYPE => Arrival::parse(&mut self.reader).map(Frame::Arrival),
             order::PROBE => Ok(Frame::Probe),
             order::TYPE => Order::parse(&mut self.reader).map(Frame::Order),
-            COMPLETE => self.reader.varint().map(Frame::Complete).ok_or(FrameError::Truncated),
+            COMPLETE => self.reader.varint().map(Frame::Complete).ok_or(Malformed::Truncated),
             kind @ DATA..=DATA_LAST => Data::parse(kind, &mut self.reader).map(Frame::Data),
-            unknown => Err(FrameError::UnknownType(unknown)),
+            unknown => Err(Malformed::UnknownType(unknown)),
         }
     }
 }
 
 impl<'a> Iterator for Frames<'a> {
-    type Item = Result<Frame<'a>, FrameError>;
+    type Item = Result<Frame<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed || self.reader.is_empty() {
@@ -306,17 +306,17 @@ mod tests {
     #[test]
     fn faults_are_named_and_end_the_datagram() {
         for (payload, error) in [
-            (&[0x01][..], FrameError::UnknownType(1)),
-            (&[0x0c], FrameError::UnknownType(12)),
-            (&[0x40], FrameError::Truncated),
-            (&[0x04], FrameError::Truncated),
-            (&[0x08, 4], FrameError::Truncated),
-            (&[0x08, 4, 0, 1, 2, 3], FrameError::Truncated),
-            (&[0x09, 4, 0, 2, 1, 2, 3, 4, 0xaa], FrameError::Truncated),
-            (&[0x0a, 4, 3, 4, 1, 2, 3, 4, 0xaa, 0xbb], FrameError::BeyondFinalSize),
+            (&[0x01][..], Malformed::UnknownType(1)),
+            (&[0x0c], Malformed::UnknownType(12)),
+            (&[0x40], Malformed::Truncated),
+            (&[0x04], Malformed::Truncated),
+            (&[0x08, 4], Malformed::Truncated),
+            (&[0x08, 4, 0, 1, 2, 3], Malformed::Truncated),
+            (&[0x09, 4, 0, 2, 1, 2, 3, 4, 0xaa], Malformed::Truncated),
+            (&[0x0a, 4, 3, 4, 1, 2, 3, 4, 0xaa, 0xbb], Malformed::BeyondFinalSize),
             (
                 &[0x08, 4, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4, 0xaa],
-                FrameError::OffsetOverflow,
+                Malformed::OffsetOverflow,
             ),
         ] {
             let mut frames = Frames::new(payload);

@@ -6,9 +6,11 @@
 //! the QUIC stream that carries the records appear nowhere.
 
 use bytes::{Buf, Bytes};
-use thiserror::Error;
 
-use super::varint::{self, VARINT_MAX};
+use super::{
+    malformed::Malformed,
+    varint::{self, VARINT_MAX},
+};
 use crate::units::Span;
 
 /// Most bytes of one record.
@@ -16,18 +18,13 @@ const RECORD_LEN_MAX: u64 = VARINT_MAX >> 1;
 const SKIP: u64 = 1;
 const VARINT_LEN_MAX: usize = 8;
 
-/// Writes the records of one stream.
+/// Writes the records of one stream, from offset 0 on.
 #[derive(Debug, Default)]
 pub struct HeadEncoder {
     position: u64,
 }
 
 impl HeadEncoder {
-    /// An encoder at offset 0.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The cursor: first offset that no record has covered.
     pub const fn position(&self) -> u64 {
         self.position
@@ -98,11 +95,6 @@ pub struct HeadDecoder {
 }
 
 impl HeadDecoder {
-    /// A decoder at offset 0.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// The cursor: first offset not yielded yet.
     pub const fn position(&self) -> u64 {
         self.position
@@ -122,17 +114,17 @@ impl HeadDecoder {
     /// # Errors
     /// The peer's fault. The connection must be closed; every further call returns the same.
     #[expect(clippy::should_implement_trait, reason = "yields again after None, once a chunk has come")]
-    pub fn next(&mut self) -> Result<Option<Head>, HeadError> {
+    pub fn next(&mut self) -> Result<Option<Head>, Malformed> {
         if self.run_left == 0 {
             let Some(value) = self.record_header() else { return Ok(None) };
             let len = value >> 1;
             if len == 0 {
-                return Err(HeadError::EmptyRecord);
+                return Err(Malformed::EmptyRecord);
             }
             // Both are below 2^62.
             let end = self.position + len;
             if end > VARINT_MAX {
-                return Err(HeadError::OffsetOverflow);
+                return Err(Malformed::OffsetOverflow);
             }
             self.varint_len = 0;
             if value & SKIP != 0 {
@@ -157,12 +149,12 @@ impl HeadDecoder {
     /// The final size of the stream; call it when the QUIC stream has ended and [`Self::next`] has nothing more.
     ///
     /// # Errors
-    /// [`HeadError::Truncated`] when the stream ends inside a record.
-    pub fn finish(&self) -> Result<u64, HeadError> {
+    /// [`Malformed::Truncated`] when the stream ends inside a record.
+    pub fn finish(&self) -> Result<u64, Malformed> {
         if self.run_left == 0 && self.varint_len == 0 && self.chunk.is_empty() {
             Ok(self.position)
         } else {
-            Err(HeadError::Truncated)
+            Err(Malformed::Truncated)
         }
     }
 
@@ -185,21 +177,6 @@ impl HeadDecoder {
     }
 }
 
-/// A fault of the peer in the records of a stream; the connection ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum HeadError {
-    /// An empty RUN or SKIP.
-    #[error("a head record covers no byte")]
-    EmptyRecord,
-    /// A record ends beyond 2^62 - 1.
-    #[error("a head record ends beyond stream offset 2^62 - 1")]
-    OffsetOverflow,
-    /// The stream ends inside a record.
-    #[error("a stream ends inside a head record")]
-    Truncated,
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -207,7 +184,7 @@ mod tests {
     use super::*;
     use crate::wire::document::documented;
 
-    fn decode_all(decoder: &mut HeadDecoder, chunk: &[u8]) -> Result<Vec<Head>, HeadError> {
+    fn decode_all(decoder: &mut HeadDecoder, chunk: &[u8]) -> Result<Vec<Head>, Malformed> {
         decoder.push(Bytes::copy_from_slice(chunk));
         let mut heads = Vec::new();
         while let Some(head) = decoder.next()? {
@@ -218,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_worked_example_of_the_document_is_what_we_encode() {
-        let mut encoder = HeadEncoder::new();
+        let mut encoder = HeadEncoder::default();
         let mut out = Vec::new();
         encoder.run(Span::new(0, 3), &mut out);
         out.extend(b"abc");
@@ -231,27 +208,27 @@ mod tests {
     #[test]
     fn runs_share_the_memory_of_their_chunk() {
         let chunk = Bytes::from_static(&[4, b'a', b'b', 9, 6, b'c']);
-        let mut decoder = HeadDecoder::new();
+        let mut decoder = HeadDecoder::default();
         decoder.push(chunk.clone());
         let Ok(Some(Head::Run { offset: 0, data })) = decoder.next() else { panic!("no run") };
         assert_eq!(data.as_ptr(), chunk[1..].as_ptr());
         assert_eq!(decoder.next(), Ok(Some(Head::Skip(Span::new(2, 6)))));
         assert_eq!(decoder.next(), Ok(Some(Head::Run { offset: 6, data: Bytes::from_static(b"c") })));
         assert_eq!(decoder.next(), Ok(None));
-        assert_eq!((decoder.position(), decoder.finish()), (7, Err(HeadError::Truncated)));
+        assert_eq!((decoder.position(), decoder.finish()), (7, Err(Malformed::Truncated)));
     }
 
     #[test]
     fn faults_are_named_again_and_again() {
         let most = [0xff; 8];
         for (bytes, error) in [
-            (&[0][..], HeadError::EmptyRecord),
-            (&[1], HeadError::EmptyRecord),
-            (&[0x40, 0x01], HeadError::EmptyRecord),
-            (&[most, most, most].concat(), HeadError::OffsetOverflow),
-            (&[&most[..], &most[..], &[5, 2]].concat(), HeadError::OffsetOverflow),
+            (&[0][..], Malformed::EmptyRecord),
+            (&[1], Malformed::EmptyRecord),
+            (&[0x40, 0x01], Malformed::EmptyRecord),
+            (&[most, most, most].concat(), Malformed::OffsetOverflow),
+            (&[&most[..], &most[..], &[5, 2]].concat(), Malformed::OffsetOverflow),
         ] {
-            let mut decoder = HeadDecoder::new();
+            let mut decoder = HeadDecoder::default();
             assert_eq!(decode_all(&mut decoder, bytes), Err(error), "{bytes:x?}");
             assert_eq!(decoder.next(), Err(error), "{bytes:x?}");
         }
@@ -263,11 +240,11 @@ mod tests {
             (&[][..], Ok(0)),
             (&[3], Ok(1)),
             (&[2, b'a'], Ok(1)),
-            (&[2], Err(HeadError::Truncated)),
-            (&[4, b'a'], Err(HeadError::Truncated)),
-            (&[0x40], Err(HeadError::Truncated)),
+            (&[2], Err(Malformed::Truncated)),
+            (&[4, b'a'], Err(Malformed::Truncated)),
+            (&[0x40], Err(Malformed::Truncated)),
         ] {
-            let mut decoder = HeadDecoder::new();
+            let mut decoder = HeadDecoder::default();
             decode_all(&mut decoder, bytes).unwrap();
             assert_eq!(decoder.finish(), end, "{bytes:x?}");
         }
@@ -275,10 +252,10 @@ mod tests {
 
     #[test]
     fn the_longest_skip_takes_three_records() {
-        let mut encoder = HeadEncoder::new();
+        let mut encoder = HeadEncoder::default();
         let mut out = Vec::new();
         encoder.finish(VARINT_MAX, &mut out);
-        let mut decoder = HeadDecoder::new();
+        let mut decoder = HeadDecoder::default();
         let skips = decode_all(&mut decoder, &out).unwrap();
         assert_eq!(skips.len(), 3);
         assert_eq!(decoder.finish(), Ok(VARINT_MAX));
@@ -287,7 +264,7 @@ mod tests {
     #[test]
     #[should_panic = "before the cursor"]
     fn the_cursor_does_not_move_back() {
-        let mut encoder = HeadEncoder::new();
+        let mut encoder = HeadEncoder::default();
         encoder.run(Span::new(0, 5), &mut Vec::new());
         encoder.run(Span::new(4, 6), &mut Vec::new());
     }
@@ -305,7 +282,7 @@ mod tests {
             tail in 0..1_u64 << 55,
             chunk in 1..300_usize,
         ) {
-            let mut encoder = HeadEncoder::new();
+            let mut encoder = HeadEncoder::default();
             let mut bytes = Vec::new();
             let mut content = Vec::new();
             for (gap, data) in &runs {
@@ -317,7 +294,7 @@ mod tests {
             let end = encoder.position() + tail;
             encoder.finish(end, &mut bytes);
 
-            let mut decoder = HeadDecoder::new();
+            let mut decoder = HeadDecoder::default();
             let mut decoded = Vec::new();
             let mut cursor = 0;
             for chunk in bytes.chunks(chunk) {
@@ -343,7 +320,7 @@ mod tests {
 
         #[test]
         fn garbage_moves_the_cursor_on_or_fails(bytes: Vec<u8>, chunk in 1..40_usize) {
-            let mut decoder = HeadDecoder::new();
+            let mut decoder = HeadDecoder::default();
             for chunk in bytes.chunks(chunk) {
                 let before = decoder.position();
                 let Ok(heads) = decode_all(&mut decoder, chunk) else { break };

@@ -2,7 +2,7 @@
 //! of low priority.
 
 use super::{
-    frame_error::FrameError,
+    malformed::Malformed,
     varint::{self, Reader},
 };
 
@@ -23,8 +23,8 @@ pub struct Order {
 }
 
 impl Order {
-    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
-        let mut field = || reader.varint().ok_or(FrameError::Truncated);
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
+        let mut field = || reader.varint().ok_or(Malformed::Truncated);
         Ok(Self { packet_number: field()?, came: field()?, overtaken: field()? })
     }
 

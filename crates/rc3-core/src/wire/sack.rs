@@ -3,10 +3,8 @@
 //! Spans ascend, are not empty and do not touch; parser and emitter both enforce that. A SACK is cumulative and
 //! idempotent: it only adds spans, and omitted spans have no meaning. Each span comes with its receipt.
 
-use std::fmt;
-
 use super::{
-    frame_error::FrameError,
+    malformed::Malformed,
     varint::{self, Reader, VARINT_MAX},
 };
 use crate::units::{Receipt, Span};
@@ -21,7 +19,7 @@ const ONE_BYTE_COUNT_MAX: usize = 63;
 const COUNT_MAX: usize = 16_383;
 
 /// A checked view of a SACK frame: spans are decoded on demand.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sack<'a> {
     /// The QUIC stream id the spans belong to.
     pub stream: u64,
@@ -31,11 +29,11 @@ pub struct Sack<'a> {
 
 impl<'a> Sack<'a> {
     /// Checks a frame whose type has been read and advances past it.
-    pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, FrameError> {
-        let stream = reader.varint().ok_or(FrameError::Truncated)?;
-        let count = reader.varint().ok_or(FrameError::Truncated)?;
+    pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
+        let stream = reader.varint().ok_or(Malformed::Truncated)?;
+        let count = reader.varint().ok_or(Malformed::Truncated)?;
         if count == 0 {
-            return Err(FrameError::EmptySack);
+            return Err(Malformed::EmptySack);
         }
         let fields = reader.rest();
         let mut spans = Spans::new(fields);
@@ -43,22 +41,13 @@ impl<'a> Sack<'a> {
         for _ in 0..count {
             spans.step()?;
         }
-        let fields = reader.take(spans.reader.position() as u64).ok_or(FrameError::Truncated)?;
+        let fields = reader.take(spans.reader.position() as u64).ok_or(Malformed::Truncated)?;
         Ok(Self { stream, fields })
     }
 
     /// The spans, ascending, each with its receipt.
     pub fn spans(&self) -> Spans<'a> {
         Spans::new(self.fields)
-    }
-}
-
-impl fmt::Debug for Sack<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sack")
-            .field("stream", &self.stream)
-            .field("spans", &self.spans().collect::<Vec<_>>())
-            .finish()
     }
 }
 
@@ -75,17 +64,17 @@ impl<'a> Spans<'a> {
         Self { reader: Reader::new(fields), end: None }
     }
 
-    fn step(&mut self) -> Result<(Span, Receipt), FrameError> {
-        let distance = self.reader.varint().ok_or(FrameError::Truncated)?;
-        let len = self.reader.varint().ok_or(FrameError::Truncated)?;
+    fn step(&mut self) -> Result<(Span, Receipt), Malformed> {
+        let distance = self.reader.varint().ok_or(Malformed::Truncated)?;
+        let len = self.reader.varint().ok_or(Malformed::Truncated)?;
         if len == 0 || (distance == 0 && self.end.is_some()) {
-            return Err(FrameError::EmptySpan);
+            return Err(Malformed::EmptySpan);
         }
         // Three values below 2^62 do not overflow.
         let start = self.end.unwrap_or(0) + distance;
         let end = start + len;
         if end > VARINT_MAX {
-            return Err(FrameError::OffsetOverflow);
+            return Err(Malformed::OffsetOverflow);
         }
         self.end = Some(end);
         Ok((Span::new(start, end), Receipt::parse(&mut self.reader)?))
@@ -215,13 +204,13 @@ mod tests {
     #[test]
     fn spans_that_are_no_spans_are_refused() {
         for (frame, error) in [
-            (&[2, 0, 0][..], FrameError::EmptySack),
-            (&[2, 0, 1, 9, 0], FrameError::EmptySpan),
-            (&[2, 0, 2, 9, 1, 0, 0, 0, 0, 0, 1], FrameError::EmptySpan),
-            (&[2, 0, 2, 9, 1, 0, 0, 0, 0], FrameError::Truncated),
-            (&[2, 0, 1, 9, 1, 0, 0, 0], FrameError::Truncated),
-            (&[2, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 9, 1], FrameError::Truncated),
-            (&[2, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], FrameError::OffsetOverflow),
+            (&[2, 0, 0][..], Malformed::EmptySack),
+            (&[2, 0, 1, 9, 0], Malformed::EmptySpan),
+            (&[2, 0, 2, 9, 1, 0, 0, 0, 0, 0, 1], Malformed::EmptySpan),
+            (&[2, 0, 2, 9, 1, 0, 0, 0, 0], Malformed::Truncated),
+            (&[2, 0, 1, 9, 1, 0, 0, 0], Malformed::Truncated),
+            (&[2, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 9, 1], Malformed::Truncated),
+            (&[2, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::OffsetOverflow),
         ] {
             assert_eq!(Frames::new(frame).next(), Some(Err(error)), "{frame:x?}");
         }

@@ -122,7 +122,7 @@ impl Connection {
         while self.streams.offered(dir) < limit.max(1) as usize
             && let Some(id) = self.primary.accept(dir)
         {
-            self.streams.on_accepted(id);
+            self.streams.on_opened(id);
             if self.is_peer_control(id) {
                 self.read_control(id);
                 continue;

@@ -5,10 +5,7 @@ use std::time::{Duration, Instant};
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
-    laws::{
-        guard::{Guard, GuardStats},
-        verdicts::Record,
-    },
+    laws::{guard::GuardStats, verdicts::Record},
     machines::overlay::Overlay,
     seams::{keys::Sealer, primary::quinn::PathSample},
     structures::ledger::State,
@@ -77,7 +74,7 @@ impl Connection {
     }
 
     pub(super) fn guard_stats(&self) -> Option<GuardStats> {
-        self.overlay.as_ref()?.rlp.as_ref()?.guard().map(Guard::stats)
+        Some(self.overlay.as_ref()?.rlp.as_ref()?.watch.as_ref()?.guard.stats())
     }
 
     /// Reports RLP's datagrams in flight to the primary, after RLP has sent or received feedback.

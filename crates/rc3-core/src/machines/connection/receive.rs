@@ -60,8 +60,8 @@ impl Connection {
         // They are in ascending order.
         let last = arrivals.clone().last().map(|arrival| arrival.packet_number);
         let newest = last.filter(|&number| self.is_proved(number));
-        if let (Some(newest), Some(rlp)) = (newest, self.rlp()) {
-            rlp.on_proved(newest);
+        if let (Some(newest), Some(watch)) = (newest, self.watch()) {
+            watch.clock.on_proved(newest);
         }
         for arrival in arrivals {
             if self.life.fault.is_none() {
@@ -73,7 +73,8 @@ impl Connection {
     /// Whether a SACK has proved that the RLP datagram with this number arrived.
     fn is_proved(&self, packet_number: u64) -> bool {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
-        rlp.and_then(|rlp| rlp.byte_of(packet_number)).is_some_and(|(id, offset)| {
+        let watch = rlp.and_then(|rlp| rlp.watch.as_ref());
+        watch.and_then(|watch| watch.clock.byte_of(packet_number)).is_some_and(|(id, offset)| {
             self.streams
                 .send(id)
                 .is_none_or(|stream| matches!(stream.ledger.state(offset), State::Delivered | State::Primary))

@@ -6,10 +6,7 @@ use super::Connection;
 use crate::{
     config::RlpMode,
     laws::clock::Loss,
-    machines::{
-        overlay::{Overlay, transmit::DataTurn},
-        rlp::Rlp,
-    },
+    machines::overlay::{Overlay, transmit::DataTurn},
     transmit::Transmit,
 };
 
@@ -83,7 +80,7 @@ impl Connection {
 
     /// RLP may send its lost bytes again, as long as enough of them arrive: a receiver without memory refuses them.
     pub(super) fn reopen_lost(&mut self) {
-        let lost = self.rlp().map(Rlp::take_lost).unwrap_or_default();
+        let lost = self.watch().map(|watch| watch.clock.take_lost()).unwrap_or_default();
         if lost.is_empty() {
             return;
         }
@@ -97,8 +94,8 @@ impl Connection {
             if reopened > 0 {
                 self.telemetry.sent.reopened_bytes += reopened;
                 self.streams.queue_for_rlp(id);
-                if let Some(rlp) = self.rlp() {
-                    rlp.on_lost(reopened);
+                if let Some(watch) = self.watch() {
+                    watch.clock.on_lost(reopened);
                 }
             }
         }

@@ -35,7 +35,9 @@ impl Connection {
         let has_source = streams.with_send(id, |stream| {
             let mut newly = 0;
             for (span, _) in spans {
-                rlp.on_sacked(now, id, span);
+                if let Some(watch) = &mut rlp.watch {
+                    watch.guard.on_sacked(now, id, span);
+                }
                 let buffer = &mut stream.buffer;
                 newly += stream.ledger.delivered(span, room >= SACK_COST, |span, level| {
                     telemetry.sent.levels[level.index()].delivered_bytes += span.len();
@@ -47,7 +49,9 @@ impl Connection {
             delivered = newly;
             stream.has_source()
         });
-        rlp.on_delivered(now, delivered);
+        if let Some(watch) = &mut rlp.watch {
+            watch.clock.on_delivered(now, delivered);
+        }
         // RLP may send more, in proportion to what arrives.
         if has_source == Some(true) {
             streams.queue_for_rlp(id);

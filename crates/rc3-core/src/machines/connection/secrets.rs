@@ -30,7 +30,7 @@ impl RlpSecrets {
         tls.export_keying_material(&mut *client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT).ok()?;
         tls.export_keying_material(&mut *server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER).ok()?;
         let is_client = primary.side() == Side::Client;
-        Some(RlpKeys::protected(self.protection, [&client, &server], is_client, Limits::default()))
+        Some(RlpKeys::new(self.protection, [&client, &server], is_client, Limits::default()))
     }
 
     /// The key of the receipts that the peer must return.

@@ -142,7 +142,7 @@ impl Connection {
     /// quinn-proto has dropped all streams, and counts them from 0 again.
     fn start_over(&mut self, rc3: bool) {
         tracing::debug!("early data rejected");
-        self.streams = Streams::new(Side::Client);
+        self.streams = Streams::default();
         self.primary.on_early_rejected();
         self.events.push_back(Event::EarlyDataRejected);
         self.speak(rc3);

@@ -45,18 +45,10 @@ impl AddAssign for IncomingStats {
     }
 }
 
-/// What becomes of a handshake that a peer begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Treatment {
-    HandOut,
-    Retry,
-    Refuse,
-}
-
 /// Counts the waiting handshakes, and decides by their number.
 #[derive(Debug)]
 pub(super) struct Admission {
-    stats: IncomingStats,
+    pub(super) stats: IncomingStats,
     /// The numbers of waiting handshakes from which new ones get a Retry, or are refused.
     retry_from: usize,
     refuse_from: usize,
@@ -76,24 +68,12 @@ impl Admission {
         self.refuse_from = server.map_or(0, |server| server.max_incoming);
     }
 
-    /// Whether handshakes wait for an answer of the application.
-    pub(super) fn has_waiting(&self) -> bool {
-        self.stats.waiting > 0
-    }
-
-    /// A handshake waits for an answer.
-    fn add_waiting(&mut self) -> Treatment {
+    /// A handshake waits for an answer; returns how many others do.
+    fn add_waiting(&mut self) -> usize {
         self.stats.waiting += 1;
-        let others = match &self.pool {
+        match &self.pool {
             None => self.stats.waiting - 1,
             Some(pool) => pool.add_waiting(),
-        };
-        if others >= self.refuse_from {
-            Treatment::Refuse
-        } else if others >= self.retry_from {
-            Treatment::Retry
-        } else {
-            Treatment::HandOut
         }
     }
 
@@ -109,12 +89,12 @@ impl Admission {
 impl Endpoint {
     /// Hands a handshake out; while many wait, it requires a token first, or refuses.
     pub(super) fn hand_out(&mut self, incoming: Incoming) {
-        let handed_out = match self.admission.add_waiting() {
-            Treatment::HandOut => Err(incoming),
-            Treatment::Retry => self.retry(incoming),
-            Treatment::Refuse => return self.refuse(incoming),
-        };
-        if let Err(incoming) = handed_out {
+        let others = self.admission.add_waiting();
+        if others >= self.admission.refuse_from {
+            return self.refuse(incoming);
+        }
+        let retried = if others >= self.admission.retry_from { self.retry(incoming) } else { Err(incoming) };
+        if let Err(incoming) = retried {
             self.events.push_back(EndpointEvent::Incoming(incoming));
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     machines::{
         receivers::RouteChange,
         strays::{ResetToken, Strays, reset_of, reset_token},
-        succession::{Succession, has_long_header},
+        succession::{FromPredecessor, Predecessor, Retirement, has_long_header},
     },
     seams::primary::quinn::Routed,
 };
@@ -34,8 +34,31 @@ pub(super) enum Origin {
 pub(super) struct Neighbours {
     /// What arrived here and may be for other workers.
     strays: Strays,
-    /// Those that had the port before, or have it next.
-    pub(super) succession: Succession,
+    /// The endpoint that had the port before.
+    pub(super) predecessor: Option<Predecessor>,
+    /// Set while a successor has the port.
+    pub(super) retirement: Option<Retirement>,
+}
+
+impl Neighbours {
+    /// Whether there is another endpoint before or after this one.
+    pub(super) fn has_succession(&self) -> bool {
+        self.predecessor.is_some() || self.retirement.is_some()
+    }
+
+    /// When [`Endpoint::handle_timeout`] has work here.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let offer = self.predecessor.as_ref().and_then(Predecessor::deadline);
+        let check = self.retirement.as_ref().and_then(|retirement| retirement.check_at);
+        offer.into_iter().chain(check).min()
+    }
+
+    /// Answers an offer of the successor, if it is still there.
+    pub(super) fn claim(&mut self, offer: u64, claimed: bool) {
+        if let Some(retirement) = &mut self.retirement {
+            retirement.report(FromPredecessor::Claim { offer, claimed });
+        }
+    }
 }
 
 /// What is kept of a QUIC datagram in case that no connection here owns it.
@@ -95,9 +118,7 @@ impl Endpoint {
     /// No connection here can open an RLP datagram: leaves it to the predecessor and to other workers, if there are any.
     pub(super) fn pass_rlp_on(&mut self, meta: DatagramMeta, datagram: BytesMut, origin: Origin) {
         let shared = self.is_shared(origin);
-        if let Some(predecessor) =
-            self.neighbours.succession.predecessor.as_mut().filter(|_| origin != Origin::Worker)
-        {
+        if let Some(predecessor) = self.neighbours.predecessor.as_mut().filter(|_| origin != Origin::Worker) {
             predecessor.push(meta, datagram.clone());
         }
         if shared {
@@ -108,10 +129,10 @@ impl Endpoint {
     /// Keeps what [`Self::consult_neighbours`] needs of a QUIC datagram; `None` without neighbours.
     pub(super) fn set_aside(&self, meta: DatagramMeta, datagram: &[u8], origin: Origin) -> Option<Aside> {
         let reset = self.is_shared(origin).then(|| reset_token(datagram)).flatten();
-        if reset.is_none() && !self.neighbours.succession.is_any() {
+        if reset.is_none() && !self.neighbours.has_succession() {
             return None;
         }
-        let predecessor = self.neighbours.succession.predecessor.as_ref();
+        let predecessor = self.neighbours.predecessor.as_ref();
         let copy = predecessor.filter(|predecessor| predecessor.may_own(datagram));
         Some(Aside {
             meta,
@@ -132,14 +153,14 @@ impl Endpoint {
     ) -> Option<Routed> {
         if matches!(routed, Some(Routed::Connection(..))) {
             if let Origin::Successor(Some(offer)) = aside.origin {
-                self.neighbours.succession.claim(offer, true);
+                self.neighbours.claim(offer, true);
             }
             return routed;
         }
         if let Some(token) = aside.reset {
             self.neighbours.strays.push_reset(aside.meta, token);
         }
-        if !self.neighbours.succession.is_any() {
+        if !self.neighbours.has_succession() {
             return routed;
         }
         self.handle_unowned(now, aside, routed, response)

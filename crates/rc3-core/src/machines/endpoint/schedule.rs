@@ -3,42 +3,21 @@
 //! Invariant: a connection that was touched is in `primary` until its primary has nothing to send, and in `rlp` while
 //! its RLP side may have something; its deadline is in `timers`.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, mem};
 
 use crate::{machines::connection::Connection, quic::ConnectionHandle, structures::timers::Timers};
 
-/// The queues of an endpoint's connections. A connection knows in which it is, so that it is in each once.
+/// The queues of an endpoint's connections.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) timers: Timers,
-    pub(super) primary: VecDeque<ConnectionHandle>,
-    pub(super) rlp: VecDeque<ConnectionHandle>,
+    pub(super) primary: Queue,
+    pub(super) rlp: Queue,
     /// Connections with input that were not served since; empty between calls.
-    pub(super) changed: Vec<ConnectionHandle>,
+    pub(super) changed: Queue,
 }
 
 impl Schedule {
-    /// Lets the primary of a connection send.
-    pub(super) fn queue_primary(&mut self, handle: ConnectionHandle, connection: &mut Connection) {
-        if connection.set_queued_for_primary(true) {
-            self.primary.push_back(handle);
-        }
-    }
-
-    /// Lets the RLP side of a connection send.
-    pub(super) fn queue_rlp(&mut self, handle: ConnectionHandle, connection: &mut Connection) {
-        if connection.set_queued_for_rlp(true) {
-            self.rlp.push_back(handle);
-        }
-    }
-
-    /// Something arrived for a connection.
-    pub(super) fn add_changed(&mut self, handle: ConnectionHandle, connection: &mut Connection) {
-        if connection.set_changed(true) {
-            self.changed.push(handle);
-        }
-    }
-
     /// Sets the timer of a connection.
     pub(super) fn arm(&mut self, handle: ConnectionHandle, connection: &mut Connection) {
         self.timers.set(handle, connection.poll_timeout());
@@ -47,7 +26,44 @@ impl Schedule {
     /// A connection has ended.
     pub(super) fn forget(&mut self, handle: ConnectionHandle) {
         self.timers.set(handle, None);
-        self.primary.retain(|&queued| queued != handle);
-        self.rlp.retain(|&queued| queued != handle);
+        self.primary.remove(handle);
+        self.rlp.remove(handle);
+    }
+}
+
+/// Connections in the order in which they came, each once.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    row: VecDeque<ConnectionHandle>,
+    /// By handle: whether the connection is in the row.
+    queued: Vec<bool>,
+}
+
+impl Queue {
+    /// Appends a connection, unless it waits already.
+    pub(super) fn push(&mut self, handle: ConnectionHandle) {
+        if self.queued.len() <= handle.0 {
+            self.queued.resize(handle.0 + 1, false);
+        }
+        if !mem::replace(&mut self.queued[handle.0], true) {
+            self.row.push_back(handle);
+        }
+    }
+
+    pub(super) fn pop(&mut self) -> Option<ConnectionHandle> {
+        let handle = self.row.pop_front()?;
+        self.queued[handle.0] = false;
+        Some(handle)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.row.is_empty()
+    }
+
+    fn remove(&mut self, handle: ConnectionHandle) {
+        if self.queued.get(handle.0) == Some(&true) {
+            self.queued[handle.0] = false;
+            self.row.retain(|&queued| queued != handle);
+        }
     }
 }

@@ -21,22 +21,22 @@ impl Endpoint {
     ///
     /// Packets of unknown connections are not answered with a stateless reset meanwhile: the predecessor decides.
     pub fn follow_predecessor(&mut self) {
-        self.neighbours.succession.predecessor = Some(Predecessor::new());
+        self.neighbours.predecessor = Some(Predecessor::new());
     }
 
     /// Whether another endpoint, which had the port before, may have connections.
     pub fn has_predecessor(&self) -> bool {
-        self.neighbours.succession.predecessor.is_some()
+        self.neighbours.predecessor.is_some()
     }
 
     /// The next datagram that may belong to a connection of the predecessor, and to none here.
     pub fn poll_detour(&mut self) -> Option<Detour> {
-        self.neighbours.succession.predecessor.as_mut()?.pop()
+        self.neighbours.predecessor.as_mut()?.pop()
     }
 
     /// The predecessor reports something.
     pub fn handle_from_predecessor(&mut self, report: FromPredecessor) {
-        let Some(predecessor) = &mut self.neighbours.succession.predecessor else { return };
+        let Some(predecessor) = &mut self.neighbours.predecessor else { return };
         match report {
             FromPredecessor::Claim { offer, claimed } => {
                 if let Some(withheld) = predecessor.take(offer) {
@@ -54,23 +54,23 @@ impl Endpoint {
     /// The predecessor has no connections any more. Packets of unknown connections are answered again.
     pub fn handle_predecessor_gone(&mut self) {
         self.handle_from_predecessor(FromPredecessor::Settled);
-        self.neighbours.succession.predecessor = None;
+        self.neighbours.predecessor = None;
     }
 
     /// Another endpoint, the successor, takes the port over. This one accepts no handshake any more, except those that
     /// [`super::EndpointEvent::Incoming`] has reported, and serves its connections by [`Self::handle_detours`].
     pub fn retire(&mut self, now: Instant) {
-        self.neighbours.succession.retirement = Some(Retirement::new(now));
+        self.neighbours.retirement = Some(Retirement::new(now));
     }
 
     /// Whether a successor has the port.
     pub fn is_retired(&self) -> bool {
-        self.neighbours.succession.retirement.is_some()
+        self.neighbours.retirement.is_some()
     }
 
     /// The successor is gone; this endpoint has the port again, and accepts.
     pub fn resume(&mut self) {
-        self.neighbours.succession.retirement = None;
+        self.neighbours.retirement = None;
     }
 
     /// Datagrams that the successor has received and that none of its connections owns.
@@ -84,7 +84,7 @@ impl Endpoint {
 
     /// The next report for the successor.
     pub fn poll_for_successor(&mut self) -> Option<FromPredecessor> {
-        self.neighbours.succession.retirement.as_mut()?.pop()
+        self.neighbours.retirement.as_mut()?.pop()
     }
 
     /// No connection here owns a QUIC datagram. Passes it to the predecessor, or answers the successor; returns what
@@ -101,16 +101,16 @@ impl Endpoint {
         let stored = routed.is_none() && self.has_waiting();
         let routed = self.decline_if_retired(routed);
         let by_successor = matches!(origin, Origin::Successor(_));
-        let Some((copy, predecessor)) = copy.zip(self.neighbours.succession.predecessor.as_mut()) else {
+        let Some((copy, predecessor)) = copy.zip(self.neighbours.predecessor.as_mut()) else {
             if let Origin::Successor(Some(offer)) = origin {
-                self.neighbours.succession.claim(offer, stored);
+                self.neighbours.claim(offer, stored);
             }
             // The successor has its own answer to the first packet of a connection.
             return routed.filter(|_| !(by_successor && has_long_header));
         };
         let withheld = match (routed, origin) {
             (_, Origin::Successor(Some(offer))) if stored => {
-                self.neighbours.succession.claim(offer, true);
+                self.neighbours.claim(offer, true);
                 return None;
             }
             (_, Origin::Successor(Some(offer))) => Withheld::Relayed(offer),
@@ -134,7 +134,7 @@ impl Endpoint {
     /// A retired endpoint accepts nobody; the client's packet is for the successor.
     fn decline_if_retired(&mut self, routed: Option<Routed>) -> Option<Routed> {
         match routed {
-            Some(Routed::Incoming(incoming)) if self.neighbours.succession.retirement.is_some() => {
+            Some(Routed::Incoming(incoming)) if self.neighbours.retirement.is_some() => {
                 self.quic.ignore(incoming);
                 None
             }
@@ -143,7 +143,7 @@ impl Endpoint {
     }
 
     fn withhold_incoming(&mut self, now: Instant, offered: (DatagramMeta, BytesMut), incoming: Incoming) {
-        let Some(predecessor) = &mut self.neighbours.succession.predecessor else { return };
+        let Some(predecessor) = &mut self.neighbours.predecessor else { return };
         let remote = incoming.remote_address();
         match predecessor.offer(now, offered, Withheld::Incoming(incoming)) {
             // Undecryptable data may arrive before the answer.
@@ -156,31 +156,27 @@ impl Endpoint {
     /// The predecessor has answered an offer, or cannot any more.
     fn conclude(&mut self, withheld: Withheld, claimed: bool) {
         match withheld {
-            Withheld::Incoming(incoming) if claimed || self.neighbours.succession.retirement.is_some() => {
+            Withheld::Incoming(incoming) if claimed || self.neighbours.retirement.is_some() => {
                 self.receivers.give_up_handshake(incoming.remote_address());
                 self.quic.ignore(incoming);
             }
             Withheld::Incoming(incoming) => self.hand_out(incoming),
             Withheld::Response(transmit, response) if !claimed => self.respond(transmit, response),
             Withheld::Response(..) => {}
-            Withheld::Relayed(offer) => self.neighbours.succession.claim(offer, claimed),
+            Withheld::Relayed(offer) => self.neighbours.claim(offer, claimed),
         }
     }
 
     /// What is due by [`super::Endpoint::poll_timeout`].
     pub(super) fn handle_succession_timeout(&mut self, now: Instant) {
-        while let Some(withheld) = self
-            .neighbours
-            .succession
-            .predecessor
-            .as_mut()
-            .and_then(|predecessor| predecessor.pop_expired(now))
+        while let Some(withheld) =
+            self.neighbours.predecessor.as_mut().and_then(|predecessor| predecessor.pop_expired(now))
         {
             self.conclude(withheld, false);
         }
         let handshaking = self.receivers.is_any_handshaking()
-            || self.neighbours.succession.predecessor.as_ref().is_some_and(Predecessor::is_handshaking);
-        if let Some(retirement) = &mut self.neighbours.succession.retirement
+            || self.neighbours.predecessor.as_ref().is_some_and(Predecessor::is_handshaking);
+        if let Some(retirement) = &mut self.neighbours.retirement
             && retirement.is_due(now)
         {
             retirement.check(now, handshaking);
@@ -189,7 +185,7 @@ impl Endpoint {
 
     /// Whether handshakes wait for an answer, of the application or of the predecessor.
     fn has_waiting(&self) -> bool {
-        self.admission.has_waiting()
-            || self.neighbours.succession.predecessor.as_ref().is_some_and(Predecessor::has_offers)
+        self.admission.stats.waiting > 0
+            || self.neighbours.predecessor.as_ref().is_some_and(Predecessor::has_offers)
     }
 }

@@ -100,11 +100,7 @@ impl RecvCredit {
 
     /// A new limit for the connection, once it is worth a frame.
     pub(crate) fn next_grant(&mut self) -> Option<ControlFrame> {
-        let window = self.window();
-        let limit = self.consumed + window;
-        if limit.saturating_sub(self.granted) < (window / 4).max(1) {
-            return None;
-        }
+        let limit = worth_a_frame(self.consumed, self.window(), self.granted)?;
         self.granted = limit;
         Some(ControlFrame::MaxRlpData(limit))
     }
@@ -116,13 +112,8 @@ impl RecvCredit {
         consumed: u64,
         granted: &mut u64,
     ) -> Option<ControlFrame> {
-        let window = self.stream_window();
-        let limit = consumed + window;
-        if limit.saturating_sub(*granted) < (window / 4).max(1) {
-            return None;
-        }
-        *granted = limit;
-        Some(ControlFrame::MaxRlpStreamData { stream: VarInt::from(stream).into_inner(), limit })
+        let limit = worth_a_frame(consumed, self.stream_window(), *granted)?;
+        self.whole_stream_grant(stream, limit, granted)
     }
 
     /// The limit of a stream that is read in any order: its size, unless already granted.
@@ -138,4 +129,10 @@ impl RecvCredit {
         *granted = size;
         Some(ControlFrame::MaxRlpStreamData { stream: VarInt::from(stream).into_inner(), limit: size })
     }
+}
+
+/// The limit of this window beyond what was consumed, if it exceeds the one granted before by a quarter of the window.
+fn worth_a_frame(consumed: u64, window: u64, granted: u64) -> Option<u64> {
+    let limit = consumed + window;
+    (limit.saturating_sub(granted) >= (window / 4).max(1)).then_some(limit)
 }

@@ -201,7 +201,7 @@ impl Overlay {
             }
             return Some(DataBatch { level, segment_size: packets[0].datagram_len(), bytes });
         }
-        self.rlp.as_mut()?.on_no_data();
+        self.rlp.as_mut()?.watch.as_mut()?.clock.on_no_data();
         None
     }
 

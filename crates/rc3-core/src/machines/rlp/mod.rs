@@ -2,25 +2,23 @@
 //! connection asks it for an [allowance](Rlp::allowance) and reports what was sent, and does not ask while the primary
 //! sends to an address that is not validated (`connection/addresses.rs`).
 //!
-//! In guard mode a [`Clock`] limits its rate, and a [`Guard`] decides whether a queue of RLP would harm others. In
-//! trust mode it sends as fast as the card accepts, as in the papers.
+//! In guard mode a [`Watch`] limits its rate, and decides whether a queue of RLP would harm others. In trust mode it sends as fast as the card accepts, as in the papers.
 
 pub(crate) mod arrivals;
 pub(crate) mod openers;
+pub(crate) mod watch;
 
 use std::{
     net::{IpAddr, SocketAddr},
     time::{Duration, Instant},
 };
 
+use self::watch::Watch;
 use crate::laws::{
-    clock::{Clock, Departure, Loss, PathNow, Permit},
-    constants::Law,
-    guard::{Guard, Verdict},
+    clock::{Departure, PathNow, Permit},
     ladder::Ladder,
-    order::{Answer, OrderTrial},
     pacer::Pacer,
-    verdicts::{Pace, Record},
+    verdicts::Record,
 };
 use crate::seams::{
     keys::{ReceiptKey, Sealer, Sealing},
@@ -61,17 +59,7 @@ pub(crate) struct Rlp {
     ladder: Ladder,
     pacer: Option<Pacer>,
     /// Present in [`RlpMode::Guard`].
-    guard: Option<Guard>,
-    /// The same.
-    clock: Option<Clock>,
-    law: Law,
-    order: OrderTrial,
-    /// How long the memory of a path is valid.
-    verdict_age: Duration,
-    /// The rate for later connections.
-    pace: Option<Pace>,
-    /// The rate was remembered, and not confirmed so far.
-    unconfirmed: bool,
+    pub(crate) watch: Option<Watch>,
     /// Packets sent in this busy period.
     sent: u64,
     /// When the loop may continue, if its rate or the card stopped it.
@@ -88,13 +76,7 @@ impl Rlp {
             receipts,
             ladder: config.ladder,
             pacer: config.nic_rate.map(new_pacer),
-            guard: (config.rlp == RlpMode::Guard).then(|| Guard::new(config.law, config.verdict_age, rtt)),
-            clock: (config.rlp == RlpMode::Guard).then(|| Clock::new(config.law, rtt)),
-            law: config.law,
-            order: OrderTrial::new(config.law),
-            verdict_age: config.verdict_age,
-            pace: None,
-            unconfirmed: false,
+            watch: (config.rlp == RlpMode::Guard).then(|| Watch::new(config, rtt)),
             sent: 0,
             wake: None,
         }
@@ -103,7 +85,7 @@ impl Rlp {
     /// Starts before the handshake is complete, with the memory of the path.
     pub(crate) fn begin_early(&mut self, now: Instant, record: Record) {
         self.recall(now, record);
-        self.early_left = record.pace.filter(|_| self.clock.is_some()).map(|pace| pace.bdp() / EARLY_PART);
+        self.early_left = record.pace.filter(|_| self.watch.is_some()).map(|pace| pace.bdp() / EARLY_PART);
     }
 
     /// The sealer of datagrams.
@@ -118,9 +100,8 @@ impl Rlp {
         self.seal = seal.continuing_at(self.established);
         self.early_left = None;
         self.wake = None;
-        self.order.start_busy_period();
-        if let Some(clock) = &mut self.clock {
-            clock.start_busy_period();
+        if let Some(watch) = &mut self.watch {
+            watch.start_busy_period();
         }
     }
 
@@ -156,39 +137,19 @@ impl Rlp {
         }
     }
 
-    /// The guard, in guard mode.
-    pub(crate) fn guard(&self) -> Option<&Guard> {
-        self.guard.as_ref()
-    }
-
-    /// The bytes of this span of a stream were SACKed.
-    pub(crate) fn on_sacked(&mut self, now: Instant, stream: StreamId, span: Span) {
-        if let Some(guard) = &mut self.guard {
-            guard.on_sacked(now, stream, span);
-        }
-    }
-
     /// What became of packets of the primary. The datagram that shows it arrived `late` ago: what this host was late
     /// does not count against the path. Returns whether the path is now known to ignore marks.
     pub(crate) fn on_primary_sample(&mut self, now: Instant, late: Duration, sample: &PathSample) -> bool {
-        if let Some(clock) = &mut self.clock {
-            clock.on_primary_acked(sample.acked_bytes);
-        }
-        let Some(guard) = &mut self.guard else { return false };
-        let acked = sample
-            .acked
-            .is_some_and(|(sent, rtt)| guard.on_primary_acked(now - late, sent, rtt.saturating_sub(late)));
-        let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
-        acked || lost
+        self.watch.as_mut().is_some_and(|watch| watch.on_primary_sample(now, late, sample))
     }
 
     /// Lets the guard evaluate new samples. `is_open` returns whether a byte that RLP has sent still waits for its SACK.
     /// Returns whether the path is now known to ignore marks.
     pub(crate) fn evaluate_samples(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
-        let Some(guard) = &mut self.guard else { return false };
+        let Some(watch) = &mut self.watch else { return false };
         // What RLP was waiting for may have arrived.
         self.wake = None;
-        guard.evaluate_samples(now, is_open)
+        watch.guard.evaluate_samples(now, is_open)
     }
 
     /// RLP has nothing more to send: whether a primary packet should follow it, which shows how the path treats both.
@@ -198,57 +159,27 @@ impl Rlp {
         !goes_on
             && window.packets() > 0
             && window.waiting != Waiting::ForWindow
-            && self.guard.as_mut().is_some_and(|guard| guard.take_probe(now))
+            && self.watch.as_mut().is_some_and(|watch| watch.guard.take_probe(now))
     }
 
     /// The memory of the path from an earlier connection.
     pub(crate) fn recall(&mut self, now: Instant, record: Record) {
-        if record.until <= now {
-            return;
-        }
-        if let Some(guard) = &mut self.guard {
-            // The guard uses it as long as the record is valid, and no longer than its own evidence.
-            let left = record.until.saturating_duration_since(now).min(self.verdict_age);
-            guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
-        }
-        if let (Some(clock), Some(pace)) = (&mut self.clock, record.pace) {
-            clock.recall(pace);
-            (self.pace, self.unconfirmed) = (Some(pace), true);
+        if let Some(watch) = self.watch.as_mut().filter(|_| record.until > now) {
+            watch.recall(now, record);
         }
     }
 
     /// The record to remember, if it has changed. Confirming a remembered rate counts as a change.
     pub(crate) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<Record> {
-        let (guard, clock) = (self.guard.as_mut()?, self.clock.as_mut()?);
-        let changed = guard.take_changed() | clock.take_changed();
-        if !changed && !self.unconfirmed {
-            return None;
-        }
-        let limited = clock.stats().path_limited;
-        let confirmed = self.unconfirmed && limited;
-        self.unconfirmed &= !confirmed;
-        self.pace = match (clock.found(), self.pace) {
-            // A rate that the path did not limit does not contradict a higher one.
-            (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
-            (Some(found), known) => Some(found.or_known(known)),
-            (None, known) => known,
-        };
-        let record =
-            Record { score: guard.score(), pace: self.pace, network, at: now, until: now + self.verdict_age };
-        (changed || confirmed).then_some(record)
+        self.watch.as_mut()?.take_record(now, network)
     }
 
     /// RLP datagrams in flight that left in the last two round trips and may have caused a loss of the primary; none if
     /// priorities are honoured, nor in trust mode, which assumes that.
     pub(crate) fn in_the_way(&self, now: Instant, rtt: Duration) -> u64 {
         let since = now.checked_sub(rtt * 2).unwrap_or(now);
-        let clock = self.clock.as_ref().filter(|_| !self.is_honoured());
-        clock.map_or(0, |clock| clock.in_flight_since(since))
-    }
-
-    /// The clock, in guard mode.
-    pub(crate) fn clock(&self) -> Option<&Clock> {
-        self.clock.as_ref()
+        let watch = self.watch.as_ref().filter(|watch| !watch.is_honoured());
+        watch.map_or(0, |watch| watch.clock.in_flight_since(since))
     }
 
     /// Packets sent in this busy period: the position on the ladder.
@@ -266,9 +197,8 @@ impl Rlp {
     /// §4.2.1).
     pub(crate) fn start_busy_period(&mut self) {
         self.sent = 0;
-        self.order.start_busy_period();
-        if let Some(clock) = &mut self.clock {
-            clock.start_busy_period();
+        if let Some(watch) = &mut self.watch {
+            watch.start_busy_period();
         }
     }
 
@@ -277,12 +207,9 @@ impl Rlp {
         self.wake = None;
         // Another port is another mapping of the same address (RFC 4787), most likely on the same path.
         if remote.ip() != before.ip()
-            && let Some(guard) = &mut self.guard
+            && let Some(watch) = &mut self.watch
         {
-            guard.on_new_path(rtt);
-            self.order.start_busy_period();
-            self.clock = Some(Clock::new(self.law, rtt));
-            (self.pace, self.unconfirmed) = (None, false);
+            watch.on_new_path(rtt);
         }
     }
 
@@ -296,18 +223,18 @@ impl Rlp {
     ) -> Option<(Level, u64)> {
         let packet_bytes = u64::from(window.mtu);
         let (level, mut remaining) = self.ladder.level_of(self.sent)?;
-        if let Some(guard) = &mut self.guard {
-            guard.expire(now);
-        }
-        let honoured = self.is_honoured();
-        let path = PathNow { packet_bytes, primary_in_flight: window.in_flight, rtt_min, honoured };
-        match self.clock.as_mut().map(|clock| clock.permit(now, path)) {
-            Some(Permit::Wait(until)) => {
-                self.wake = Some(until);
-                return None;
+        let mut honoured = false;
+        if let Some(watch) = &mut self.watch {
+            watch.guard.expire(now);
+            honoured = watch.is_honoured();
+            let path = PathNow { packet_bytes, primary_in_flight: window.in_flight, rtt_min, honoured };
+            match watch.clock.permit(now, path) {
+                Permit::Wait(until) => {
+                    self.wake = Some(until);
+                    return None;
+                }
+                Permit::Bytes(bytes) => remaining = remaining.min(bytes.div_ceil(packet_bytes)),
             }
-            Some(Permit::Bytes(bytes)) => remaining = remaining.min(bytes.div_ceil(packet_bytes)),
-            None => {}
         }
         if let Some(left) = self.early_left.filter(|_| !honoured) {
             remaining = remaining.min(left / packet_bytes);
@@ -338,63 +265,40 @@ impl Rlp {
         self.wake = None;
     }
 
-    fn is_unproven(&self) -> bool {
-        self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Unproven)
-    }
-
-    fn is_honoured(&self) -> bool {
-        self.guard.as_ref().is_some_and(|guard| guard.verdict() == Verdict::Honoured)
-    }
-
-    /// A byte in the datagram with this number, and its stream, if the clock remembers it.
-    pub(crate) fn byte_of(&self, packet_number: u64) -> Option<(StreamId, u64)> {
-        self.clock.as_ref()?.byte_of(packet_number)
-    }
-
-    /// The datagram with this number is the newest that SACKs prove.
-    pub(crate) fn on_proved(&mut self, packet_number: u64) {
-        if let Some(clock) = &mut self.clock {
-            clock.on_proved(packet_number);
-        }
-    }
-
     /// The receiver's report, of a datagram that it has `proved` to have or not. `false`: it names one that was never sent.
     pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, proved: bool) -> bool {
         self.wake = None;
-        let honoured = self.is_honoured();
         // To the receiver, the pause between early data and later data looks like a low rate.
         let of_this_flight = arrival.packet_number >= self.established;
-        if let Some(clock) = self.clock.as_mut().filter(|_| of_this_flight && proved) {
-            let delay = clock.on_arrival(now, arrival, honoured);
-            let answer = delay.and_then(|delay| {
-                self.order.on_arrival(arrival.packet_number, delay, |delay| clock.waited(delay))
-            });
-            self.on_answer(now, answer);
+        if let Some(watch) = self.watch.as_mut().filter(|_| of_this_flight && proved) {
+            watch.on_arrival(now, arrival);
         }
         arrival.packet_number < self.seal.next_number()
     }
 
     /// When to call [`Self::on_timeout`].
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        let order = self.order.timeout().filter(|_| self.is_unproven());
-        self.wake.into_iter().chain(order).min()
+        self.wake.into_iter().chain(self.watch.as_ref().and_then(Watch::timeout)).min()
     }
 
     /// Call it when the time of [`Self::timeout`] may have come.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         self.wake = self.wake.filter(|&wake| wake > now);
-        self.order.on_timeout(now);
+        if let Some(watch) = &mut self.watch {
+            watch.order.on_timeout(now);
+        }
     }
 
     /// Whether a PROBE at normal priority should follow RLP's last burst.
     pub(crate) fn wants_order_probe(&self) -> bool {
-        self.order.is_due() && self.is_unproven()
+        self.watch.as_ref().is_some_and(|watch| watch.order.is_due() && watch.is_unproven())
     }
 
     /// The datagram sealed last was the PROBE.
     pub(crate) fn on_order_probe_sent(&mut self, now: Instant) {
-        let missing = self.clock.as_ref().map_or(0, Clock::missing);
-        self.order.on_probe_sent(now, self.seal.next_number() - 1, missing);
+        if let Some(watch) = &mut self.watch {
+            watch.order.on_probe_sent(now, self.seal.next_number() - 1, watch.clock.missing());
+        }
     }
 
     /// The receiver reports what the PROBE has overtaken. Returns whether the path is now known to ignore marks; `None`:
@@ -403,35 +307,7 @@ impl Rlp {
         if order.packet_number >= self.seal.next_number() {
             return None;
         }
-        let answer = self.order.on_order(order);
-        Some(self.on_answer(now, answer))
-    }
-
-    /// Passes an answer to the guard. Returns whether the path is now known to ignore marks.
-    fn on_answer(&mut self, now: Instant, answer: Option<Answer>) -> bool {
-        match (&mut self.guard, answer) {
-            (Some(guard), Some(answer)) => guard.on_order(now, answer),
-            _ => false,
-        }
-    }
-
-    /// The peer has proved that it has `bytes` more.
-    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
-        if let Some(clock) = &mut self.clock {
-            clock.on_delivered(now, bytes);
-        }
-    }
-
-    /// `bytes` of overtaken datagrams have no receipt.
-    pub(crate) fn on_lost(&mut self, bytes: u64) {
-        if let Some(clock) = &mut self.clock {
-            clock.on_lost(bytes);
-        }
-    }
-
-    /// What may have been lost, since the last call.
-    pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
-        self.clock.as_mut().map(Clock::take_lost).unwrap_or_default()
+        Some(self.watch.as_mut().is_some_and(|watch| watch.on_order(now, order)))
     }
 
     /// A batch of data packets with `bytes` in total was written. The guard should watch it by the byte at this offset,
@@ -443,34 +319,21 @@ impl Rlp {
         bytes: u64,
         guarded: Option<(u64, u64)>,
     ) {
-        if let Some((guard, (offset, in_flight))) = self.guard.as_mut().zip(guarded) {
-            guard.on_rlp_sent(now, departure.stream, offset, bytes, in_flight);
-        }
         self.sent += departure.packets;
         self.early_left = self.early_left.map(|left| left.saturating_sub(bytes));
-        self.order.on_rlp_sent(now, departure.last, departure.packets);
-        if let Some(clock) = &mut self.clock {
-            clock.on_rlp_sent(now, departure, bytes);
+        if let Some(watch) = &mut self.watch {
+            watch.on_rlp_sent(now, departure, bytes, guarded);
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_rlp_sent(now, bytes);
         }
     }
 
-    /// No stream has data that may be sent.
-    pub(crate) fn on_no_data(&mut self) {
-        if let Some(clock) = &mut self.clock {
-            clock.on_no_data();
-        }
-    }
-
     /// The primary has sent `bytes`, which use their share of the card.
     pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
-        if let Some(guard) = &mut self.guard {
-            guard.on_primary_sent();
-        }
-        if let Some(clock) = &mut self.clock {
-            clock.on_primary_sent(now, bytes);
+        if let Some(watch) = &mut self.watch {
+            watch.guard.on_primary_sent();
+            watch.clock.on_primary_sent(now, bytes);
         }
         if let Some(pacer) = &mut self.pacer {
             pacer.on_primary_sent(now, bytes);

@@ -131,7 +131,7 @@ impl RecvStream {
             reassembler: Reassembler::new(SPANS_MAX),
             framing: match records {
                 true => Framing::Records {
-                    decoder: HeadDecoder::new(),
+                    decoder: HeadDecoder::default(),
                     pending_records: Reassembler::new(PENDING_SPANS_MAX),
                 },
                 false => Framing::Plain,

@@ -408,7 +408,7 @@ mod tests {
     }
 
     fn records(sink: &Sink) -> Vec<Head> {
-        let mut decoder = HeadDecoder::new();
+        let mut decoder = HeadDecoder::default();
         decoder.push(sink.taken.clone().into());
         std::iter::from_fn(|| decoder.next().unwrap()).collect()
     }

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     error::PeerMisbehaved,
-    quic::{Dir, Side, StreamId},
+    quic::{Dir, StreamId},
     seams::primary::{PrimaryWriter, quinn::Quic},
     structures::{
         blocked_writers::BlockedWriters,
@@ -36,17 +36,15 @@ use crate::{
 /// Order of service: priority first, then a number (a turn, or the age of the stream).
 type Place = (Reverse<i32>, u64, StreamId);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Streams {
-    side: Side,
     /// Boxed: a map has room for up to twice its entries, and keeps it.
     send: FxHashMap<StreamId, Box<SendStream>>,
     recv: FxHashMap<StreamId, Box<RecvStream>>,
     /// The peer's streams the application has not accepted yet, by direction.
     incoming: [VecDeque<StreamId>; 2],
     /// The number of streams so far, by opener and direction.
-    opened_by_us: [u64; 2],
-    opened_by_peer: [u64; 2],
+    opened: [[u64; 2]; 2],
     primary_turns: BTreeSet<Place>,
     primary_place: FxHashMap<StreamId, Place>,
     next_turn: u64,
@@ -81,39 +79,9 @@ pub(crate) struct Pulled {
 }
 
 impl Streams {
-    pub(crate) fn new(side: Side) -> Self {
-        Self {
-            side,
-            send: FxHashMap::default(),
-            recv: FxHashMap::default(),
-            incoming: Default::default(),
-            opened_by_us: [0; 2],
-            opened_by_peer: [0; 2],
-            primary_turns: BTreeSet::new(),
-            primary_place: FxHashMap::default(),
-            next_turn: 0,
-            rlp_queue: BTreeSet::new(),
-            next_age: 0,
-            sending: Held::default(),
-            present: 0,
-            readable_sources: VecDeque::new(),
-            crowded: Vec::new(),
-            blocked: BlockedWriters::default(),
-            fed: Vec::new(),
-            completed: Vec::new(),
-            received: Received::default(),
-            pieces: Vec::new(),
-        }
-    }
-
-    /// Registers a locally opened stream.
+    /// Registers a stream that either side has opened.
     pub(crate) fn on_opened(&mut self, id: StreamId) {
-        self.opened_by_us[id.dir() as usize] += 1;
-    }
-
-    /// Registers a stream that the peer opened.
-    pub(crate) fn on_accepted(&mut self, id: StreamId) {
-        self.opened_by_peer[id.dir() as usize] += 1;
+        self.opened[id.initiator() as usize][id.dir() as usize] += 1;
     }
 
     /// Lets the application accept it.
@@ -132,8 +100,7 @@ impl Streams {
 
     /// How many streams the side that owns `id` has opened in its direction, as far as known.
     pub(crate) fn known(&self, id: StreamId) -> u64 {
-        let opened = if id.initiator() == self.side { &self.opened_by_us } else { &self.opened_by_peer };
-        opened[id.dir() as usize]
+        self.opened[id.initiator() as usize][id.dir() as usize]
     }
 
     pub(crate) fn insert_send(&mut self, id: StreamId, records: bool, rlp_limit: u64) {

@@ -20,7 +20,7 @@ use crate::wire::header::{HEADER_LEN, TAG_LEN};
 
 /// Encryption and authentication of all connections except simulated ones.
 #[derive(Debug)]
-pub(crate) struct Aead;
+pub struct Aead;
 
 impl Protection for Aead {
     fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn Direction> {

@@ -17,9 +17,9 @@ mod secrets;
 #[cfg(test)]
 mod tests;
 
+pub use self::aead::Aead;
 use self::protection::Protection;
 pub(crate) use self::{
-    aead::Aead,
     ids::{FIRST_NUMBERS, IdChange},
     opener::{Opened, Opener},
     receipt::ReceiptKey,
@@ -65,27 +65,9 @@ pub struct RlpKeys {
 }
 
 impl RlpKeys {
-    /// The keys from the two exported secrets; `side_is_client` selects the one to send with.
+    /// The keys from the two exported secrets, of which that of the client's direction comes first; `side_is_client`
+    /// selects the one to send with.
     pub fn new(
-        client_secret: &[u8; SECRET_LEN],
-        server_secret: &[u8; SECRET_LEN],
-        side_is_client: bool,
-    ) -> Self {
-        Self::with_limits(client_secret, server_secret, side_is_client, Limits::default())
-    }
-
-    /// As [`Self::new`], with other limits than those of the AEAD.
-    pub fn with_limits(
-        client_secret: &[u8; SECRET_LEN],
-        server_secret: &[u8; SECRET_LEN],
-        side_is_client: bool,
-        limits: Limits,
-    ) -> Self {
-        Self::protected(&Aead, [client_secret, server_secret], side_is_client, limits)
-    }
-
-    /// Like [`Self::with_limits`], with the connection's protection; the secret of the client's direction comes first.
-    pub fn protected(
         protection: &dyn Protection,
         secrets: [&[u8; SECRET_LEN]; 2],
         side_is_client: bool,

@@ -24,7 +24,7 @@ fn secrets() -> ([u8; 32], [u8; 32]) {
 
 fn pair(limits: Limits) -> (RlpKeys, RlpKeys) {
     let (client, server) = secrets();
-    let keys = |side_is_client| RlpKeys::with_limits(&client, &server, side_is_client, limits);
+    let keys = |side_is_client| RlpKeys::new(&Aead, [&client, &server], side_is_client, limits);
     (keys(true), keys(false))
 }
 
@@ -135,7 +135,7 @@ fn the_early_keys_are_those_of_the_document_and_no_others() {
     assert_eq!(documented("early datagram"), datagram);
     assert_eq!(open(&mut secret.opener(), &datagram), Ok((0, vec![0])));
     // The same bytes as a secret of the exporter yield other keys.
-    let mut keys = RlpKeys::new(&secret.0, &[0; 32], false);
+    let mut keys = RlpKeys::new(&Aead, [&secret.0, &[0; 32]], false, Limits::default());
     assert_eq!(open(&mut keys.open, &datagram), Err(OpenError::NotForUs));
 }
 

@@ -15,7 +15,7 @@ use self::{
     early_limits::{EarlyLimits, LimitedSessions},
     sessions::{ConnectionSessions, Sessions},
 };
-use super::keys::{Aead, protection::Protection};
+use super::keys::{Aead, Secrets, protection::Protection};
 use crate::{
     quic::{HandshakeTokenKey, HmacKey},
     wire::alpn,
@@ -56,105 +56,76 @@ pub(crate) struct ClientSession {
     pub(crate) tickets: Option<Arc<ConnectionSessions>>,
 }
 
-/// TLS settings of a client that are valid for QUIC.
-///
-/// For 0-RTT set [`rustls::ClientConfig::enable_early_data`]. rc3 then stores sessions itself, with
-/// [`crate::ClientConfig`], and ignores the `resumption` of the rustls settings, because it must know which sessions
-/// used rc3.
-#[derive(Debug, Clone)]
-pub struct QuicClientConfig(Arc<rustls::ClientConfig>);
-
-/// TLS settings of a server that are valid for QUIC.
-///
-/// For 0-RTT set [`rustls::ServerConfig::max_early_data_size`] to `u32::MAX`; QUIC allows only that and 0.
-#[derive(Debug, Clone)]
-pub struct QuicServerConfig(Arc<rustls::ServerConfig>);
-
 /// The crypto provider lacks `TLS13_AES_128_GCM_SHA256`, which QUIC's Initial packets need (RFC 9001 §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("no initial cipher suite found")]
 pub struct NoInitialCipherSuite;
 
-impl TryFrom<Arc<rustls::ClientConfig>> for QuicClientConfig {
-    type Error = NoInitialCipherSuite;
+/// Settings of rustls that are checked for QUIC, and the trait that they and unchecked ones have.
+macro_rules! checked_settings {
+    ($(#[$doc:meta])* $checked:ident, $(#[$trait_doc:meta])* $settings:ident, $rustls:ty) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $checked(Arc<$rustls>);
 
-    fn try_from(inner: Arc<rustls::ClientConfig>) -> Result<Self, NoInitialCipherSuite> {
-        quic::crypto::rustls::QuicClientConfig::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
-        Ok(Self(inner))
-    }
-}
+        impl TryFrom<Arc<$rustls>> for $checked {
+            type Error = NoInitialCipherSuite;
 
-impl TryFrom<rustls::ClientConfig> for QuicClientConfig {
-    type Error = NoInitialCipherSuite;
-
-    fn try_from(inner: rustls::ClientConfig) -> Result<Self, NoInitialCipherSuite> {
-        Arc::new(inner).try_into()
-    }
-}
-
-impl TryFrom<Arc<rustls::ServerConfig>> for QuicServerConfig {
-    type Error = NoInitialCipherSuite;
-
-    fn try_from(inner: Arc<rustls::ServerConfig>) -> Result<Self, NoInitialCipherSuite> {
-        quic::crypto::rustls::QuicServerConfig::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
-        Ok(Self(inner))
-    }
-}
-
-impl TryFrom<rustls::ServerConfig> for QuicServerConfig {
-    type Error = NoInitialCipherSuite;
-
-    fn try_from(inner: rustls::ServerConfig) -> Result<Self, NoInitialCipherSuite> {
-        Arc::new(inner).try_into()
-    }
-}
-
-/// TLS settings of a client: [`rustls::ClientConfig`] or [`QuicClientConfig`].
-pub trait ClientCrypto: sealed::Client {}
-
-/// TLS settings of a server: [`rustls::ServerConfig`] or [`QuicServerConfig`].
-pub trait ServerCrypto: sealed::Server {}
-
-impl ClientCrypto for rustls::ClientConfig {}
-impl ClientCrypto for QuicClientConfig {}
-impl ServerCrypto for rustls::ServerConfig {}
-impl ServerCrypto for QuicServerConfig {}
-
-pub(crate) mod sealed {
-    use std::sync::Arc;
-
-    pub trait Client {
-        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ClientConfig>;
-    }
-
-    pub trait Server {
-        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ServerConfig>;
-    }
-
-    impl Client for rustls::ClientConfig {
-        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ClientConfig> {
-            self
+            fn try_from(inner: Arc<$rustls>) -> Result<Self, NoInitialCipherSuite> {
+                quic::crypto::rustls::$checked::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
+                Ok(Self(inner))
+            }
         }
-    }
 
-    impl Client for crate::seams::tls::QuicClientConfig {
-        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ClientConfig> {
-            self.0.clone()
-        }
-    }
+        impl TryFrom<$rustls> for $checked {
+            type Error = NoInitialCipherSuite;
 
-    impl Server for rustls::ServerConfig {
-        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ServerConfig> {
-            self
+            fn try_from(inner: $rustls) -> Result<Self, NoInitialCipherSuite> {
+                Arc::new(inner).try_into()
+            }
         }
-    }
 
-    impl Server for crate::seams::tls::QuicServerConfig {
-        fn into_rustls(self: Arc<Self>) -> Arc<rustls::ServerConfig> {
-            self.0.clone()
+        $(#[$trait_doc])*
+        pub trait $settings {
+            /// The settings as rustls has them.
+            #[doc(hidden)]
+            fn into_rustls(self: Arc<Self>) -> Arc<$rustls>;
         }
-    }
+
+        impl $settings for $rustls {
+            fn into_rustls(self: Arc<Self>) -> Arc<$rustls> {
+                self
+            }
+        }
+
+        impl $settings for $checked {
+            fn into_rustls(self: Arc<Self>) -> Arc<$rustls> {
+                self.0.clone()
+            }
+        }
+    };
 }
+
+checked_settings!(
+    /// TLS settings of a client that are valid for QUIC.
+    ///
+    /// For 0-RTT set [`rustls::ClientConfig::enable_early_data`]. rc3 then stores sessions itself, with
+    /// [`crate::ClientConfig`], and ignores the `resumption` of the rustls settings, because it must know which sessions
+    /// used rc3.
+    QuicClientConfig,
+    /// TLS settings of a client: [`rustls::ClientConfig`] or [`QuicClientConfig`].
+    ClientCrypto,
+    rustls::ClientConfig
+);
+checked_settings!(
+    /// TLS settings of a server that are valid for QUIC.
+    ///
+    /// For 0-RTT set [`rustls::ServerConfig::max_early_data_size`] to `u32::MAX`; QUIC allows only that and 0.
+    QuicServerConfig,
+    /// TLS settings of a server: [`rustls::ServerConfig`] or [`QuicServerConfig`].
+    ServerCrypto,
+    rustls::ServerConfig
+);
 
 /// Settings that QUIC or rc3 cannot use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -225,32 +196,28 @@ impl ServerSecurity for rustls::ServerConfig {
     }
 }
 
+/// Random bytes.
+///
+/// # Panics
+/// When the system has no random numbers.
+pub(crate) fn random<const LEN: usize>() -> [u8; LEN] {
+    *Secrets::new(None).next()
+}
+
 /// A random key for tokens.
 ///
 /// # Panics
-/// When the system has no random numbers.
+/// As [`random`].
 pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
-    let random = ring::rand::generate::<[u8; 32]>(&ring::rand::SystemRandom::new());
-    let key = random.expect("the system has randomness").expose();
-    Arc::new(ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&key))
-}
-
-/// A random key for the division of a port among workers.
-///
-/// # Panics
-/// When the system has no random numbers.
-pub(crate) fn random_worker_key() -> [u8; 8] {
-    let random = ring::rand::generate(&ring::rand::SystemRandom::new());
-    random.expect("the system has randomness").expose()
+    Arc::new(ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&random::<32>()))
 }
 
 /// A random key for the tokens in stateless resets.
 ///
 /// # Panics
-/// When the system has no random numbers.
+/// As [`random`].
 pub(crate) fn random_reset_key() -> Arc<dyn HmacKey> {
-    let random = ring::hmac::Key::generate(ring::hmac::HMAC_SHA256, &ring::rand::SystemRandom::new());
-    Arc::new(random.expect("the system has randomness"))
+    Arc::new(ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &random::<32>()))
 }
 
 pub(crate) fn ring_provider() -> Arc<rustls::crypto::CryptoProvider> {

@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use rc3_core::{
     ConnectionHandle, Dir, ReadError, StreamId, TransportConfig,
     internals::{
-        keys::{EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
+        keys::{Aead, EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, RlpKeys},
         wire::DataHeader,
     },
     units::{Level, Rate, Receipt},
@@ -52,7 +52,8 @@ pub(crate) fn keys(pair: &Pair, handle: ConnectionHandle, of_client: bool) -> Rl
         connection.export_keying_material(&mut secret, EXPORTER_LABEL, context).unwrap();
         secret
     };
-    RlpKeys::new(&secret(EXPORTER_CONTEXT_CLIENT), &secret(EXPORTER_CONTEXT_SERVER), of_client)
+    let secrets = [&secret(EXPORTER_CONTEXT_CLIENT), &secret(EXPORTER_CONTEXT_SERVER)];
+    RlpKeys::new(&Aead, secrets, of_client, Limits::default())
 }
 
 /// One RLP datagram with the given payload.

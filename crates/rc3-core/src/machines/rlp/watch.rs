@@ -1,0 +1,151 @@
+//! What RLP knows of its path in guard mode: a [`Clock`] for its rate, a [`Guard`] that decides whether a queue of RLP would
+//! harm others, and the trials of the order of arrivals.
+
+use std::{
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    config::TransportConfig,
+    laws::{
+        clock::{Clock, Departure},
+        constants::Law,
+        guard::{Guard, Verdict},
+        order::{Answer, OrderTrial},
+        verdicts::{Pace, Record},
+    },
+    seams::primary::quinn::PathSample,
+    wire::{arrival::Arrival, order::Order},
+};
+
+/// The laws that watch a path.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) guard: Guard,
+    pub(crate) clock: Clock,
+    pub(super) order: OrderTrial,
+    law: Law,
+    /// How long the memory of a path is valid.
+    verdict_age: Duration,
+    /// The rate for later connections.
+    pace: Option<Pace>,
+    /// The rate was remembered, and not confirmed so far.
+    unconfirmed: bool,
+}
+
+impl Watch {
+    pub(super) fn new(config: &TransportConfig, rtt: Duration) -> Self {
+        let (law, verdict_age) = (config.law, config.verdict_age);
+        Self {
+            guard: Guard::new(law, verdict_age, rtt),
+            clock: Clock::new(law, rtt),
+            order: OrderTrial::new(law),
+            law,
+            verdict_age,
+            pace: None,
+            unconfirmed: false,
+        }
+    }
+
+    pub(super) fn is_unproven(&self) -> bool {
+        self.guard.verdict() == Verdict::Unproven
+    }
+
+    /// Whether the path is known to honour priorities.
+    pub(super) fn is_honoured(&self) -> bool {
+        self.guard.verdict() == Verdict::Honoured
+    }
+
+    pub(super) fn start_busy_period(&mut self) {
+        self.order.start_busy_period();
+        self.clock.start_busy_period();
+    }
+
+    /// The peer has moved to another network, where the round trip is about `rtt`.
+    pub(super) fn on_new_path(&mut self, rtt: Duration) {
+        self.guard.on_new_path(rtt);
+        self.order.start_busy_period();
+        self.clock = Clock::new(self.law, rtt);
+        (self.pace, self.unconfirmed) = (None, false);
+    }
+
+    /// As [`super::Rlp::on_primary_sample`].
+    pub(super) fn on_primary_sample(&mut self, now: Instant, late: Duration, sample: &PathSample) -> bool {
+        self.clock.on_primary_acked(sample.acked_bytes);
+        let guard = &mut self.guard;
+        let acked = sample
+            .acked
+            .is_some_and(|(sent, rtt)| guard.on_primary_acked(now - late, sent, rtt.saturating_sub(late)));
+        let lost = sample.lost.is_some_and(|sent| guard.on_primary_lost(now, sent));
+        acked || lost
+    }
+
+    /// A valid memory of the path from an earlier connection.
+    pub(super) fn recall(&mut self, now: Instant, record: Record) {
+        // The guard uses it as long as the record is valid, and no longer than its own evidence.
+        let left = record.until.saturating_duration_since(now).min(self.verdict_age);
+        self.guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
+        if let Some(pace) = record.pace {
+            self.clock.recall(pace);
+            (self.pace, self.unconfirmed) = (Some(pace), true);
+        }
+    }
+
+    /// As [`super::Rlp::take_record`].
+    pub(super) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<Record> {
+        let changed = self.guard.take_changed() | self.clock.take_changed();
+        if !changed && !self.unconfirmed {
+            return None;
+        }
+        let limited = self.clock.stats().path_limited;
+        let confirmed = self.unconfirmed && limited;
+        self.unconfirmed &= !confirmed;
+        self.pace = match (self.clock.found(), self.pace) {
+            // A rate that the path did not limit does not contradict a higher one.
+            (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
+            (Some(found), known) => Some(found.or_known(known)),
+            (None, known) => known,
+        };
+        let (score, pace, until) = (self.guard.score(), self.pace, now + self.verdict_age);
+        (changed || confirmed).then_some(Record { score, pace, network, at: now, until })
+    }
+
+    /// The receiver's report of a datagram that it has proved to have.
+    pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
+        let delay = self.clock.on_arrival(now, arrival, self.is_honoured());
+        let waited = |delay| self.clock.waited(delay);
+        let answer = delay.and_then(|delay| self.order.on_arrival(arrival.packet_number, delay, waited));
+        self.on_answer(now, answer);
+    }
+
+    /// When the trial of the order has something to do.
+    pub(super) fn timeout(&self) -> Option<Instant> {
+        self.order.timeout().filter(|_| self.is_unproven())
+    }
+
+    /// The receiver's report of what the PROBE has overtaken. Returns whether the path is now known to ignore marks.
+    pub(super) fn on_order(&mut self, now: Instant, order: Order) -> bool {
+        let answer = self.order.on_order(order);
+        self.on_answer(now, answer)
+    }
+
+    fn on_answer(&mut self, now: Instant, answer: Option<Answer>) -> bool {
+        answer.is_some_and(|answer| self.guard.on_order(now, answer))
+    }
+
+    /// As [`super::Rlp::on_sent`].
+    pub(super) fn on_rlp_sent(
+        &mut self,
+        now: Instant,
+        departure: Departure,
+        bytes: u64,
+        guarded: Option<(u64, u64)>,
+    ) {
+        if let Some((offset, in_flight)) = guarded {
+            self.guard.on_rlp_sent(now, departure.stream, offset, bytes, in_flight);
+        }
+        self.order.on_rlp_sent(now, departure.last, departure.packets);
+        self.clock.on_rlp_sent(now, departure, bytes);
+    }
+}
