@@ -22,7 +22,7 @@ impl Gaps {
     /// From ascending spans that do not touch. With more than [`GAPS_MAX`], the last one covers all beyond it, so some
     /// existing bytes are sent again.
     pub fn from_spans(all: impl Iterator<Item = Span>) -> Self {
-        let mut gaps = SpanSet::new();
+        let mut gaps = SpanSet::default();
         for span in all {
             let last = gaps.last().filter(|_| gaps.span_count() == GAPS_MAX);
             gaps.insert(Span::new(last.map_or(span.start, |last| last.end), span.end));
@@ -42,7 +42,7 @@ impl Gaps {
 
     /// The gaps that a peer reports for a file of `file_len` bytes; `None` if they are invalid.
     pub fn parse(said: &[(u64, u64)], file_len: u64) -> Option<Self> {
-        let mut gaps = SpanSet::new();
+        let mut gaps = SpanSet::default();
         let mut from = 0;
         for &(start, end) in said {
             if gaps.span_count() == GAPS_MAX || start < from || start >= end || end > file_len {
