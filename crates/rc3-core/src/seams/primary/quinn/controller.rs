@@ -380,15 +380,9 @@ mod tests {
     fn controller(shared: &Arc<Shared>, now: Instant) -> Box<dyn Controller> {
         let mut inner = NewRenoConfig::default();
         inner.initial_window(100_000);
-        let factory = Factory {
-            inner: Arc::new(inner),
-            shared: shared.clone(),
-            paced: true,
-            bursts: true,
-            names_rate: false,
-            standard_window: true,
-            fed_late: Arc::new(AtomicBool::new(true)),
-        };
+        shared.fed_late.store(true, Relaxed);
+        let settings = Settings { paced: true, bursts: true, names_rate: false, standard_window: true };
+        let factory = Factory { inner: Arc::new(inner), shared: shared.clone(), settings };
         Arc::new(factory).build(now, 1200)
     }
 
