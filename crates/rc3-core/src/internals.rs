@@ -63,7 +63,7 @@ pub mod wire {
 /// The numbers of RLP's law, and other ones to measure what they do.
 pub mod law {
     use crate::TransportConfig;
-    pub use crate::laws::constants::Constants;
+    pub use crate::laws::constants::{Constants, Variant};
     use crate::laws::constants::Law;
 
     /// Lets connections with these settings follow other numbers than the product's. They are never freed: this is for

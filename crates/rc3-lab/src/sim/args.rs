@@ -137,6 +137,10 @@ pub struct SimTodayArgs {
     /// A scheme to compare with plain QUIC; may be given more than once [default: guard]
     #[arg(long, value_name = "SCHEME")]
     pub scheme: Vec<String>,
+    /// Vary numbers of RLP's law instead: for each a line for its value without effect, for half and twice the product's;
+    /// NAME=VALUE,... is one line for these values [default: all numbers]
+    #[arg(long, num_args = 0.., value_name = "NUMBER", conflicts_with_all = ["list", "scheme", "worst"])]
+    pub ablate: Option<Vec<String>>,
     /// Cells in the list of the worst, each with its path, size and seed
     #[arg(long, default_value_t = today::WORST, value_name = "N")]
     pub worst: usize,

@@ -1,4 +1,4 @@
-//! Progress of an experiment, or of a shard of several: a bar on a terminal, lines elsewhere, or JSON.
+//! Progress of an experiment, or of worlds of several: a bar on a terminal, lines elsewhere, or JSON.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -13,7 +13,6 @@ use super::{
     engine::Cost,
     experiment::{Experiment, flows_of},
     report::Finding,
-    shard::Shard,
     work::{Step, World},
 };
 
@@ -42,11 +41,11 @@ impl Progress {
         Self::begin(name, labels, experiment.flows(), experiment.offered_load(), json)
     }
 
-    /// Reports the beginning of a shard that has these worlds left, each with the name of its experiment.
-    pub fn of_shard(shard: Shard, due: &[(&str, usize, World<'_>)], json: bool) -> Self {
+    /// Reports the beginning of these worlds, each with the name of its experiment.
+    pub fn of_worlds(name: String, due: &[(&str, usize, World<'_>)], json: bool) -> Self {
         let label = |(name, _, world): &(&str, usize, World<'_>)| format!("{name}: {}", world.run.label);
         let flows = due.iter().map(|(_, _, world)| flows_of(world.run)).sum();
-        Self::begin(format!("shard {shard}"), due.iter().map(label).collect(), flows, None, json)
+        Self::begin(name, due.iter().map(label).collect(), flows, None, json)
     }
 
     fn begin(name: String, labels: Vec<String>, flows: u64, load: Option<OfferedLoad>, json: bool) -> Self {

@@ -34,8 +34,12 @@ pub(super) fn run(command: SimCommand, registry: &Registry) -> Result<io::Result
         SimCommand::Trace(arguments) => trace_one(arguments, registry)?,
         SimCommand::Coverage(arguments) => coverage::coverage(&arguments.reports)?,
         SimCommand::Today(SimTodayArgs { list: true, .. }) => today::list(),
-        SimCommand::Today(SimTodayArgs { names, quick, scheme, set, worst, page, jobs, .. }) => {
-            TodayJob::new(&names, quick, &scheme, &set, worst, page, jobs.unwrap_or_else(cores))?.run()?
+        SimCommand::Today(SimTodayArgs { names, quick, scheme, set, worst, page, jobs, ablate, .. }) => {
+            let job = TodayJob::new(&names, quick, &scheme, &set, worst, page, jobs.unwrap_or_else(cores))?;
+            match ablate {
+                Some(numbers) => job.ablate(&numbers).map(|()| String::new())?,
+                None => job.run()?,
+            }
         }
     };
     Ok(output::print(&text))
@@ -132,7 +136,7 @@ fn run_shard(
     due.retain(|(name, number, _)| !shard::is_stored(&plan.out, name, *number));
     if !due.is_empty() {
         let worlds: Vec<World<'_>> = due.iter().map(|(_, _, world)| *world).collect();
-        let mut progress = Progress::of_shard(shard, &due, json);
+        let mut progress = Progress::of_worlds(format!("shard {shard}"), &due, json);
         work::run(engine, &worlds, plan.threads, |step| {
             progress.on_step(&step);
             if let Step::World(index, outcome) = step {

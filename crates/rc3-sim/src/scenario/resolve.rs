@@ -563,10 +563,9 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         ));
     }
     let mut constants = Constants::DEFAULT;
-    if let Some(name) =
-        spec.constants.iter().find_map(|(name, value)| (!constants.set(name, *value)).then_some(name))
-    {
-        return Err(Fault::new(format!("{key}.constants.{name}"), "no number of RLP's law"));
+    for (name, value) in &spec.constants {
+        let set = constants.set(name, *value);
+        set.map_err(|reason| Fault::new(format!("{key}.constants.{name}"), reason))?;
     }
     let name = congestion(spec);
     let entry = find(&registry.congestion, name, &format!("{key}.congestion"))?;

@@ -3,9 +3,17 @@
 //! The experiments are ordinary ones, each of one flow (`arrivals = "one"`) over a sweep of paths and sizes; this is their
 //! common report.
 
+mod ablation;
 mod report;
 
-use std::{fmt::Write as _, fs, num::NonZero, path::PathBuf, process};
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{self, Write},
+    num::NonZero,
+    path::{Path, PathBuf},
+    process,
+};
 
 use rc3_sim::{
     registry::Registry,
@@ -13,15 +21,18 @@ use rc3_sim::{
 };
 
 pub use self::report::WORST;
-use self::report::{Origin, Row};
+use self::{
+    ablation::Variant,
+    report::{Origin, Row},
+};
 use super::{
     catalogue,
-    engine::Outcome,
+    engine::{Engine, Outcome},
     experiment::{Experiment, ExperimentError, Plan},
     progress::Progress,
     shared::Shared,
     simulator::Simulator,
-    work,
+    work::{self, World},
 };
 
 /// The scheme that all others are compared with, and the one that is compared without a wish.
@@ -31,6 +42,7 @@ const DEFAULT: &str = "guard";
 /// What to compare.
 #[derive(Debug)]
 pub struct TodayJob {
+    names: Vec<String>,
     experiments: Vec<Experiment>,
     /// Cells in the list of the worst.
     worst: usize,
@@ -80,12 +92,8 @@ impl TodayJob {
             threads,
             ..Plan::new(PathBuf::new(), &Registry::default())
         };
-        let load = |name: &String| match Experiment::load(name, &plan)? {
-            one if one.runs().iter().all(|run| run.one().is_some()) => Ok(one),
-            _ => Err(ExperimentError::NotOneFlow(name.clone())),
-        };
-        let experiments = wanted.iter().map(load).collect::<Result<_, _>>()?;
-        Ok(Self { experiments, worst, page, plan, command })
+        let experiments = load(&wanted, &plan)?;
+        Ok(Self { names: wanted, experiments, worst, page, plan, command })
     }
 
     /// Runs it with progress on standard error and writes the page; returns the text to print.
@@ -93,24 +101,91 @@ impl TodayJob {
     /// # Errors
     /// If a world fails, or the page cannot be written.
     pub fn run(&self) -> Result<String, ExperimentError> {
-        let mut rows = Vec::new();
-        for experiment in &self.experiments {
-            rows.extend(self.rows(experiment)?);
-        }
+        let rows = rows(&self.experiments, self.outcomes()?);
         if let Some(page) = &self.page {
-            let origin = Origin { commit: commit(), command: self.command.clone() };
             let specs: Vec<_> = self.experiments.iter().map(|one| one.scenario().spec()).collect();
-            let text = report::page(&rows, &specs, &origin);
-            fs::write(page, text).map_err(|error| ExperimentError::Write { path: page.clone(), error })?;
+            let origin = Origin { commit: commit(), command: self.command.clone() };
+            write(page, &report::page(&rows, &specs, &origin))?;
         }
         Ok(report::text(&rows, self.worst))
     }
 
-    fn rows(&self, experiment: &Experiment) -> Result<Vec<Row>, ExperimentError> {
-        let mut progress = Progress::new(experiment, false);
-        let engine = Shared::new(Simulator);
-        let mut outcomes: Vec<Outcome> = Vec::with_capacity(experiment.runs().len());
-        work::run(&engine, &experiment.worlds(), self.plan.threads, |step| {
+    /// Varies numbers of RLP's law, see [`Variant::of`]; prints a line for each value as it comes, and writes the page anew.
+    ///
+    /// # Errors
+    /// As [`Self::run`]; if there is no such number.
+    pub fn ablate(&self, wanted: &[String]) -> Result<(), ExperimentError> {
+        let variants = Variant::of(wanted);
+        let loaded = variants.iter().map(|variant| {
+            let changes = self.plan.changes.iter().cloned().chain(variant.changes()).collect();
+            load(&self.names, &Plan { changes, ..self.plan.clone() })
+        });
+        // All first: a mistake in the last one should not show after an hour.
+        let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
+        let outcomes = self.outcomes()?;
+        let product = rows(&self.experiments, outcomes.clone());
+        let command = [&[self.command.clone(), "--ablate".to_owned()], wanted].concat().join(" ");
+        let origin = Origin { commit: commit(), command };
+        let mut table = String::from(ablation::HEAD);
+        print(&table);
+        for (nth, (variant, experiments)) in variants.iter().zip(&loaded).enumerate() {
+            let name = format!("{} of {}, {variant}", nth + 1, variants.len());
+            let varied = rows(experiments, self.vary(experiments, &outcomes, name)?);
+            let line = ablation::line(variant, &product, &varied) + "\n";
+            print(&line);
+            table += &line;
+            if let Some(page) = &self.page {
+                write(page, &report::ablation_page(&table, &origin))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The results of all worlds.
+    fn outcomes(&self) -> Result<Vec<Outcome>, ExperimentError> {
+        let worlds: Vec<_> = self.experiments.iter().flat_map(worlds).collect();
+        self.simulate("today".to_owned(), &worlds, &Shared::new(Simulator))
+    }
+
+    /// The results of all worlds: of those with another scheme than plain QUIC anew, of the others from `outcomes`.
+    fn vary(
+        &self,
+        experiments: &[Experiment],
+        outcomes: &[Outcome],
+        name: String,
+    ) -> Result<Vec<Outcome>, ExperimentError> {
+        let all: Vec<_> = experiments.iter().flat_map(worlds).collect();
+        let is_plain = |world: &World<'_>| world.run.label.run == PLAIN;
+        let mut window = None;
+        let mut varied = Vec::new();
+        for ((scenario, place, world), outcome) in all.iter().zip(outcomes) {
+            if is_plain(world) {
+                window = outcome.beside.as_ref().and_then(|beside| beside.window);
+                continue;
+            }
+            let mut run = world.run.clone();
+            run.measure.window = run.base.take().and(window);
+            varied.push((*scenario, *place, run));
+        }
+        let due: Vec<_> =
+            varied.iter().map(|(name, place, run)| (*name, *place, World { run, trace: false })).collect();
+        let mut anew = self.simulate(name, &due, &Simulator)?.into_iter();
+        let merged = all.iter().zip(outcomes).map(|((_, _, world), outcome)| {
+            if is_plain(world) { Some(outcome.clone()) } else { anew.next() }
+        });
+        Ok(merged.flatten().collect())
+    }
+
+    fn simulate(
+        &self,
+        name: String,
+        due: &[(&str, usize, World<'_>)],
+        engine: &dyn Engine,
+    ) -> Result<Vec<Outcome>, ExperimentError> {
+        let mut progress = Progress::of_worlds(name, due, false);
+        let mut outcomes: Vec<Outcome> = Vec::with_capacity(due.len());
+        let worlds: Vec<_> = due.iter().map(|(_, _, world)| *world).collect();
+        work::run(engine, &worlds, self.plan.threads, |step| {
             progress.on_step(&step);
             if let work::Step::World(_, outcome) = step {
                 outcomes.push(*outcome);
@@ -118,8 +193,41 @@ impl TodayJob {
             Ok::<(), ExperimentError>(())
         })?;
         progress.clear();
-        Ok(report::rows(experiment, outcomes))
+        Ok(outcomes)
     }
+}
+
+/// The worlds of an experiment, each with its name and place.
+fn worlds(experiment: &Experiment) -> impl Iterator<Item = (&str, usize, World<'_>)> {
+    let name = experiment.scenario().spec().name.as_str();
+    experiment.worlds().into_iter().enumerate().map(move |(place, world)| (name, place, world))
+}
+
+/// The cells of experiments whose worlds had these outcomes.
+fn rows(experiments: &[Experiment], outcomes: Vec<Outcome>) -> Vec<Row> {
+    let mut outcomes = outcomes.into_iter();
+    let of = |experiment: &Experiment| {
+        report::rows(experiment, outcomes.by_ref().take(experiment.runs().len()).collect())
+    };
+    experiments.iter().flat_map(of).collect()
+}
+
+fn load(names: &[String], plan: &Plan) -> Result<Vec<Experiment>, ExperimentError> {
+    let load = |name: &String| match Experiment::load(name, plan)? {
+        one if one.runs().iter().all(|run| run.one().is_some()) => Ok(one),
+        _ => Err(ExperimentError::NotOneFlow(name.clone())),
+    };
+    names.iter().map(load).collect()
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ExperimentError> {
+    fs::write(path, text).map_err(|error| ExperimentError::Write { path: path.to_owned(), error })
+}
+
+/// Prints as it comes; a reader that has gone is no reason to stop.
+fn print(text: &str) {
+    let mut out = io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// The change of a scenario that runs plain QUIC and these schemes, in the order of the base.
@@ -205,7 +313,7 @@ mod tests {
                 "topology.hosts = 2\nscheme.guard = {{ name = 'guard', kind = 'plain', defaults = 'library' }}\n{beside}"
             );
             let job = job(&[&small(&folder, &keys)], None).unwrap();
-            let rows = job.rows(&job.experiments[0]).unwrap();
+            let rows = rows(&job.experiments, job.outcomes().unwrap());
             assert!(!rows.is_empty());
             for row in rows {
                 let null = [row.ratio_to_plain(1), row.kept(1)].into_iter().flatten();
@@ -222,9 +330,8 @@ mod tests {
         let run = |changes: &[&str]| {
             let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
             let job = TodayJob::new(&names, true, &[], &changes, 1, None, NonZero::<usize>::MIN)?;
-            Ok::<_, ExperimentError>(
-                job.rows(&job.experiments[0])?.iter().map(|row| row.ratio_to_plain(1)).collect::<Vec<_>>(),
-            )
+            let rows = rows(&job.experiments, job.outcomes()?);
+            Ok::<_, ExperimentError>(rows.iter().map(|row| row.ratio_to_plain(1)).collect::<Vec<_>>())
         };
         let product = run(&[]).unwrap();
         assert_eq!(run(&["scheme.guard.constants.train=16"]).unwrap(), product);
@@ -236,13 +343,36 @@ mod tests {
         assert!(unknown.contains("constants.trian"), "{unknown}");
     }
 
+    #[test]
+    fn an_ablation_has_a_line_for_each_value_and_a_number_beside_itself_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join("page.md");
+        let beside = "topology.hosts = 2\n[[background]]\narrivals = 'long'\ncount = 1";
+        let job = job(&[&small(&folder, beside)], Some(page.clone())).unwrap();
+        let wanted = ["train".to_owned(), "train=16,trickle_max=96".to_owned(), "trickle_max=0".to_owned()];
+        job.ablate(&wanted).unwrap();
+        let page = fs::read_to_string(page).unwrap();
+        let line = |variant: &str| page.lines().find(|line| line.starts_with(&format!("| {variant} |")));
+        assert!(line("train=8").is_some() && line("train=32").is_some(), "{page}");
+        let same = line("train=16, trickle_max=96").expect("a line");
+        assert!(same.contains("| 1.000 | 1.00 small |") && same.contains("| 1.000 | 1.000 small |"), "{same}");
+        assert!(!line("trickle_max=0").expect("a line").contains("| 1.000 | 1.00 small |"), "{page}");
+        let refused = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            job.ablate(&words).unwrap_err().to_string()
+        };
+        assert!(refused(&["sample_part=0"]).contains("not above zero"));
+        assert!(refused(&["trian=2"]).contains("constants.trian"));
+    }
+
     /// The cells of a quick run with guard mode whose sizes and paths are among the first.
     fn few(name: &str, changes: &[&str]) -> Vec<Row> {
         let changes = changes.iter().map(|&change| change.to_owned()).collect();
         let mut job = job(&[name], None).unwrap();
         job.plan.changes.extend::<Vec<String>>(changes);
         job.plan.threads = NonZero::new(2).unwrap();
-        job.rows(&Experiment::load(name, &job.plan).unwrap()).unwrap()
+        job.experiments = load(&job.names, &job.plan).unwrap();
+        rows(&job.experiments, job.outcomes().unwrap())
     }
 
     #[test]

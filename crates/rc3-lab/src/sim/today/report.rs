@@ -28,7 +28,7 @@ const BROKEN_DOWN: usize = 3;
 /// A flow over a path, with each scheme; plain QUIC is the first.
 #[derive(Debug)]
 pub(super) struct Row {
-    scenario: String,
+    pub(super) scenario: String,
     /// The flow with plain QUIC.
     run: Run,
     /// Size of the queue in bandwidth-delay products, or as it is written.
@@ -144,11 +144,11 @@ impl fmt::Display for Row {
 
 /// What a scheme reaches in a group of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Summary {
+pub(super) struct Summary {
     /// Cells.
     cells: usize,
     /// Completion time over that of plain QUIC.
-    plain: Ratios,
+    pub(super) plain: Ratios,
     /// Completion time over the ideal.
     ideal: Ratios,
     /// Cells above [`LOSS`].
@@ -156,35 +156,35 @@ struct Summary {
     /// Verdicts: right, wrong, none.
     verdicts: [usize; 3],
     /// Bytes that others keep, over those beside plain QUIC; `None` where there are no others.
-    kept: Option<Kept>,
+    pub(super) kept: Option<Kept>,
     /// Median and 95th percentile of the completion times of short flows of others, over those beside plain QUIC.
     short: Option<(f64, f64)>,
 }
 
 /// Ratios of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Ratios {
+pub(super) struct Ratios {
     /// Geometric mean.
-    mean: f64,
+    pub(super) mean: f64,
     /// Factor between the mean and either end of its 95 % confidence interval over cells that differ in their seed alone:
     /// 1 if none do.
     confidence: f64,
     /// The largest.
-    worst: f64,
+    pub(super) worst: f64,
 }
 
 /// Bytes that others keep, over those beside plain QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Kept {
+pub(super) struct Kept {
     /// Mean.
-    mean: f64,
+    pub(super) mean: f64,
     /// The least.
     worst: f64,
 }
 
 impl Summary {
     /// Of these cells with this scheme.
-    fn new<'a>(rows: impl IntoIterator<Item = &'a Row>, scheme: usize) -> Self {
+    pub(super) fn new<'a>(rows: impl IntoIterator<Item = &'a Row>, scheme: usize) -> Self {
         let rows: Vec<&Row> = rows.into_iter().collect();
         let mut verdicts = [0; 3];
         for row in &rows {
@@ -249,7 +249,7 @@ fn short(rows: &[&Row], scheme: usize) -> Option<(f64, f64)> {
 }
 
 /// Names of the scenarios, in the order of the rows.
-fn names(rows: &[Row]) -> Vec<&str> {
+pub(super) fn names(rows: &[Row]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
         if !names.contains(&row.scenario.as_str()) {
@@ -364,6 +364,27 @@ pub(super) struct Origin {
     pub(super) command: String,
 }
 
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Made by `{}`", self.command)?;
+        if let Some(commit) = &self.commit {
+            writeln!(f, "at commit {commit}")?;
+        }
+        write!(f, "from seeded worlds: the same command gives the same page.")
+    }
+}
+
+/// The page of an ablation with this table.
+pub(super) fn ablation_page(table: &str, origin: &Origin) -> String {
+    format!(
+        "# What the numbers of RLP's law bring\n\nGuard mode with another value of a number, on the networks of [today](report.md). \
+         *Mean* is FCT over plain QUIC's, as multiples of the product's, the geometric mean over the scenarios; *most* the scenario \
+         that moves most; *worst cell* FCT over plain QUIC's in the scenario whose worst cell gets worse most, the product's and the \
+         variant's; *others keep* the bytes of cross traffic, where there is any, as multiples of those beside the product, mean and \
+         least. Simulated hosts are punctual, so what lateness of hosts costs does not show.\n\n{origin}\n\n{table}"
+    )
+}
+
 /// The page: a table for each scheme with a row for each scenario and a column for each size, then verdicts and harm.
 pub(super) fn page(rows: &[Row], scenarios: &[&Spec], origin: &Origin) -> String {
     let mut text = String::from("# rc3 on the networks of today\n\n");
@@ -371,11 +392,8 @@ pub(super) fn page(rows: &[Row], scenarios: &[&Spec], origin: &Origin) -> String
              QUIC without RLP (CUBIC). Ideal is one round trip for the handshake, the bytes at the rate of the bottleneck, \
              and half a round trip. Cells of the tables are the geometric mean over rates, round trips, buffers and seeds, \
              with the worst in parentheses.\n\n";
-    let _ = writeln!(text, "Made by `{}`", origin.command);
-    if let Some(commit) = &origin.commit {
-        let _ = writeln!(text, "at commit {commit}");
-    }
-    text += "from seeded worlds: the same command gives the same page.\n\n## Scenarios\n\n| scenario | path |\n|---|---|\n";
+    let _ = write!(text, "{origin}\n\n");
+    text += "## Scenarios\n\n| scenario | path |\n|---|---|\n";
     for scenario in scenarios {
         let _ = writeln!(text, "| {} | {} |", scenario.name, scenario.title);
     }
