@@ -63,8 +63,8 @@ pub mod wire {
 /// The numbers of RLP's law, and other ones to measure what they do.
 pub mod law {
     use crate::TransportConfig;
-    pub use crate::laws::constants::{Constants, Variant};
     use crate::laws::constants::Law;
+    pub use crate::laws::constants::{Constants, Variant};
 
     /// Lets connections with these settings follow other numbers than the product's. They are never freed: this is for
     /// programs that measure and end.

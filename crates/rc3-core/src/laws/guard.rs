@@ -90,7 +90,7 @@ pub enum Verdict {
 /// # let connection = pair.client.connection(handle).unwrap();
 /// if let Some(guard) = connection.stats().guard {
 ///     let trials = guard.overtook + guard.waited + guard.lost;
-///     println!("{:?} after {trials} trials and {} probes", guard.verdict, guard.probes);
+///     println!("{:?} after {trials} trials", guard.verdict);
 ///     assert!(!guard.remembered, "no earlier connection went to this destination");
 /// }
 /// # assert!(connection.stats().guard.is_some());
@@ -108,8 +108,6 @@ pub struct GuardStats {
     pub waited: u64,
     /// Trials against: the primary was lost while RLP was not served worse, or was the cause.
     pub lost: u64,
-    /// Packets that the primary was asked to send for a trial.
-    pub probes: u64,
 }
 
 /// The guard of one path.
@@ -131,9 +129,6 @@ pub(crate) struct Guard {
     /// When RLP's loss, and when a wait of the primary, was last evidence.
     rlp_lost: Option<Instant>,
     waited_at: Option<Instant>,
-    /// RLP bytes since the primary last sent.
-    behind: u64,
-    probed: Option<Instant>,
     stats: GuardStats,
 }
 
@@ -173,8 +168,6 @@ enum Outcome {
     Overtook,
     /// Most RLP was lost or late, the primary was not.
     Spared,
-    /// The same with half of RLP.
-    SparedOfHalf,
     /// The primary waited as RLP had, and RLP was most of the bytes in flight.
     Waited,
     /// The primary waited as RLP had, but other traffic may have filled the queue.
@@ -196,14 +189,13 @@ impl Outcome {
     fn weight(self, law: &Law) -> i32 {
         match self {
             // Otherwise only by a lost or late SACK.
-            Self::Overtook => -law.weight_overtook,
+            Self::Overtook => -law.weight_clear,
             // Otherwise as likely as RLP arrives, if the queue is too short to notice, or by a late SACK.
-            Self::Spared => -law.weight_spared,
-            Self::SparedOfHalf => -law.weight_spared_of_half,
+            Self::Spared => -law.weight_weak,
             // Otherwise if a queue of normal priority has just drained.
-            Self::WaitedWithOthers => law.weight_with_others,
+            Self::WaitedWithOthers => law.weight_weak,
             // Otherwise by chance.
-            Self::Waited | Self::LostAlone | Self::LostTogether => law.weight_waited,
+            Self::Waited | Self::LostAlone | Self::LostTogether => law.weight_clear,
             // By many packets and without measuring times: certain, until a trial clearly contradicts.
             Self::OvertookBurst => SCORE_HONOURED - 2,
             Self::FollowedBurst => SCORE_IGNORED,
@@ -227,8 +219,6 @@ impl Guard {
             learned: 0,
             rlp_lost: None,
             waited_at: None,
-            behind: 0,
-            probed: None,
             stats: GuardStats::default(),
         }
     }
@@ -276,20 +266,6 @@ impl Guard {
         GuardStats { verdict: self.verdict(), ..self.stats }
     }
 
-    /// Whether the primary should send a packet now for a trial: RLP has sent much, and the primary sends nothing after
-    /// it by itself.
-    pub(crate) fn take_probe(&mut self, now: Instant) -> bool {
-        let pause = (self.rtt_min / self.law.probe_pause_part).max(self.law.probe_pause_min);
-        let wants = self.behind >= self.law.probe_bytes_min
-            && self.verdict() == Verdict::Unproven
-            && self.probed.is_none_or(|last| last + pause <= now);
-        if wants {
-            self.probed = Some(now);
-            self.stats.probes += 1;
-        }
-        wants
-    }
-
     // --- samples ---
 
     /// RLP sent a batch of `bytes`; its last packet has the byte of `stream` at `offset`. The primary had
@@ -303,7 +279,6 @@ impl Guard {
         primary_in_flight: u64,
     ) {
         self.sent += bytes;
-        self.behind += bytes;
         let sample = Sample {
             sent: now,
             stream,
@@ -342,11 +317,6 @@ impl Guard {
             self.rtt_min = self.rtt_min.min(delay);
             self.learned += ahead;
         }
-    }
-
-    /// The primary sent a packet.
-    pub(crate) fn on_primary_sent(&mut self) {
-        self.behind = 0;
     }
 
     /// The primary packet sent at `sent` was acknowledged after `rtt`, without the peer's delay. Returns whether the
@@ -398,7 +368,7 @@ impl Guard {
     ///
     /// Call it after each group of samples.
     pub(crate) fn evaluate_samples(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
-        let grace = self.wait_min();
+        let grace = self.law.evident_wait;
         for at in 0..self.samples.len() {
             let sample = self.samples[at];
             let Some(partner) = sample.partner.filter(|_| !sample.tried) else { continue };
@@ -427,14 +397,14 @@ impl Guard {
         let gap = partner.sent.saturating_duration_since(sample.sent);
         // How long the RLP packet still had to wait when the primary's arrived.
         let left = self.waited(delay).saturating_sub(gap);
-        if left < self.wait_min() {
+        if left < self.law.evident_wait {
             return Outcome::Undecided;
         }
         match partner.rtt.map(|rtt| self.waited(rtt)) {
             // If marks are honoured, RLP is dropped before the primary.
             None => Outcome::LostAlone,
             Some(waited) if waited * 2 <= left => Outcome::Overtook,
-            Some(waited) if waited + self.law.guard_host_jitter < left => Outcome::Undecided,
+            Some(waited) if waited + self.law.host_jitter < left => Outcome::Undecided,
             Some(_) if sample.dominant => Outcome::Waited,
             Some(_) => Outcome::WaitedWithOthers,
         }
@@ -458,15 +428,12 @@ impl Guard {
         let gap = partner.sent.saturating_duration_since(sample.sent);
         match partner.rtt {
             // Where most is lost, the primary's packet would hardly find room in the queue.
-            Some(rtt) if open && gap < self.wait_min() => {
-                let lost = self.lost_share(sample.sent);
-                if lost >= self.law.lost_most {
-                    Outcome::Spared
-                } else if lost >= self.law.lost_half && self.waited(rtt) < self.wait_min() {
-                    Outcome::SparedOfHalf
-                } else {
-                    Outcome::Undecided
-                }
+            Some(_)
+                if open
+                    && gap < self.law.evident_wait
+                    && self.lost_share(sample.sent) >= self.law.lost_most =>
+            {
+                Outcome::Spared
             }
             // If normal priority alone exceeds the link, no RLP of that time arrives.
             None if sample.dominant && gap <= self.rtt_min / 2 && self.arrived_near(partner.sent) => {
@@ -491,7 +458,7 @@ impl Guard {
 
     /// Whether RLP sent at about this time arrived.
     fn arrived_near(&self, sent: Instant) -> bool {
-        let is_near = |sample: &Sample| apart(sample.sent, sent) <= self.wait_min();
+        let is_near = |sample: &Sample| apart(sample.sent, sent) <= self.law.evident_wait;
         self.samples.iter().any(|sample| sample.delay.is_some() && is_near(sample))
     }
 
@@ -508,14 +475,12 @@ impl Guard {
         }
         tracing::trace!(?outcome, score = self.score, "trial of the path");
         match outcome {
-            Outcome::Overtook | Outcome::OvertookBurst | Outcome::Spared | Outcome::SparedOfHalf => {
-                self.stats.overtook += 1
-            }
+            Outcome::Overtook | Outcome::OvertookBurst | Outcome::Spared => self.stats.overtook += 1,
             Outcome::Waited | Outcome::FollowedBurst | Outcome::WaitedWithOthers => self.stats.waited += 1,
             Outcome::LostAlone | Outcome::LostTogether => self.stats.lost += 1,
             Outcome::Undecided => {}
         }
-        if matches!(outcome, Outcome::Spared | Outcome::SparedOfHalf | Outcome::LostTogether) {
+        if matches!(outcome, Outcome::Spared | Outcome::LostTogether) {
             self.rlp_lost = Some(now);
         }
         let before = self.verdict();
@@ -527,11 +492,6 @@ impl Guard {
     /// The part of a round trip that was waiting.
     fn waited(&self, rtt: Duration) -> Duration {
         rtt.saturating_sub(self.rtt_min)
-    }
-
-    /// The waiting time that is evidence.
-    fn wait_min(&self) -> Duration {
-        (self.rtt_min / self.law.guard_wait_part).max(self.law.guard_wait_min).min(self.law.guard_wait_max)
     }
 }
 
@@ -584,7 +544,6 @@ mod tests {
             self.offset -= 100 * PACKET;
             self.guard.on_rlp_sent(sent, Self::stream(), self.offset, 100 * PACKET, PACKET);
             let behind = sent + ms(1);
-            self.guard.on_primary_sent();
             let mut now = behind + RTT;
             if let Some(waited) = rlp {
                 now = sent + RTT + ms(waited);

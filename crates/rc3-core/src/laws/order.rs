@@ -81,13 +81,13 @@ impl OrderTrial {
     pub(crate) fn on_rlp_sent(&mut self, now: Instant, last: u64, packets: u64) {
         self.sent += packets;
         let goes_on =
-            self.last.is_some_and(|(_, at)| now.saturating_duration_since(at) < self.law.order_pause_max);
+            self.last.is_some_and(|(_, at)| now.saturating_duration_since(at) < self.law.host_jitter / 2);
         match self.phase {
-            Phase::Open | Phase::Waits(_) if goes_on || self.burst < self.law.order_burst_min => {
+            Phase::Open | Phase::Waits(_) if goes_on || self.burst < self.law.few => {
                 self.burst = if goes_on { self.burst + packets } else { packets };
                 self.last = Some((last, now));
-                if self.burst >= self.law.order_burst_min {
-                    self.phase = Phase::Waits(now + self.law.order_delay);
+                if self.burst >= self.law.few {
+                    self.phase = Phase::Waits(now + self.law.host_lateness);
                 }
             }
             _ => {}
@@ -107,7 +107,7 @@ impl OrderTrial {
         if let Phase::Waits(at) = self.phase
             && at <= now
         {
-            self.phase = if now < at + self.law.order_late_max { Phase::Due } else { Phase::Done };
+            self.phase = if now < at + self.law.host_lateness { Phase::Due } else { Phase::Done };
         }
     }
 
@@ -140,11 +140,11 @@ impl OrderTrial {
         if order.packet_number != question.number {
             return None;
         }
-        if order.overtaken >= self.law.order_burst_min {
+        if order.overtaken >= self.law.few {
             self.phase = Phase::Done;
             return Some(Answer::Overtook);
         }
-        question.in_order |= question.sent.saturating_sub(order.came) < self.law.order_burst_min;
+        question.in_order |= question.sent.saturating_sub(order.came) < self.law.few;
         None
     }
 
@@ -157,7 +157,7 @@ impl OrderTrial {
         waited: impl Fn(f64) -> f64,
     ) -> Option<Answer> {
         let Phase::Asked(question) = &mut self.phase else { return None };
-        if (question.burst_last.saturating_sub(self.law.order_tail)..=question.burst_last).contains(&number) {
+        if (question.burst_last.saturating_sub(self.law.burst)..=question.burst_last).contains(&number) {
             question.delay = Some(delay);
         }
         if (question.burst_first..=question.burst_last).contains(&number) {
@@ -177,6 +177,9 @@ impl OrderTrial {
 mod tests {
     use super::*;
 
+    /// A pause that ends a burst.
+    const PAUSE: Duration = Duration::from_micros(500);
+
     fn order(came: u64, overtaken: u64) -> Order {
         Order { packet_number: 16, came, overtaken }
     }
@@ -187,12 +190,12 @@ mod tests {
         let mut trial = OrderTrial::default();
         trial.on_rlp_sent(now, 7, 8);
         trial.on_rlp_sent(now, 15, 8);
-        assert_eq!(trial.timeout(), Some(now + Law::default().order_delay));
-        trial.on_timeout(now + Law::default().order_delay / 2);
+        assert_eq!(trial.timeout(), Some(now + Law::default().host_lateness));
+        trial.on_timeout(now + Law::default().host_lateness / 2);
         assert!(!trial.is_due());
-        trial.on_timeout(now + Law::default().order_delay);
+        trial.on_timeout(now + Law::default().host_lateness);
         assert!(trial.is_due());
-        trial.on_probe_sent(now + Law::default().order_delay, 16, 0);
+        trial.on_probe_sent(now + Law::default().host_lateness, 16, 0);
         assert_eq!((trial.is_due(), trial.timeout()), (false, None), "once");
         trial
     }
@@ -236,9 +239,9 @@ mod tests {
         trial.on_rlp_sent(now, 99, 100);
         trial.start_busy_period();
         trial.on_rlp_sent(now, 115, 16);
-        trial.on_timeout(now + Law::default().order_delay);
+        trial.on_timeout(now + Law::default().host_lateness);
         // Ten of the first hundred were lost.
-        trial.on_probe_sent(now + Law::default().order_delay, 116, 10);
+        trial.on_probe_sent(now + Law::default().host_lateness, 116, 10);
         trial.on_arrival(100, 5.0, |delay| delay - 5.0);
         trial.on_arrival(115, 5.003, |delay| delay - 5.0);
         assert_eq!(trial.on_order(Order { packet_number: 116, came: 106, overtaken: 0 }), None);
@@ -257,13 +260,13 @@ mod tests {
         let start = Instant::now();
         let mut trial = OrderTrial::default();
         for nth in 0..16 {
-            trial.on_rlp_sent(start + Law::default().order_pause_max * nth, u64::from(nth), 1);
+            trial.on_rlp_sent(start + PAUSE * nth, u64::from(nth), 1);
         }
         assert_eq!(trial.timeout(), None);
-        let burst = start + Law::default().order_pause_max * 16;
+        let burst = start + PAUSE * 16;
         trial.on_rlp_sent(burst, 19, 4);
-        trial.on_rlp_sent(burst + Law::default().order_pause_max, 20, 1);
-        assert_eq!(trial.timeout(), Some(burst + Law::default().order_delay));
+        trial.on_rlp_sent(burst + PAUSE, 20, 1);
+        assert_eq!(trial.timeout(), Some(burst + Law::default().host_lateness));
     }
 
     #[test]
@@ -271,7 +274,7 @@ mod tests {
         let now = Instant::now();
         let mut trial = OrderTrial::default();
         trial.on_rlp_sent(now, 15, 16);
-        trial.on_timeout(now + Law::default().order_delay + Law::default().order_late_max);
+        trial.on_timeout(now + Law::default().host_lateness + Law::default().host_lateness);
         assert_eq!((trial.is_due(), trial.timeout()), (false, None));
     }
 
@@ -281,6 +284,6 @@ mod tests {
         trial.start_busy_period();
         let now = Instant::now();
         trial.on_rlp_sent(now, 40, 16);
-        assert_eq!(trial.timeout(), Some(now + Law::default().order_delay));
+        assert_eq!(trial.timeout(), Some(now + Law::default().host_lateness));
     }
 }

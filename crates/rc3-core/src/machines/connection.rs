@@ -125,8 +125,6 @@ struct Life {
 struct Schedule {
     /// A read changed credit or flow control, so the endpoint must service the connection.
     needs_service: bool,
-    /// The primary got something to send outside its turn.
-    probe_due: bool,
 }
 
 impl Connection {

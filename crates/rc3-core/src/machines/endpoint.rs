@@ -455,17 +455,13 @@ impl Endpoint {
                 return transmit;
             }
             Self::take_events(handle, connection, &mut self.events);
-            if connection.take_probe() {
-                self.schedule.primary.push(handle);
-            }
             self.schedule.arm(handle, connection);
             self.recount(handle);
         }
         None
     }
 
-    /// Whether [`Self::poll_primary`] may have something to send: after [`Self::poll_rlp`], which can give the primary
-    /// a packet.
+    /// Whether [`Self::poll_primary`] may have something to send.
     pub fn wants_primary(&self) -> bool {
         !self.responses.is_empty() || !self.schedule.primary.is_empty()
     }

@@ -147,7 +147,7 @@ impl Departures {
         if self.newest.is_some_and(|newest| packet_number <= newest) {
             return None;
         }
-        let reordering = late.max(self.law.reordering);
+        let reordering = late.max(self.law.burst);
         while let Some(&Batch { departure: first, .. }) = self.batches.front()
             && first.last + reordering <= packet_number
         {

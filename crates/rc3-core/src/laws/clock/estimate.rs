@@ -11,6 +11,8 @@ use crate::{laws::constants::Law, wire::arrival::Arrival};
 
 /// Arrivals stored.
 const ARRIVALS_MAX: usize = 64;
+/// The part of a difference of successive one-way times that moves their mean (RFC 3550 §6.4.1).
+const JITTER_GAIN: f64 = 1.0 / 16.0;
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
@@ -141,7 +143,7 @@ impl Estimate {
         if let Some(last) = last {
             let between = departed.at.saturating_duration_since(last.departed.at).as_micros() as f64;
             let difference = (micros.saturating_sub(last.micros) as f64 - between).abs();
-            self.jitter += (difference - self.jitter) * self.law.jitter_gain;
+            self.jitter += (difference - self.jitter) * JITTER_GAIN;
         }
         if last.is_none_or(|last| last.departed.run < departed.run) {
             self.run_began = departed.sent_bytes;
@@ -172,6 +174,11 @@ impl Estimate {
         self.points.push_back(point);
     }
 
+    /// Packets that a host reads together arrived within this time, in microseconds.
+    fn resolution(&self) -> u64 {
+        (self.law.host_jitter / 4).as_micros() as u64
+    }
+
     fn sample(&mut self, now: Instant, from: Point, to: Point, PathTimes { rtt, late }: PathTimes) {
         let bytes = arrived(&from, &to);
         // Not in less time than between their proofs, except for noise and for a half of short times, whatever the peer
@@ -184,11 +191,11 @@ impl Estimate {
         }
         let of_run = to.departed.sent_bytes.saturating_sub(self.run_began);
         self.largest.measured[1] = self.largest.measured[1].max(of_run);
-        let rate = bytes as f64 * 1e6 / micros.max(self.law.resolution) as f64;
+        let rate = bytes as f64 * 1e6 / micros.max(self.resolution()) as f64;
         let sent = to.departed.at.saturating_duration_since(from.departed.at).as_micros() as u64;
         // They arrived more slowly than they left, and RLP had data all the time; or not all arrived: the path limited them.
         let jitter = (self.law.late_jitters * self.jitter).max(late * 1e6) as u64;
-        let is_late = micros > sent + (sent / self.law.late_part).max(self.law.late_min).max(jitter);
+        let is_late = micros > sent + jitter.max(self.law.host_jitter.as_micros() as u64);
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
         let is_policed = lost * self.law.lost_of >= passed;
@@ -198,7 +205,7 @@ impl Estimate {
         if is_policed || (is_late && from.departed.run == to.departed.run) {
             self.largest.limit(now, rate, of_run, rtt);
         } else {
-            self.largest.taken[1] = self.largest.taken[1].max(Taken::of(bytes, micros, self.law.resolution));
+            self.largest.taken[1] = self.largest.taken[1].max(Taken::of(bytes, micros, self.resolution()));
         }
     }
 
@@ -208,7 +215,7 @@ impl Estimate {
             if point.missing() < then.missing() {
                 self.largest = before;
             }
-            if point.missing() < then.missing() || point.passed >= then.passed + self.law.reordering {
+            if point.missing() < then.missing() || point.passed >= then.passed + self.law.burst {
                 self.doubted = None;
             }
         }
@@ -221,7 +228,7 @@ impl Estimate {
         let taken = taken[0].max(taken[1]);
         let rate = if limited >= taken.certain { limited } else { limited.max(taken.rate) };
         let measured = measured[0].max(measured[1]);
-        (rate > 0.0).then_some(PathRate { rate, known: limited * self.law.known_excess >= rate, measured })
+        (rate > 0.0).then_some(PathRate { rate, known: limited >= rate, measured })
     }
 }
 

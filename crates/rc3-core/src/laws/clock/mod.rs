@@ -102,9 +102,6 @@ pub(crate) struct Clock {
     /// Packets sent in this busy period.
     sent: u64,
     vacancy: Vacancy,
-    /// RLP's part of the rate, and when it last changed.
-    share: f64,
-    shared: Option<Instant>,
     phase: Phase,
     /// Values of an earlier connection.
     remembered: Option<Pace>,
@@ -131,8 +128,8 @@ enum Phase {
     Start,
     /// Sends at the delivery rate.
     Clocked,
-    /// Held back by a queue: a window of this many packets, last changed then, keeps the estimate alive.
-    Braked { window: f64, at: Instant },
+    /// Held back by a queue: a few packets per round trip keep the estimate alive.
+    Braked,
 }
 
 impl Clock {
@@ -149,8 +146,6 @@ impl Clock {
             begun: None,
             sent: 0,
             vacancy: Vacancy::new(law, 0),
-            share: 1.0,
-            shared: None,
             phase: Phase::Start,
             remembered: None,
             recalled: false,
@@ -183,7 +178,7 @@ impl Clock {
             rate: self.pace().map(|pace| pace.rate),
             path_limited: self.estimate.rate().is_some_and(|path| path.known),
             queue: self.delay.queue(),
-            braked: matches!(self.phase, Phase::Braked { .. }),
+            braked: self.phase == Phase::Braked,
             remembered: self.recalled,
         }
     }
@@ -195,19 +190,11 @@ impl Clock {
         Some(Pace { rate, rtt_min: self.rtt_min, measured })
     }
 
-    /// Like [`Self::pace`], for later connections: at most twice what the peer proved to have received in a round trip.
-    pub(crate) fn found(&self) -> Option<Pace> {
-        let pace = self.pace()?;
-        let bytes = (2 * self.proof.most()).max(UNPROVEN_BYTES);
-        let most = Rate::from_bits_per_second((bytes as f64 * 8.0 / pace.rtt_min.as_secs_f64()) as u64)?;
-        Some(Pace { rate: pace.rate.min(most), ..pace })
-    }
-
-    /// Whether the rate is worth remembering, and it or its evidence has changed since the last call.
+    /// Whether the rate is worth remembering, and it or its evidence has doubled since the last call, or the rate has halved.
     pub(crate) fn take_changed(&mut self) -> bool {
         let Some(PathRate { rate, known: true, measured }) = self.estimate.rate() else { return false };
         let (last, evidence) = self.handed_on;
-        let changed = (rate - last).abs() > last / self.law.changed_part || measured >= 2 * evidence.max(1);
+        let changed = rate > 2.0 * last || rate < last / 2.0 || measured >= 2 * evidence.max(1);
         if changed {
             self.handed_on = (rate, measured);
         }
@@ -215,8 +202,8 @@ impl Clock {
     }
 
     /// The peer has proved that it has `bytes` more.
-    pub(crate) fn on_delivered(&mut self, now: Instant, bytes: u64) {
-        self.proof.on_delivered(now, bytes, self.rtt_min);
+    pub(crate) fn on_delivered(&mut self, bytes: u64) {
+        self.proof.on_delivered(bytes);
     }
 
     /// The peer has acknowledged `bytes` more of the primary.
@@ -238,7 +225,7 @@ impl Clock {
         // The path may have changed meanwhile.
         self.vacancy = Vacancy::new(self.law, self.missing);
         if self.estimate.rate().is_some_and(|path| path.known) {
-            if let Some(pace) = self.found() {
+            if let Some(pace) = self.pace() {
                 self.remember(pace.or_known(self.remembered));
             }
             self.estimate = Estimate::new(self.law);
@@ -268,9 +255,8 @@ impl Clock {
         match self.phase {
             Phase::Start => self.permit_start(now, path),
             Phase::Clocked => self.permit_clocked(now, path),
-            Phase::Braked { window, .. } => {
-                let window = if self.is_overdue(now) { self.law.floor_min } else { window };
-                let rate = window * path.packet_bytes as f64 / self.rtt_min.as_secs_f64();
+            Phase::Braked => {
+                let rate = (self.law.few * path.packet_bytes) as f64 / self.rtt_min.as_secs_f64();
                 self.permit_paced(now, path, rate, path.packet_bytes)
             }
         }
@@ -287,10 +273,10 @@ impl Clock {
         if self.sent < due {
             return Permit::Bytes((due - self.sent) * path.packet_bytes);
         }
-        let silent = begun + self.rtt_min * self.law.start_half_round_trips / 2;
+        let silent = begun + self.rtt_min * self.law.silence;
         if now >= silent {
             // Without feedback: the lower bound.
-            self.enter(now, Phase::Braked { window: self.law.floor, at: now });
+            self.enter(now, Phase::Braked);
         }
         let next = begun + self.law.trickle_every * u32::try_from(trickled + 1).unwrap_or(u32::MAX);
         Permit::Wait(if due < self.law.train + self.law.trickle_max { next } else { silent.max(now) })
@@ -298,7 +284,7 @@ impl Clock {
 
     /// A part of an earlier connection's values, until they are confirmed (RFC 9959 §4).
     fn permit_remembered(&mut self, now: Instant, path: PathNow, begun: Instant, pace: Pace) -> Permit {
-        let at_once = self.at_once(path, pace);
+        let at_once = if path.honoured { self.law.train } else { self.law.burst };
         if self.sent < at_once {
             return Permit::Bytes((at_once - self.sent) * path.packet_bytes);
         }
@@ -311,22 +297,13 @@ impl Clock {
         } else {
             remembered * self.law.remembered
         };
-        if now >= begun + self.rtt_min * self.law.unconfirmed_round_trips {
+        if now >= begun + self.rtt_min * self.law.silence {
             // Nothing confirmed it. On an unknown path more would have left by now, which must not leave at once.
             self.remembered = None;
-            self.enter(now, Phase::Braked { window: self.law.floor, at: now });
+            self.enter(now, Phase::Braked);
             return self.permit_phase(now, path);
         }
         self.permit_paced(now, path, rate, self.law.burst * path.packet_bytes)
-    }
-
-    /// How many packets of the first flight leave at once on a path with that memory; the others are paced.
-    fn at_once(&self, path: PathNow, pace: Pace) -> u64 {
-        if path.honoured {
-            return self.law.train;
-        }
-        let bdp = pace.bdp() / path.packet_bytes.max(1);
-        (bdp / self.law.at_once_of_bdp).max(self.law.at_once_min).min(self.law.train)
     }
 
     fn permit_clocked(&mut self, now: Instant, path: PathNow) -> Permit {
@@ -341,7 +318,7 @@ impl Clock {
         let in_flight = self.departures.in_flight() * path.packet_bytes + path.primary_in_flight;
         let room = most - in_flight as f64;
         if room < path.packet_bytes as f64 {
-            return Permit::Wait(now + self.rtt_min / 4);
+            return Permit::Wait(now + self.rtt_min / self.law.recent_part);
         }
         let gain = self.gain(now, known) * self.part(path.honoured, known);
         match self.permit_paced(now, path, rate * gain, self.law.burst * path.packet_bytes) {
@@ -355,13 +332,14 @@ impl Clock {
     /// flow. So some packets leave all the same, unless a queue shows, which they would lengthen.
     fn stay_informed(&self, now: Instant, path: PathNow, until: Instant) -> Permit {
         let has_queue = !self.vacancy.has_only_losses() || self.delay.queue() > self.queue_max();
-        let seen = self.delay.newest().filter(|_| has_queue).map(|at| at + self.rtt_min * self.law.stale);
+        let seen =
+            self.delay.newest().filter(|_| has_queue).map(|at| at + self.rtt_min.mul_f64(self.law.caution));
         match seen {
             _ if path.honoured => return Permit::Wait(until),
             Some(stale) if now < stale => return Permit::Wait(until.min(stale)),
             _ => {}
         }
-        match self.departures.last_left().map(|at| at + self.rtt_min.div_f64(self.law.floor)) {
+        match self.departures.last_left().map(|at| at + self.rtt_min.div_f64(self.law.few as f64)) {
             Some(due) if now < due => Permit::Wait(until.min(due)),
             _ => Permit::Bytes(path.packet_bytes),
         }
@@ -370,8 +348,8 @@ impl Clock {
     /// RLP's part of the rate.
     fn part(&self, honoured: bool, known: bool) -> f64 {
         match self.vacancy.part(known) {
-            Some(part) if !honoured => self.share.min(part).max(self.law.share_min),
-            _ => self.share,
+            Some(part) if !honoured => part.max(self.law.share_min),
+            _ => 1.0,
         }
     }
 
@@ -380,14 +358,14 @@ impl Clock {
             return self.law.gain_unknown;
         }
         let lost = self.lost_at.is_some_and(|at| now < at + self.rtt_min);
-        if lost || self.delay.queue() > self.queue_max() { self.law.gain_calm } else { self.law.gain }
+        if lost || self.delay.queue() > self.queue_max() { 1.0 } else { self.law.gain }
     }
 
     /// At `rate` bytes per second, in bursts.
     fn permit_paced(&mut self, now: Instant, path: PathNow, rate: f64, burst: u64) -> Permit {
         let burst = burst.min((rate * 0.001) as u64).max(path.packet_bytes);
         if let Some(rate) = Rate::from_bits_per_second((rate * 8.0) as u64) {
-            self.pacer.set_rate(now, rate, burst.max(rate.bytes_in(self.law.pacer_late)));
+            self.pacer.set_rate(now, rate, burst.max(rate.bytes_in(self.law.host_lateness)));
         }
         match self.pacer.budget(now) {
             bytes if bytes >= burst => Permit::Bytes(bytes),
@@ -396,7 +374,7 @@ impl Clock {
     }
 
     fn queue_max(&self) -> Duration {
-        (self.rtt_min / self.law.queue_part).max(self.law.queue_min)
+        (self.rtt_min / self.law.noise_part).max(self.law.host_jitter)
     }
 
     /// RLP has sent a batch of `bytes`.
@@ -417,7 +395,7 @@ impl Clock {
     pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         self.vacancy.own().on_primary_sent(now, bytes);
         self.departures.on_primary_sent(bytes);
-        if !matches!(self.phase, Phase::Braked { .. }) {
+        if self.phase != Phase::Braked {
             self.pacer.on_primary_sent(now, bytes);
         }
     }
@@ -459,10 +437,8 @@ impl Clock {
         let times = PathTimes { rtt: self.rtt_min, late: late.seconds };
         self.estimate.on_arrival(now, arrival, departed, shown, passed, times);
         let waited = delay - self.delay.add(now, delay, self.rtt_min);
-        let lost = missing > self.missing;
-        self.missing = self.missing.max(missing);
-        if lost {
-            self.lost_at = Some(now);
+        if missing > self.missing {
+            (self.missing, self.lost_at) = (missing, Some(now));
         }
         if let Some(PathRate { rate, .. }) = self.estimate.rate() {
             let sample = Sample {
@@ -476,15 +452,15 @@ impl Clock {
             };
             self.vacancy.on_arrival(now, sample, self.rtt_min);
         }
-        self.change(now, honoured, lost);
+        self.change(now, honoured);
         Some(delay)
     }
 
     /// The part of a delay, in seconds, that was a queue: beyond the lateness of hosts and a few packets.
     pub(crate) fn waited(&self, delay: f64) -> f64 {
         let few =
-            self.estimate.rate().map_or(0.0, |path| self.law.queue_packets * self.packet_bytes() / path.rate);
-        delay - self.delay.least().unwrap_or(delay) - few.max(self.law.queue_min.as_secs_f64())
+            self.estimate.rate().map_or(0.0, |path| self.law.few as f64 * self.packet_bytes() / path.rate);
+        delay - self.delay.least().unwrap_or(delay) - few.max(self.law.host_jitter.as_secs_f64())
     }
 
     /// How far packets overtake each other, not beyond what counts as a queue: only the receiver says so.
@@ -514,47 +490,18 @@ impl Clock {
         self.pacer.forgive(now);
     }
 
-    /// Whether a datagram should have been reported long ago.
-    fn is_overdue(&self, now: Instant) -> bool {
-        now.checked_sub(self.rtt_min * self.law.overdue)
-            .is_some_and(|since| self.departures.in_flight_since(since) < self.departures.in_flight())
-    }
-
-    fn change(&mut self, now: Instant, honoured: bool, lost: bool) {
+    fn change(&mut self, now: Instant, honoured: bool) {
         let queue = self.vacancy.queue().min(self.delay.queue());
         let queue = !honoured && queue > self.queue_max();
         match self.phase {
             Phase::Start
                 if (honoured && self.estimate.rate().is_some()) || self.vacancy.part(false).is_some() =>
             {
-                self.shared = Some(now);
                 self.enter(now, Phase::Clocked);
             }
-            Phase::Start => {}
-            Phase::Clocked if queue => {
-                self.share = (self.share * self.law.share_down).max(self.law.share_min);
-                self.shared = Some(now);
-                self.enter(now, Phase::Braked { window: self.law.floor, at: now });
-            }
-            Phase::Clocked => {
-                if self.shared.is_some_and(|at| now >= at + self.rtt_min) {
-                    self.share = (self.share * self.law.share_up).min(1.0);
-                    self.shared = Some(now);
-                }
-            }
-            Phase::Braked { .. } if !queue && self.estimate.rate().is_some() => {
-                self.shared = Some(now);
-                self.enter(now, Phase::Clocked);
-            }
-            Phase::Braked { window, at } if now >= at + self.rtt_min => {
-                let window = if lost {
-                    (window / 2.0).max(self.law.floor_min)
-                } else {
-                    (window + 1.0).min(self.law.floor)
-                };
-                self.phase = Phase::Braked { window, at: now };
-            }
-            Phase::Braked { .. } => {}
+            Phase::Clocked if queue => self.enter(now, Phase::Braked),
+            Phase::Braked if !queue && self.estimate.rate().is_some() => self.enter(now, Phase::Clocked),
+            Phase::Start | Phase::Clocked | Phase::Braked => {}
         }
     }
 
@@ -631,7 +578,7 @@ mod tests {
             while now < end {
                 while let Some(at) = self.reports.iter().position(|(at, _)| *at <= now) {
                     let (at, report) = self.reports.remove(at);
-                    self.clock.on_delivered(at, if self.proves { PACKET } else { 0 });
+                    self.clock.on_delivered(if self.proves { PACKET } else { 0 });
                     self.clock.on_arrival(at, report, self.honoured);
                 }
                 let path = PathNow {
@@ -704,7 +651,7 @@ mod tests {
         let mut world = World::new();
         world.others = ms(10_000);
         let sent = world.run(ms(0), ms(1000));
-        assert!(within(&sent, 100, 1000) <= (900 / 40 + 1) * Law::default().floor as usize, "{}", sent.len());
+        assert!(within(&sent, 100, 1000) <= (900 / 40 + 1) * Law::default().few as usize, "{}", sent.len());
     }
 
     #[test]
@@ -761,7 +708,7 @@ mod tests {
         world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
         let sent = world.run(ms(0), ms(200));
         let late = within(&sent, 80, 200);
-        assert!((2..=(120 / 40 + 1) * Law::default().floor as usize).contains(&late), "{sent:?}");
+        assert!((2..=(120 / 40 + 1) * Law::default().few as usize).contains(&late), "{sent:?}");
     }
 
     #[test]
@@ -770,9 +717,9 @@ mod tests {
         let rate = Rate::from_bits_per_second(12_000_000).expect("not zero");
         world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
         let sent = world.run(ms(0), ms(40));
-        // An eighth of 50 packets is less than the lower bound, and 50 are what the link serves in that time.
+        // The link serves 50 packets in that time.
         assert!(
-            (Law::default().at_once_min..Law::default().train).contains(&(within(&sent, 0, 2) as u64)),
+            (Law::default().burst..Law::default().train).contains(&(within(&sent, 0, 2) as u64)),
             "{sent:?}"
         );
         assert!((33..=42).contains(&sent.len()), "{}", sent.len());

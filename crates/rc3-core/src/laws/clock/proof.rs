@@ -1,13 +1,11 @@
 //! The bytes that the peer proved to have received, by the receipts in its SACKs and its acknowledgments.
 
-use std::time::{Duration, Instant};
-
 use super::departures::Departed;
 
 /// Bytes of a stream in a full datagram for each byte of overhead.
 const OVERHEAD_OF: u64 = 24;
 
-/// Proved bytes of streams, in a busy period and in a round trip.
+/// Proved bytes of streams, in a busy period and in all.
 #[derive(Debug, Default)]
 pub(super) struct Proof {
     delivered: u64,
@@ -18,25 +16,18 @@ pub(super) struct Proof {
     newest: u64,
     /// Bytes of UDP payload of the primary that the peer has acknowledged.
     acked: u64,
-    /// Start of the counted round trip, and the bytes proved in it.
-    round: Option<(Instant, u64)>,
-    most: u64,
 }
 
 impl Proof {
     /// What follows is another flow.
     pub(super) fn start_busy_period(&mut self) {
         self.delivered = 0;
-        self.round = None;
     }
 
     /// The peer has proved that it has `bytes` more.
-    pub(super) fn on_delivered(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+    pub(super) fn on_delivered(&mut self, bytes: u64) {
         self.delivered += bytes;
         self.total += bytes;
-        let (began, before) = self.round.filter(|&(began, _)| now < began + rtt).unwrap_or((now, 0));
-        self.round = Some((began, before + bytes));
-        self.most = self.most.max(before + bytes);
     }
 
     /// `bytes` of overtaken datagrams have no receipt.
@@ -74,15 +65,12 @@ impl Proof {
     pub(super) fn delivered(&self) -> u64 {
         self.delivered
     }
-
-    /// The maximum in one round trip.
-    pub(super) fn most(&self) -> u64 {
-        self.most
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -90,21 +78,8 @@ mod tests {
         let now = Instant::now();
         let departed = |sent_bytes| Departed { at: now, run: 0, sent_bytes, of_primary: 500 };
         let mut proof = Proof::default();
-        proof.on_delivered(now, 2400, Duration::from_millis(40));
+        proof.on_delivered(2400);
         proof.on_newest(departed(3000));
         assert_eq!([3000, 1800, 500].map(|sent| proof.of_rlp(departed(sent))), [2500, 1300, 0]);
-    }
-
-    #[test]
-    fn the_best_round_trip_counts_and_no_longer_one() {
-        let (start, rtt) = (Instant::now(), Duration::from_millis(40));
-        let mut proof = Proof::default();
-        for (ms, bytes) in [(0, 10), (39, 20), (40, 25), (100, 4)] {
-            proof.on_delivered(start + Duration::from_millis(ms), bytes, rtt);
-        }
-        assert_eq!((proof.delivered(), proof.most()), (59, 30));
-        proof.start_busy_period();
-        proof.on_delivered(start + Duration::from_millis(101), 29, rtt);
-        assert_eq!((proof.delivered(), proof.most()), (29, 30));
     }
 }

@@ -36,7 +36,7 @@ impl RoundTrips {
 
 /// By how much the time from a packet's arrival to its proof may vary without a lie.
 pub(super) fn noise(law: &Law, rtt: Duration) -> Duration {
-    (rtt / law.noise_part).max(law.noise_min)
+    (rtt / law.noise_part).max(law.host_jitter)
 }
 
 #[cfg(test)]

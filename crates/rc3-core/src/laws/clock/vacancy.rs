@@ -71,21 +71,22 @@ impl Vacancy {
             self.seen = [self.seen[1], Seen::default()];
         }
         let Some(wait) = self.own.wait(sample.number, sample.rate) else { return };
+        let host_jitter = self.law.host_jitter.as_secs_f64();
         let lost = sample.missing.saturating_sub(self.missing);
         self.missing += lost;
         let own = self.own_wait(&sample, wait.seconds, lost);
         let least = self.others.add(now, sample.delay - own, rtt);
         let seen = &mut self.seen[1];
         // With a long own queue in front, the loss is our own.
-        if wait.seconds <= self.law.own_max {
+        if wait.seconds <= host_jitter {
             seen.lost += lost;
         }
         if !wait.first {
             return;
         }
         let others = (sample.delay - own - least).min(sample.waited);
-        let error = own / self.law.own_part + (wait.busy / self.law.busy_part).min(self.law.busy_wait_max);
-        let is_idle = others <= self.law.wait_min.max(sample.late) + error;
+        let error = own / self.law.own_part + (wait.busy / self.law.busy_part).min(host_jitter);
+        let is_idle = others <= (host_jitter / 2.0).max(sample.late) + error;
         let count = if is_idle { &mut seen.idle } else { &mut seen.waited };
         *count += 1;
     }
@@ -95,7 +96,7 @@ impl Vacancy {
     fn own_wait(&mut self, sample: &Sample, wait: f64, lost: u64) -> f64 {
         let known = lost as f64 * sample.service;
         let own = (wait - known).max(0.0);
-        let least = self.others.least().filter(|_| own > self.law.own_max);
+        let least = self.others.least().filter(|_| own > self.law.host_jitter.as_secs_f64());
         let unknown = least.map_or(0.0, |least| (least + own - sample.delay).clamp(0.0, own));
         self.own.cut(known + unknown);
         own - unknown
@@ -125,7 +126,7 @@ impl Vacancy {
         }
         let likely = |seen, bad| likely(&self.law, seen, bad);
         let free = if known { likely(came, waited) } else { likely(came, 0.0) };
-        Some(free.powi(self.law.free_power) * if lost > 0.0 { likely(came + lost, lost) } else { 1.0 })
+        Some(free.powf(self.law.caution) * if lost > 0.0 { likely(came + lost, lost) } else { 1.0 })
     }
 }
 
@@ -133,7 +134,7 @@ impl Vacancy {
 /// few packets without a bad one it is 1.
 fn likely(law: &Law, seen: f64, bad: f64) -> f64 {
     match bad > 0.0 {
-        true => (seen - bad + law.prior) / (seen + 2.0 * law.prior),
+        true => (seen - bad + law.caution) / (seen + 2.0 * law.caution),
         false => (0.5 + 0.5 * seen / law.enough).min(1.0),
     }
 }

@@ -1,4 +1,4 @@
-//! Connects the guard: samples of both loops go in, verdicts and probes come out.
+//! Connects the guard: samples of both loops go in, verdicts come out.
 
 use std::time::{Duration, Instant};
 
@@ -30,11 +30,6 @@ impl Connection {
     pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
         let network = self.network();
         self.rlp()?.take_record(now, network)
-    }
-
-    /// Whether the primary got a probe to send since the last call.
-    pub(crate) fn take_probe(&mut self) -> bool {
-        std::mem::take(&mut self.schedule.probe_due)
     }
 
     /// Reports acknowledged and lost packets of the primary to the guard. Called after each datagram: the peer's delay
@@ -83,15 +78,6 @@ impl Connection {
         let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way(now, rtt)) else { return };
         let bytes = datagrams * u64::from(self.primary.window().mtu);
         self.primary.set_rlp_in_flight(bytes, now + rtt);
-    }
-
-    /// RLP has stopped sending: lets the primary send a packet behind it, if that would show something.
-    pub(super) fn probe(&mut self, now: Instant) {
-        let (window, rtt) = (self.primary.window(), self.primary.rtt());
-        if self.rlp().is_some_and(|rlp| rlp.take_probe(now, rtt, &window)) {
-            self.primary.probe();
-            self.schedule.probe_due = true;
-        }
     }
 
     /// Writes the datagram of normal priority behind a burst of RLP into the empty `buf`, if it is due.

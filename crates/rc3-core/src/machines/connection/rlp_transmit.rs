@@ -63,7 +63,6 @@ impl Connection {
 
     /// Nothing more can be sent by RLP now.
     fn rest_rlp(&mut self, now: Instant) -> Option<Transmit> {
-        self.probe(now);
         // Everything stored has been sent: the send window may have room.
         self.tune_windows(now);
         None

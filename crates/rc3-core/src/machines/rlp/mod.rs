@@ -16,6 +16,7 @@ use std::{
 use self::watch::Watch;
 use crate::laws::{
     clock::{Departure, PathNow, Permit},
+    constants::Law,
     ladder::Ladder,
     pacer::Pacer,
     verdicts::Record,
@@ -26,17 +27,14 @@ use crate::seams::{
 };
 use crate::{
     config::{RlpMode, TransportConfig},
-    laws::primary_window::{Waiting, Window},
+    laws::primary_window::Window,
     quic::StreamId,
     transmit::Transmit,
     units::{Level, Rate, Receipt, Span},
     wire::{arrival::Arrival, order::Order},
 };
 
-/// Lateness that a rate-capped RLP loop may catch up on at once: timers of user space are late by about a millisecond.
-const PACER_BURST: Duration = Duration::from_millis(2);
-
-/// Its lower bound on slow cards, in bytes: two packets.
+/// Lower bound of what a rate-capped RLP loop may send at once on slow cards, in bytes: two packets.
 const PACER_BURST_MIN: u64 = 3000;
 
 /// Fraction of the bytes that the path took in a round trip that may be sent before the handshake is complete: half of
@@ -75,7 +73,7 @@ impl Rlp {
             early_left: None,
             receipts,
             ladder: config.ladder,
-            pacer: config.nic_rate.map(new_pacer),
+            pacer: config.nic_rate.map(|rate| new_pacer(config.law, rate)),
             watch: (config.rlp == RlpMode::Guard).then(|| Watch::new(config, rtt)),
             sent: 0,
             wake: None,
@@ -150,16 +148,6 @@ impl Rlp {
         // What RLP was waiting for may have arrived.
         self.wake = None;
         watch.guard.evaluate_samples(now, is_open)
-    }
-
-    /// RLP has nothing more to send: whether a primary packet should follow it, which shows how the path treats both.
-    /// Each answer counts as one such packet.
-    pub(crate) fn take_probe(&mut self, now: Instant, rtt: Duration, window: &Window) -> bool {
-        let goes_on = self.wake.is_some_and(|wake| wake < now + rtt / 4);
-        !goes_on
-            && window.packets() > 0
-            && window.waiting != Waiting::ForWindow
-            && self.watch.as_mut().is_some_and(|watch| watch.guard.take_probe(now))
     }
 
     /// The memory of the path from an earlier connection.
@@ -332,7 +320,6 @@ impl Rlp {
     /// The primary has sent `bytes`, which use their share of the card.
     pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         if let Some(watch) = &mut self.watch {
-            watch.guard.on_primary_sent();
             watch.clock.on_primary_sent(now, bytes);
         }
         if let Some(pacer) = &mut self.pacer {
@@ -341,6 +328,6 @@ impl Rlp {
     }
 }
 
-fn new_pacer(rate: Rate) -> Pacer {
-    Pacer::new(rate, rate.bytes_in(PACER_BURST).max(PACER_BURST_MIN))
+fn new_pacer(law: Law, rate: Rate) -> Pacer {
+    Pacer::new(rate, rate.bytes_in(law.host_lateness).max(PACER_BURST_MIN))
 }

@@ -36,8 +36,9 @@ impl Variant {
             kind: variant.kind,
             changes: vec![format!("{}={}", variant.name, variant.value)],
         });
-        let own =
-            own.into_iter().map(|word| Self { kind: "", changes: word.split(',').map(str::to_owned).collect() });
+        let own = own
+            .into_iter()
+            .map(|word| Self { kind: "", changes: word.split(',').map(str::to_owned).collect() });
         known.chain(own).collect()
     }
 
@@ -80,7 +81,8 @@ fn figures(rows: &[Row]) -> Vec<Figures> {
 pub(super) fn line(variant: &Variant, product: &[Row], varied: &[Row]) -> String {
     let (product, varied) = (figures(product), figures(varied));
     let both = || product.iter().zip(&varied);
-    let mean = both().map(|(before, after)| (after.mean / before.mean).ln()).sum::<f64>() / both().count() as f64;
+    let mean =
+        both().map(|(before, after)| (after.mean / before.mean).ln()).sum::<f64>() / both().count() as f64;
     let moved = |(before, after): &(&Figures, &Figures)| (after.mean / before.mean).ln().abs();
     // A cell that stays faster than plain QUIC loses nothing.
     let lost = |(before, after): &(&Figures, &Figures)| after.worst / before.worst.max(1.0);

@@ -170,9 +170,12 @@ impl TodayJob {
         let due: Vec<_> =
             varied.iter().map(|(name, place, run)| (*name, *place, World { run, trace: false })).collect();
         let mut anew = self.simulate(name, &due, &Simulator)?.into_iter();
-        let merged = all.iter().zip(outcomes).map(|((_, _, world), outcome)| {
-            if is_plain(world) { Some(outcome.clone()) } else { anew.next() }
-        });
+        let merged =
+            all.iter().zip(outcomes).map(
+                |((_, _, world), outcome)| {
+                    if is_plain(world) { Some(outcome.clone()) } else { anew.next() }
+                },
+            );
         Ok(merged.flatten().collect())
     }
 
@@ -355,7 +358,10 @@ mod tests {
         let line = |variant: &str| page.lines().find(|line| line.starts_with(&format!("| {variant} |")));
         assert!(line("train=8").is_some() && line("train=32").is_some(), "{page}");
         let same = line("train=16, trickle_max=96").expect("a line");
-        assert!(same.contains("| 1.000 | 1.00 small |") && same.contains("| 1.000 | 1.000 small |"), "{same}");
+        assert!(
+            same.contains("| 1.000 | 1.00 small |") && same.contains("| 1.000 | 1.000 small |"),
+            "{same}"
+        );
         assert!(!line("trickle_max=0").expect("a line").contains("| 1.000 | 1.00 small |"), "{page}");
         let refused = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();

@@ -55,16 +55,12 @@ impl Quic {
         }
     }
 
-    /// Makes the primary send a packet that the peer acknowledges, even without data (PING, RFC 9000 §19.2).
-    pub(crate) fn probe(&mut self) {
-        self.waiting = Waiting::ForPacer;
-        self.conn.ping();
-    }
-
-    /// Like [`Self::probe`], but soon: a closed window does not delay it.
+    /// Makes the primary send a packet that the peer acknowledges, even without data (PING, RFC 9000 §19.2). A closed window
+    /// does not delay it.
     pub(crate) fn probe_at_once(&mut self) {
         self.shared.window_open.store(true, Relaxed);
-        self.probe();
+        self.waiting = Waiting::ForPacer;
+        self.conn.ping();
     }
 
     /// The peer's last validated address; initially that of the handshake.
