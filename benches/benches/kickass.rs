@@ -9,7 +9,6 @@ use kickass::{
     packet::Packet,
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
-    reassembly::{self, Reassembler},
     router::{Router, RouterConfig},
 };
 
@@ -85,20 +84,6 @@ fn parts(c: &mut Criterion) {
     let whole = Packet::parse(bytes.clone()).expect("well formed");
     group.bench_function("split", |b| {
         b.iter_batched(|| whole.clone(), |mut packet| (packet.split(592, 0), packet), BatchSize::SmallInput);
-    });
-    let mut leading = whole.clone();
-    let rest = leading.split(592, 0).expect("may be fragmented");
-    let mut reassembler = Reassembler::new(reassembly::ReassemblyConfig::default());
-    let now = Instant::now();
-    group.bench_function("reassemble", |b| {
-        b.iter_batched(
-            || (leading.clone(), rest.clone()),
-            |(leading, rest)| {
-                reassembler.handle(now, leading).expect("one part");
-                reassembler.handle(now, rest).expect("the other").expect("whole")
-            },
-            BatchSize::SmallInput,
-        );
     });
     group.finish();
     let rate = Rate::from_bits_per_second(13.6e6).expect("a rate");

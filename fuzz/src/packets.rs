@@ -15,17 +15,16 @@ use kickass::{
     packet::Packet,
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
-    reassembly::{Reassembler, ReassemblyConfig},
     router::{self, Router},
     sampling::Sampling,
     signal::{self, Ipv6},
 };
 
-/// A packet cut at places from the input, and its parts again, is in parts that mean what their bytes say, cover it
-/// exactly, and come together to what it is, in whatever order.
+/// A packet cut at places from the input, and its parts again, is in parts that mean what their bytes say and cover it
+/// exactly, each at its offset.
 pub(crate) fn ip_packet(input: &[u8]) {
-    // How many cuts of three bytes, the order of the parts, whether to repair the packet.
-    let Some((&[count, turn, repair], rest)) = input.split_first_chunk() else { return };
+    // How many cuts of three bytes, a byte without meaning, whether to repair the packet.
+    let Some((&[count, _, repair], rest)) = input.split_first_chunk() else { return };
     let count = usize::from(count % 16).min(rest.len() / 3);
     let (cuts, bytes) = rest.split_at(3 * count);
     let bytes = packet(repair & 1 == 1, bytes);
@@ -44,26 +43,21 @@ pub(crate) fn ip_packet(input: &[u8]) {
     }
     let content: Vec<u8> = parts.iter().flat_map(|part| part.payload().to_vec()).collect();
     assert_eq!(content, whole.payload());
+    let first = whole.fragment().map_or(0, |fragment| fragment.offset);
+    let mut offset = first;
     for part in &parts {
+        if parts.len() > 1 {
+            let place = part.fragment().expect("a fragment");
+            assert_eq!((place.offset, part.leading_len().is_some()), (offset, offset == 0));
+            offset += part.payload().len();
+            let is_last = offset == first + content.len();
+            assert_eq!(place.more, !is_last || whole.fragment().is_some_and(|fragment| fragment.more));
+        }
+        let _ = part.leading_len().and_then(Code::from_len);
         assert_eq!(Packet::parse(part.as_bytes().to_vec()).as_ref(), Ok(part));
         assert_eq!((part.source(), part.destination()), (whole.source(), whole.destination()));
         let _ = (part.flow().hash(7), part.dscp(), part.ecn(), signal::Subject::of(part));
     }
-
-    let now = Instant::now();
-    let mut reassembler = Reassembler::new(ReassemblyConfig::default());
-    let expected = Reassembler::new(ReassemblyConfig::default()).handle(now, whole.clone());
-    let turn = usize::from(turn) % parts.len();
-    parts.rotate_left(turn);
-    let last = parts.pop();
-    let is_part = whole.fragment().is_some();
-    for part in parts {
-        let _ = part.leading_len().and_then(Code::from_len);
-        let early = reassembler.handle(now, part);
-        assert!(is_part || early == Ok(None), "{early:?}");
-    }
-    let together = last.map(|last| reassembler.handle(now, last));
-    assert!(is_part || together == Some(expected));
 }
 
 /// A super-packet is refused, or has segments that are packets and that are counted; and a run of them is a

@@ -1,11 +1,14 @@
 //! The interface of rate laws: arrivals and queue go in, the rate of each flow comes out.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt::Debug,
+    time::{Duration, Instant},
+};
 
-use crate::{rate::Rate, rcp};
+use crate::rate::Rate;
 
 /// A law by which a router finds the rate it signals. Time never runs backwards between calls.
-pub trait RateLaw {
+pub trait RateLaw: Debug {
     /// Makes the updates due by `now`. The queue held `queue_bytes` since the last call: call this before each change
     /// of the queue.
     fn advance(&mut self, now: Instant, queue_bytes: u64);
@@ -24,28 +27,9 @@ pub trait RateLaw {
     /// Sets whether the router withholds the rate from `now` on because the queue is too long. Traffic that arrives a
     /// round trip later is then no response to the rate. Called before [`Self::advance`]; a law may ignore it.
     fn set_silent(&mut self, _now: Instant, _silent: bool) {}
-}
 
-impl RateLaw for rcp::Law {
-    fn advance(&mut self, now: Instant, queue_bytes: u64) {
-        self.advance(now, queue_bytes);
-    }
-
-    fn on_arrival(&mut self, bytes: u64, rtt: Option<Duration>) {
-        self.on_arrival(bytes, rtt.unwrap_or_default());
-    }
-
-    fn rate(&self) -> Option<Rate> {
-        Rate::from_bytes_per_second(self.rate())
-    }
-
-    fn rtt(&self) -> Option<Duration> {
-        Some(self.rtt())
-    }
-
-    fn set_silent(&mut self, now: Instant, silent: bool) {
-        self.set_silent(now, silent);
-    }
+    /// The link carries `capacity` bytes per second from now on. A law may ignore it.
+    fn set_capacity(&mut self, _capacity: f64) {}
 }
 
 /// A rate set by hand: for links whose flows are known, and for tests.
@@ -92,5 +76,9 @@ impl<L: RateLaw + ?Sized> RateLaw for Box<L> {
 
     fn set_silent(&mut self, now: Instant, silent: bool) {
         (**self).set_silent(now, silent);
+    }
+
+    fn set_capacity(&mut self, capacity: f64) {
+        (**self).set_capacity(capacity);
     }
 }

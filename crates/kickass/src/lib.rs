@@ -8,7 +8,7 @@
 //! Time and packets come in as arguments; nothing here has a clock or a socket.
 //!
 //! - [`router`] combines the other modules into an output port: `enqueue`, `dequeue`, `poll_timeout`.
-//! - [`packet`] checks IPv4 and IPv6 packets and cuts them; [`reassembly`] is the inverse.
+//! - [`packet`] checks IPv4 and IPv6 packets and cuts them.
 //! - [`offload`] has super-packets, whose segments a router handles one by one without copying them.
 //! - [`queue`] has drop-tail, strict priority with push-out, and FQ-CoDel with ECN.
 //! - [`law`] is the interface of rate laws, [`rcp`] the law of the paper (Rate Control Protocol, Dukkipati and
@@ -50,7 +50,6 @@ pub mod packet;
 pub mod queue;
 mod rate;
 pub mod rcp;
-pub mod reassembly;
 pub mod router;
 pub mod sampling;
 pub mod signal;

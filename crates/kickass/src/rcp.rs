@@ -13,17 +13,17 @@
 //! Unlike in that model, a packet counts fully in the interval in which it arrives, and *d* stays unchanged while no
 //! packet indicates a round trip.
 //!
-//! A router that signals by codes withholds its rate while the queue is too long, see [`Law::set_silent`]. Most traffic
+//! A router that signals by codes withholds its rate while the queue is too long, see [`RateLaw::set_silent`]. Most traffic
 //! that arrives then is no response to *R*, so *R* stays unchanged.
 //!
-//! No call has to be on time: [`Law::advance`] makes every update that was due, in order. Intervals end at whole
+//! No call has to be on time: [`RateLaw::advance`] makes every update that was due, in order. Intervals end at whole
 //! nanoseconds, so lateness never adds up.
 //!
 //! Units: bytes on the wire, bytes per second, seconds in `f64`.
 
 use std::time::{Duration, Instant};
 
-use crate::{code::Code, indicator::INTERVAL};
+use crate::{code::Code, indicator::INTERVAL, law::RateLaw, rate::Rate};
 
 /// Shorter round trips count as this: no packet may make intervals arbitrarily short.
 const RTT_MIN: Duration = Duration::from_micros(10);
@@ -188,77 +188,9 @@ impl Law {
         self.rate
     }
 
-    /// The link carries `capacity` bytes per second from now on. Later updates adapt the rate, which never exceeds
-    /// gamma C.
-    ///
-    /// # Panics
-    /// If the capacity is not above zero.
-    pub fn set_capacity(&mut self, capacity: f64) {
-        assert!(capacity.is_finite() && capacity > 0.0, "a capacity of {capacity} carries nothing");
-        self.capacity = capacity;
-        self.target = self.config.gamma * capacity;
-        self.rate = self.rate.min(self.target);
-    }
-
-    /// Sets whether the rate is withheld from senders from `now` on because the queue is too long.
-    ///
-    /// The rate stays unchanged meanwhile, because the arrivals are no response to it. Otherwise it would fall as long
-    /// as senders that ignore signals keep the queue full, and end below all codes. After a round trip or more of
-    /// withholding, the rate becomes half of what would be fair to the signalling senders if they were alone on the
-    /// link. Their number is known, since each indicates its round trip repeatedly (Kick-Ass §2.2). They can certainly
-    /// take that much of the link, and beside as many TCP flows it is their fair share.
-    ///
-    /// Call it before [`Self::advance`] for the same time.
-    pub fn set_silent(&mut self, now: Instant, silent: bool) {
-        let since = match (self.silent, silent) {
-            (None, true) => return self.silent = Some(now),
-            (Some(since), false) => since,
-            _ => return,
-        };
-        self.silent = None;
-        let senders = self.indications.senders(self.rtt());
-        if now >= since + self.rtt() && senders > 0.0 {
-            self.rate = (self.target / senders / 2.0).clamp(self.floor(), self.target);
-        }
-    }
-
     /// d, the mean round trip of the traffic.
     pub fn rtt(&self) -> Duration {
         Duration::from_secs_f64(self.rtt)
-    }
-
-    /// When the next update is due. Calling [`Self::advance`] then is optional; it lets you see every rate.
-    pub fn next_update(&self) -> Instant {
-        self.until
-    }
-
-    /// A packet of `bytes` arrived, kept or dropped. `rtt` is the round trip its sender measured; zero if it indicates
-    /// none.
-    ///
-    /// The packet counts in the current interval, so call [`Self::advance`] first.
-    pub fn on_arrival(&mut self, bytes: u64, rtt: Duration) {
-        self.arrivals.bytes = self.arrivals.bytes.saturating_add(bytes);
-        if !rtt.is_zero() {
-            self.indications.now += 1;
-            let nanos = rtt.min(RTT_MAX).as_nanos();
-            self.arrivals.rtt_bytes = self.arrivals.rtt_bytes.saturating_add(bytes);
-            self.arrivals.rtt_sum = self.arrivals.rtt_sum.saturating_add(nanos * u128::from(bytes));
-        }
-    }
-
-    /// Makes every update that is due by `now`. The queue held `queue_bytes` since the last call: call this with the
-    /// old number before the queue changes.
-    ///
-    /// Once the rate of an idle link is constant, further idle time costs no work.
-    pub fn advance(&mut self, now: Instant, queue_bytes: u64) {
-        while self.until <= now {
-            let rate = self.rate;
-            let idle = self.arrivals == Arrivals::default();
-            self.update(queue_bytes);
-            if idle && self.rate == rate {
-                self.skip(now);
-            }
-        }
     }
 
     fn update(&mut self, queue_bytes: u64) {
@@ -298,6 +230,74 @@ impl Law {
         let passed = now.saturating_duration_since(self.since).as_nanos() / interval * interval;
         self.since += Duration::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX));
         self.until = self.since + self.interval();
+    }
+}
+
+impl RateLaw for Law {
+    /// Once the rate of an idle link is constant, further idle time costs no work.
+    fn advance(&mut self, now: Instant, queue_bytes: u64) {
+        while self.until <= now {
+            let rate = self.rate;
+            let idle = self.arrivals == Arrivals::default();
+            self.update(queue_bytes);
+            if idle && self.rate == rate {
+                self.skip(now);
+            }
+        }
+    }
+
+    /// The packet counts in the current interval, so call [`RateLaw::advance`] first. A round trip of zero is none.
+    fn on_arrival(&mut self, bytes: u64, rtt: Option<Duration>) {
+        self.arrivals.bytes = self.arrivals.bytes.saturating_add(bytes);
+        if let Some(rtt) = rtt.filter(|rtt| !rtt.is_zero()) {
+            self.indications.now += 1;
+            let nanos = rtt.min(RTT_MAX).as_nanos();
+            self.arrivals.rtt_bytes = self.arrivals.rtt_bytes.saturating_add(bytes);
+            self.arrivals.rtt_sum = self.arrivals.rtt_sum.saturating_add(nanos * u128::from(bytes));
+        }
+    }
+
+    /// At most gamma C.
+    fn rate(&self) -> Option<Rate> {
+        Rate::from_bytes_per_second(self.rate)
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        Some(self.rtt())
+    }
+
+    /// Sets whether the rate is withheld from senders from `now` on because the queue is too long.
+    ///
+    /// The rate stays unchanged meanwhile, because the arrivals are no response to it. Otherwise it would fall as long
+    /// as senders that ignore signals keep the queue full, and end below all codes. After a round trip or more of
+    /// withholding, the rate becomes half of what would be fair to the signalling senders if they were alone on the
+    /// link. Their number is known, since each indicates its round trip repeatedly (Kick-Ass §2.2). They can certainly
+    /// take that much of the link, and beside as many TCP flows it is their fair share.
+    ///
+    /// Call it before [`RateLaw::advance`] for the same time.
+    fn set_silent(&mut self, now: Instant, silent: bool) {
+        let since = match (self.silent, silent) {
+            (None, true) => return self.silent = Some(now),
+            (Some(since), false) => since,
+            _ => return,
+        };
+        self.silent = None;
+        let senders = self.indications.senders(self.rtt());
+        if now >= since + self.rtt() && senders > 0.0 {
+            self.rate = (self.target / senders / 2.0).clamp(self.floor(), self.target);
+        }
+    }
+
+    /// The link carries `capacity` bytes per second from now on. Later updates adapt the rate, which never exceeds
+    /// gamma C.
+    ///
+    /// # Panics
+    /// If the capacity is not above zero.
+    fn set_capacity(&mut self, capacity: f64) {
+        assert!(capacity.is_finite() && capacity > 0.0, "a capacity of {capacity} carries nothing");
+        self.capacity = capacity;
+        self.target = self.config.gamma * capacity;
+        self.rate = self.rate.min(self.target);
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
                 let inflow = flows * self.rates.pop_front().unwrap() * step;
                 self.owed += inflow;
                 let wait = Duration::from_secs_f64(self.queue / self.capacity);
-                self.law.on_arrival(self.owed as u64, self.rtt + wait);
+                self.law.on_arrival(self.owed as u64, Some(self.rtt + wait));
                 self.owed -= self.owed.floor();
                 self.queue = (self.queue + inflow - self.capacity * step).max(0.0);
                 self.now += Self::STEP;
@@ -362,7 +362,7 @@ mod tests {
         let start = Instant::now();
         let mut law = Law::new(RcpConfig::default(), 1e6, start, millis(10));
         // 4000 bytes in 10 ms are 0.4 C, the queue is 1000 bytes, d is 200 ms, and this traffic indicates the same.
-        law.on_arrival(4000, millis(200));
+        law.on_arrival(4000, Some(millis(200)));
         law.advance(start + millis(10), 1000);
         let expected = 50_000.0 * (1.0 + 0.05 * (0.4 * 0.6 - 0.4 * (1000.0 / 0.2) / 1e6));
         assert!((law.rate() / expected - 1.0).abs() < 1e-12, "{}", law.rate());
@@ -374,7 +374,7 @@ mod tests {
         let law = Law::new(RcpConfig::default(), 1e6, start, millis(10));
         let after = |rtt| {
             let mut law = law.clone();
-            law.on_arrival(1500, rtt);
+            law.on_arrival(1500, Some(rtt));
             law.advance(start + millis(10), 0);
             law.rtt().as_secs_f64()
         };
@@ -415,14 +415,14 @@ mod tests {
             let mut law = Law::new(config, capacity, start, millis(10));
             // Other flows fill the link and 60 ms of queue for 20 s; then they use half the link.
             for interval in 0..2000 {
-                law.on_arrival((capacity / 100.0) as u64, millis(160));
+                law.on_arrival((capacity / 100.0) as u64, Some(millis(160)));
                 law.advance(start + millis(10) * (interval + 1), (capacity * 0.06) as u64);
             }
             let fallen = law.rate();
             let round_trips = (1..).find(|trip| {
-                let now = law.next_update();
+                let now = law.until;
                 for nth in 0..16 {
-                    law.on_arrival((capacity / 200.0) as u64, millis(160));
+                    law.on_arrival((capacity / 200.0) as u64, Some(millis(160)));
                     law.advance(now + millis(10) * nth, 0);
                 }
                 law.rate() >= Code::RATE_MIN_BITS_PER_SECOND / 8.0 || *trip == 100
@@ -443,11 +443,11 @@ mod tests {
         // Senders that indicate 500 round trips a second, and other flows, fill the link and 60 ms of queue.
         let run = |law: &mut Law, intervals: u32, silent: bool| {
             for _ in 0..intervals {
-                let now = law.next_update();
+                let now = law.until;
                 law.set_silent(now, silent);
                 law.advance(now, (capacity * 0.06) as u64);
-                (0..5).for_each(|_| law.on_arrival(600, millis(160)));
-                law.on_arrival((capacity / 100.0) as u64, Duration::ZERO);
+                (0..5).for_each(|_| law.on_arrival(600, Some(millis(160))));
+                law.on_arrival((capacity / 100.0) as u64, None);
             }
             law.rate()
         };
@@ -468,9 +468,9 @@ mod tests {
         let century = Duration::from_secs(100 * 365 * 86_400);
         law.advance(start + century, 0);
         assert_eq!(law.rate(), 1e6);
-        assert!(law.next_update() > start + century);
-        assert!(law.next_update() <= start + century + millis(10));
-        assert_eq!((law.next_update() - start - millis(7)).as_nanos() % 10_000_000, 0);
+        assert!(law.until > start + century);
+        assert!(law.until <= start + century + millis(10));
+        assert_eq!((law.until - start - millis(7)).as_nanos() % 10_000_000, 0);
     }
 
     #[test]
@@ -535,10 +535,10 @@ mod tests {
             for step in steps {
                 now += Duration::from_nanos(step.gap);
                 law.advance(now, step.queue);
-                law.on_arrival(step.bytes, Duration::from_nanos(step.rtt));
+                law.on_arrival(step.bytes, Some(Duration::from_nanos(step.rtt)));
                 prop_assert!(law.rate() > 0.0 && law.rate() <= gamma * capacity, "{}", law.rate());
                 prop_assert!(law.rtt() >= RTT_MIN && law.rtt() <= RTT_MAX, "{:?}", law.rtt());
-                prop_assert!(law.next_update() > now);
+                prop_assert!(law.until > now);
             }
         }
 
@@ -551,16 +551,16 @@ mod tests {
             let mut now = start;
             for step in steps {
                 now += Duration::from_nanos(step.gap);
-                while prompt.next_update() <= now {
-                    prompt.advance(prompt.next_update(), step.queue);
+                while prompt.until <= now {
+                    prompt.advance(prompt.until, step.queue);
                 }
                 lazy.advance(now, step.queue);
                 for law in [&mut lazy, &mut prompt] {
-                    law.on_arrival(step.bytes, Duration::from_nanos(step.rtt));
+                    law.on_arrival(step.bytes, Some(Duration::from_nanos(step.rtt)));
                 }
                 prop_assert_eq!(lazy.rate(), prompt.rate());
                 prop_assert_eq!(lazy.rtt(), prompt.rtt());
-                prop_assert_eq!(lazy.next_update(), prompt.next_update());
+                prop_assert_eq!(lazy.until, prompt.until);
             }
         }
     }

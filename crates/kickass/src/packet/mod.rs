@@ -11,7 +11,6 @@ mod checksum;
 mod flow;
 mod ipv4;
 mod ipv6;
-mod join;
 mod split;
 
 use std::{fmt, net::IpAddr, ops::Range};
@@ -23,8 +22,8 @@ use thiserror::Error;
 /// Most bytes of a reassembled payload in either version (RFC 791 §3.1, RFC 8200 §4.5).
 pub(crate) const REASSEMBLED_MAX: usize = 65_535;
 const UDP: u8 = 17;
-/// Fragment offsets are multiples of this.
-pub(crate) const FRAGMENT_UNIT: usize = 8;
+/// Fragment offsets are multiples of this many bytes (RFC 791 §3.1).
+pub const FRAGMENT_UNIT: usize = 8;
 
 /// Why bytes are not a valid packet. Routers discard such packets (RFC 1812 §5.2.2, RFC 8200 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

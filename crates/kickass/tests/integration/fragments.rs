@@ -1,34 +1,9 @@
-//! Fragmentation against reassembly and against the parser of another crate.
+//! Fragmentation against the parser and the reassembly of another crate.
 
-use std::time::{Duration, Instant};
-
-use crate::common::{V4, V6, packets, v4};
+use crate::common::{V4, V6, packets, reassembled, v4};
 use etherparse::{Ipv4Header, LaxIpSlice};
-use kickass::{
-    packet::{Ecn, Fragment, Indivisible, Malformed, Packet},
-    reassembly::{Reassembler, ReassemblyConfig, Refused},
-};
+use kickass::packet::{Ecn, Fragment, Indivisible, Malformed, Packet};
 use proptest::prelude::*;
-
-fn reassembler() -> Reassembler {
-    Reassembler::new(ReassemblyConfig::default())
-}
-
-/// What a reassembler returns for the last of these.
-fn reassemble(parts: impl IntoIterator<Item = Packet>) -> Option<Packet> {
-    let now = Instant::now();
-    let mut reassembler = reassembler();
-    let mut whole = None;
-    for part in parts {
-        assert_eq!(whole, None, "complete before its last part");
-        whole = reassembler.handle(now, part).unwrap();
-    }
-    assert_eq!(
-        (reassembler.packets(), reassembler.bytes()),
-        (usize::from(whole.is_none()), reassembler.bytes())
-    );
-    whole
-}
 
 /// Splits a packet, and one of its parts again, at these places if possible.
 fn cut(packet: Packet, cuts: &[(usize, usize)]) -> Vec<Packet> {
@@ -77,10 +52,6 @@ proptest! {
         cuts in prop::collection::vec((any::<usize>(), 0..400_usize), 0..6),
         order in any::<prop::sample::Index>(),
     ) {
-        let whole = reassemble([packet.clone()]).unwrap();
-        if !packet.has_fragment_header() {
-            prop_assert_eq!(&whole, &packet);
-        }
         let mut parts = cut(packet.clone(), &cuts);
         for part in &parts {
             check(part);
@@ -89,9 +60,7 @@ proptest! {
         }
         let turn = order.index(parts.len());
         parts.rotate_left(turn);
-        let again = reassemble(parts).unwrap();
-        check(&again);
-        prop_assert_eq!(again, whole);
+        prop_assert_eq!(reassembled(&parts), packet.payload());
     }
 
     #[test]
@@ -129,11 +98,9 @@ proptest! {
         }
         let Ok(packet) = Packet::parse(bytes.clone()) else { return Ok(()) };
         prop_assert!(bytes.starts_with(packet.as_bytes()));
-        let mut reassembler = reassembler();
         for part in cut(packet, &cuts) {
             let _ = (part.flow(), part.protocol(), part.ecn(), part.dscp());
             prop_assert_eq!(&Packet::parse(part.as_bytes().to_vec()).unwrap(), &part);
-            let _ = reassembler.handle(Instant::now(), part);
         }
     }
 }
@@ -230,181 +197,6 @@ fn malformed_packets_are_none() {
     assert_eq!(Packet::parse(cut), Err(Malformed::Truncated));
 }
 
-/// The parts of a packet of 1500 bytes, of 480, 480 and 520 bytes of payload.
-fn three() -> [Packet; 3] {
-    let mut first = v4(1500);
-    let mut second = first.split(480, 0).unwrap();
-    let third = second.split(480, 0).unwrap();
-    [first, second, third]
-}
-
-#[test]
-fn overlapping_fragments_end_their_packet() {
-    let now = Instant::now();
-    let overlaps = [
-        V4 { payload_len: 488, more_fragments: true, ..V4::default() },
-        V4 { offset: 472, payload_len: 16, more_fragments: true, ..V4::default() },
-        V4 { offset: 952, payload_len: 16, more_fragments: true, ..V4::default() },
-        V4 { offset: 488, payload_len: 8, more_fragments: true, ..V4::default() },
-        V4 { offset: 0, payload_len: 1480, more_fragments: true, ..V4::default() },
-    ];
-    for overlap in overlaps {
-        let [first, second, third] = three();
-        let mut reassembler = reassembler();
-        assert_eq!(reassembler.handle(now, second), Ok(None));
-        assert_eq!(reassembler.handle(now, overlap.packet()), Err(Refused::Overlap), "{overlap:?}");
-        assert_eq!(reassembler.handle(now, first), Err(Refused::Lost));
-        assert_eq!(reassembler.handle(now, third), Err(Refused::Lost));
-    }
-}
-
-#[test]
-fn an_empty_fragment_takes_no_place() {
-    let now = Instant::now();
-    let [first, second, third] = three();
-    let at_the_second = second.fragment().unwrap().offset;
-    for (offset, more_fragments) in [(0, true), (at_the_second, true), (at_the_second, false)] {
-        let empty = V4 { offset, payload_len: 0, more_fragments, ..V4::default() };
-        let mut reassembler = reassembler();
-        assert_eq!(reassembler.handle(now, empty.packet()), Err(Refused::Length));
-        assert_eq!(reassembler.handle(now, first.clone()), Ok(None));
-        assert_eq!(reassembler.handle(now, second.clone()), Ok(None));
-        assert!(reassembler.handle(now, third.clone()).unwrap().is_some());
-        assert_eq!((reassembler.packets(), reassembler.bytes()), (0, 0));
-    }
-}
-
-#[test]
-fn a_fragment_that_comes_twice_is_ignored() {
-    let now = Instant::now();
-    let [first, second, third] = three();
-    let mut reassembler = reassembler();
-    assert_eq!(reassembler.handle(now, third.clone()), Ok(None));
-    assert_eq!(reassembler.handle(now, first.clone()), Ok(None));
-    let bytes = reassembler.bytes();
-    assert_eq!(reassembler.handle(now, third), Ok(None));
-    assert_eq!(reassembler.handle(now, first), Ok(None));
-    assert_eq!(reassembler.bytes(), bytes);
-    assert_eq!(reassembler.handle(now, second), Ok(Some(v4(1500))));
-    assert_eq!((reassembler.packets(), reassembler.bytes(), reassembler.poll_timeout()), (0, 0, None));
-}
-
-#[test]
-fn fragments_that_contradict_each_other_about_the_end_end_their_packet() {
-    let now = Instant::now();
-    let part = |offset, payload_len, more_fragments| {
-        V4 { offset, payload_len, more_fragments, ..V4::default() }.packet()
-    };
-    for [one, other] in [
-        [part(800, 100, false), part(904, 8, true)],
-        [part(904, 8, true), part(800, 100, false)],
-        [part(800, 100, false), part(1600, 100, false)],
-    ] {
-        let mut reassembler = reassembler();
-        assert_eq!(reassembler.handle(now, one), Ok(None));
-        assert_eq!(reassembler.handle(now, other), Err(Refused::End));
-        assert_eq!(reassembler.handle(now, part(0, 8, true)), Err(Refused::Lost));
-    }
-    let odd = part(0, 99, true);
-    assert_eq!(reassembler().handle(now, odd), Err(Refused::Length));
-}
-
-#[test]
-fn a_whole_longer_than_a_packet_is_refused() {
-    let now = Instant::now();
-    let mut reassembler = reassembler();
-    let options = [1, 1, 1, 1].repeat(10);
-    // The end fits without options, but not with those of the first fragment.
-    let last = V4 { offset: 65_504, payload_len: 8, ..V4::default() };
-    let first = V4 { options, payload_len: 65_464, more_fragments: true, ..V4::default() };
-    let middle = V4 { offset: 65_464, payload_len: 40, more_fragments: true, ..V4::default() };
-    assert_eq!(reassembler.handle(now, last.packet()), Ok(None));
-    assert_eq!(reassembler.handle(now, first.packet()), Ok(None));
-    assert_eq!(reassembler.handle(now, middle.packet()), Err(Refused::Whole(Malformed::TooLong)));
-}
-
-#[test]
-fn packets_with_different_keys_do_not_mix() {
-    let now = Instant::now();
-    let mut reassembler = reassembler();
-    let base = V4 { payload_len: 16, ..V4::default() };
-    let packets = [
-        base.clone(),
-        V4 { identification: 8, ..base.clone() },
-        V4 { source: [10, 0, 0, 9], ..base.clone() },
-        V4 { protocol: 6, ..base },
-    ];
-    let split: Vec<_> = packets
-        .iter()
-        .map(|packet| {
-            let mut first = packet.packet();
-            let rest = first.split(8, 0).unwrap();
-            (first, rest)
-        })
-        .collect();
-    for (first, _) in &split {
-        assert_eq!(reassembler.handle(now, first.clone()), Ok(None));
-    }
-    for ((_, rest), packet) in split.into_iter().zip(packets) {
-        assert_eq!(reassembler.handle(now, rest), Ok(Some(packet.packet())));
-    }
-}
-
-#[test]
-fn what_stays_incomplete_is_given_up() {
-    let now = Instant::now();
-    let [first, second, third] = three();
-    let mut reassembler = reassembler();
-    assert_eq!(reassembler.handle(now, first), Ok(None));
-    let later = now + Duration::from_secs(20);
-    assert_eq!(reassembler.handle(later, second), Ok(None));
-    assert_eq!(reassembler.poll_timeout(), Some(now + Duration::from_secs(30)));
-    assert_eq!(reassembler.handle(now + Duration::from_secs(30), third), Ok(None));
-    assert_eq!(reassembler.packets(), 1);
-    reassembler.handle_timeout(now + Duration::from_secs(60));
-    assert_eq!((reassembler.packets(), reassembler.bytes()), (0, 0));
-}
-
-#[test]
-fn first_fragments_without_end_take_no_more_than_their_bounds() {
-    let now = Instant::now();
-    let config = ReassemblyConfig { packets_max: 100, bytes_max: 50_000, ..ReassemblyConfig::default() };
-    let mut reassembler = Reassembler::new(config);
-    for identification in 0..1000 {
-        let len = if identification < 500 { 8 } else { 1480 };
-        let part = V4 { identification, payload_len: len, more_fragments: true, ..V4::default() };
-        assert_eq!(reassembler.handle(now, part.packet()), Ok(None));
-        assert!(reassembler.packets() <= 100 && reassembler.bytes() <= 50_000);
-    }
-    // The newest survive.
-    let rest = V4 { identification: 999, offset: 1480, payload_len: 8, ..V4::default() };
-    assert!(reassembler.handle(now, rest.packet()).unwrap().is_some());
-    let large = V4 { payload_len: 50_000, more_fragments: true, ..V4::default() };
-    assert_eq!(reassembler.handle(now, large.packet()), Err(Refused::NoRoom));
-}
-
-#[test]
-fn no_congestion_mark_is_lost_with_the_fragment_that_has_it() {
-    let now = Instant::now();
-    let parts = |traffic_class| {
-        let mut first = V4 { traffic_class, ..V4::default() }.packet();
-        let rest = first.split(480, 0).unwrap();
-        (first, rest)
-    };
-    let (first, mut rest) = parts(2);
-    assert!(rest.mark_congestion());
-    check(&rest);
-    let mut reassembler = reassembler();
-    assert_eq!(reassembler.handle(now, first), Ok(None));
-    let whole = reassembler.handle(now, rest).unwrap().unwrap();
-    assert_eq!(whole.ecn(), Ecn::Ce);
-    check(&whole);
-
-    let ((first, _), (_, rest)) = (parts(0), parts(3));
-    assert_eq!(reassembler.handle(now, first), Ok(None));
-    assert_eq!(reassembler.handle(now, rest), Err(Refused::Ecn));
-}
-
 #[test]
 fn marks_of_either_version_are_read_and_set() {
     for class in 0..=255_u8 {
@@ -419,15 +211,4 @@ fn marks_of_either_version_are_read_and_set() {
             check(&packet);
         }
     }
-}
-
-#[test]
-fn a_fragment_inside_a_fragment_comes_out_as_one() {
-    let now = Instant::now();
-    // An atomic fragment whose content begins with another Fragment header.
-    let mut bytes = V6 { payload_len: 64, ..V6::default() }.atomic(1).bytes();
-    bytes[40] = 44;
-    bytes[48..56].copy_from_slice(&[17, 0, 0, 1, 0, 0, 0, 2]);
-    let inner = reassembler().handle(now, Packet::parse(bytes).unwrap()).unwrap().unwrap();
-    assert_eq!(inner.fragment(), Some(Fragment { offset: 0, more: true, identification: 2 }));
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{V4, V6, packets, v4, v4_dont_fragment};
+use crate::common::{V4, V6, packets, reassembled, v4, v4_dont_fragment};
 use kickass::{
     Rate,
     code::Code,
@@ -11,7 +11,6 @@ use kickass::{
     packet::{Ecn, Packet},
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
-    reassembly::{self, Reassembler},
     router::{Router, RouterConfig},
     sampling::Sampling,
     signal::{self, Ipv6, Withheld},
@@ -364,10 +363,7 @@ proptest! {
         } else {
             prop_assert_eq!(heads, []);
         }
-        let mut reassembler = Reassembler::new(reassembly::ReassemblyConfig::default());
-        let whole = reassembler.handle(now, packet);
-        let last = path.into_iter().map(|part| reassembler.handle(now, part)).last();
-        prop_assert_eq!(last, Some(whole));
+        prop_assert_eq!(reassembled(&path), packet.payload());
     }
 
     #[test]

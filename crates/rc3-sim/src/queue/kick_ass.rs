@@ -118,7 +118,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
         *leading = u16::try_from(code.payload_len()).ok();
         packet.size += ip::HEADER;
         // The link carries this header too, and no arrival counts it.
-        self.law.on_arrival(ip::HEADER as u64, Duration::ZERO);
+        self.law.on_arrival(ip::HEADER as u64, None);
         Ok(())
     }
 }
@@ -139,7 +139,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for KickA
             self.advance_law(now);
             let flow = || ip::flow(packet.payload.payload());
             let rtt = self.signaller.on_arrival(&ip::subject(&packet), flow);
-            self.law.on_arrival(packet.size as u64, rtt.map(|bucket| bucket.rtt()).unwrap_or_default());
+            self.law.on_arrival(packet.size as u64, rtt.map(|bucket| bucket.rtt()));
         }
         self.queue.enqueue(now, packet, dropped);
     }

@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use kickass::rcp::{Law, RcpConfig};
+use kickass::{
+    law::RateLaw,
+    rcp::{Law, RcpConfig},
+};
 use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
@@ -56,7 +59,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for RcpQu
             Body::Rcp(header) => header.rtt,
             Body::Udp { .. } => Default::default(),
         };
-        self.law.on_arrival(packet.size as u64, rtt);
+        self.law.on_arrival(packet.size as u64, Some(rtt));
         self.queue.enqueue(now, packet, dropped);
     }
 

@@ -1,6 +1,8 @@
 //! Packets for tests, written by a crate other than the one under test.
 
-use etherparse::{IpFragOffset, IpNumber, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, Ipv6RawExtHeader};
+use etherparse::{
+    IpFragOffset, IpNumber, Ipv4Header, Ipv6FragmentHeader, Ipv6Header, Ipv6RawExtHeader, defrag::IpDefragBuf,
+};
 use kickass::packet::Packet;
 use proptest::prelude::*;
 
@@ -9,6 +11,19 @@ pub(crate) const UDP: u8 = 17;
 /// A payload whose neighbouring bytes differ.
 pub(crate) fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 256) as u8).collect()
+}
+
+/// The payload of a packet in these parts, in any order, put together by another crate.
+pub(crate) fn reassembled(parts: &[Packet]) -> Vec<u8> {
+    let mut whole = IpDefragBuf::new(IpNumber(UDP), Vec::new(), Vec::new());
+    for part in parts {
+        assert!(!whole.is_complete(), "complete before its last part");
+        let (offset, more) = part.fragment().map_or((0, false), |fragment| (fragment.offset, fragment.more));
+        let offset = IpFragOffset::try_new((offset / 8) as u16).unwrap();
+        whole.add(offset, more, part.payload()).unwrap();
+    }
+    assert!(whole.is_complete(), "{parts:?}");
+    whole.take_bufs().0
 }
 
 /// An IPv4 UDP packet of `total_len` bytes without options.

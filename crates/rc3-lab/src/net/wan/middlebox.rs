@@ -1,11 +1,9 @@
 //! Boxes on a path that treat fragments in their own way, in virtual time.
 
-use std::{collections::VecDeque, fmt, net::IpAddr, time::Instant};
+use std::{collections::VecDeque, fmt, net::IpAddr};
 
-use kickass::{
-    packet::Packet,
-    reassembly::{Reassembler, ReassemblyConfig},
-};
+use etherparse::{IpFragOffset, IpNumber, Ipv4Header, Ipv6Header, defrag::IpDefragBuf};
+use kickass::packet::{FRAGMENT_UNIT, Packet};
 use serde::{Deserialize, Serialize};
 
 /// What a box does with packets towards the receiver.
@@ -47,69 +45,99 @@ impl fmt::Display for Middlebox {
     }
 }
 
-/// Offsets of fragments are multiples of this (RFC 791 §3.1).
-const FRAGMENT_UNIT: usize = 8;
-/// Packets whose longest fragment is remembered until they are whole.
+/// Packets of which some fragments may be missing at once.
 const PENDING: usize = 1024;
 
 /// A box at work.
 #[derive(Debug)]
 pub struct Machine {
     kind: Middlebox,
-    reassembler: Reassembler,
-    /// Packets of which a fragment was here, and the longest, with its header.
-    longest: VecDeque<(Key, usize)>,
+    /// Packets of which fragments are missing, in the order of their latest fragments.
+    pending: VecDeque<Pending>,
 }
 
-/// Source and identification.
-type Key = (IpAddr, u32);
+/// The fragments of one packet.
+#[derive(Debug)]
+struct Pending {
+    source: IpAddr,
+    identification: u32,
+    payload: IpDefragBuf,
+    /// IP total length of the longest.
+    longest: usize,
+}
 
 impl Machine {
     /// A box without fragments.
     pub fn new(kind: Middlebox) -> Self {
-        let reassembler = Reassembler::new(ReassemblyConfig::default());
-        Self { kind, reassembler, longest: VecDeque::new() }
+        Self { kind, pending: VecDeque::new() }
     }
 
     /// The packets that leave when this one arrives, in order.
-    pub fn handle(&mut self, now: Instant, packet: Packet) -> Vec<Packet> {
+    pub fn handle(&mut self, packet: Packet) -> Vec<Packet> {
         let passes = match self.kind {
             Middlebox::None => true,
             Middlebox::DropFragments => packet.fragment().is_none(),
             Middlebox::DropShort { bytes } => packet.leading_len().is_none() || packet.total_len() >= bytes,
             Middlebox::Reassemble => {
-                return self.reassemble(now, packet).map(|(whole, _)| whole).into_iter().collect();
+                return self.reassemble(packet).map(|(whole, _)| whole).into_iter().collect();
             }
             Middlebox::Refragment => {
-                return self
-                    .reassemble(now, packet)
-                    .map_or_else(Vec::new, |(whole, longest)| cut(whole, longest));
+                return self.reassemble(packet).map_or_else(Vec::new, |(whole, longest)| cut(whole, longest));
             }
             Middlebox::Rewrite { bytes } => {
-                return self.reassemble(now, packet).map_or_else(Vec::new, |(whole, _)| cut(whole, bytes));
+                return self.reassemble(packet).map_or_else(Vec::new, |(whole, _)| cut(whole, bytes));
             }
         };
         if passes { vec![packet] } else { Vec::new() }
     }
 
-    /// The whole packet, once it is complete, and the length of the longest of its fragments.
-    fn reassemble(&mut self, now: Instant, packet: Packet) -> Option<(Packet, usize)> {
+    /// The whole packet, once it is complete, and the length of the longest of its fragments. A fragment that
+    /// contradicts earlier ones ends its packet.
+    fn reassemble(&mut self, packet: Packet) -> Option<(Packet, usize)> {
         let len = packet.total_len();
         let Some(fragment) = packet.fragment() else { return Some((packet, len)) };
-        let key = (packet.source(), fragment.identification);
-        let known = self.longest.iter().position(|(other, _)| *other == key);
-        let before = known.and_then(|at| self.longest.remove(at)).map_or(0, |(_, longest)| longest);
-        let longest = len.max(before);
-        // Refused fragments are dropped.
-        if let Ok(Some(whole)) = self.reassembler.handle(now, packet) {
-            return Some((whole, longest));
+        let (source, identification) = (packet.source(), fragment.identification);
+        let known = self
+            .pending
+            .iter()
+            .position(|pending| (pending.source, pending.identification) == (source, identification));
+        let mut pending = known.and_then(|at| self.pending.remove(at)).unwrap_or_else(|| {
+            let payload = IpDefragBuf::new(IpNumber(packet.protocol()), Vec::new(), Vec::new());
+            Pending { source, identification, payload, longest: 0 }
+        });
+        pending.longest = pending.longest.max(len);
+        let offset = u16::try_from(fragment.offset / FRAGMENT_UNIT).ok()?;
+        pending.payload.add(IpFragOffset::try_new(offset).ok()?, fragment.more, packet.payload()).ok()?;
+        if pending.payload.is_complete() {
+            return Some((whole(&packet, pending.payload)?, pending.longest));
         }
-        self.longest.push_back((key, longest));
-        if self.longest.len() > PENDING {
-            self.longest.pop_front();
+        self.pending.push_back(pending);
+        if self.pending.len() > PENDING {
+            self.pending.pop_front();
         }
         None
     }
+}
+
+/// The packet with this payload and the header of one of its fragments. Extension headers of IPv6 are left out.
+fn whole(fragment: &Packet, payload: IpDefragBuf) -> Option<Packet> {
+    let protocol = payload.ip_number();
+    let (payload, _) = payload.take_bufs();
+    let mut bytes = Vec::new();
+    if fragment.is_ipv6() {
+        let (mut header, _) = Ipv6Header::from_slice(fragment.as_bytes()).ok()?;
+        header.next_header = protocol;
+        header.set_payload_length(payload.len()).ok()?;
+        header.write(&mut bytes).ok()?;
+    } else {
+        let (mut header, _) = Ipv4Header::from_slice(fragment.as_bytes()).ok()?;
+        header.more_fragments = false;
+        header.fragment_offset = IpFragOffset::ZERO;
+        header.set_payload_len(payload.len()).ok()?;
+        header.write(&mut bytes).ok()?;
+    }
+    bytes.extend(payload);
+    Packet::parse(bytes).ok()
 }
 
 /// The packet in fragments of at most so many bytes. One that must not be fragmented stays whole.
@@ -127,8 +155,6 @@ fn cut(mut packet: Packet, longest: usize) -> Vec<Packet> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use kickass::code::Code;
     use kickass_tools::probe::{
         message::{Form, Message, Seen},
@@ -147,22 +173,20 @@ mod tests {
     fn probe(kind: Middlebox) -> Report {
         let (from, to) = (FROM.parse().unwrap(), TO.parse().unwrap());
         let mut machine = Machine::new(kind);
-        let mut receiver = Reassembler::new(ReassemblyConfig::default());
+        let mut receiver = Machine::new(Middlebox::Reassemble);
         let mut tally = Tally::new(1, 1);
-        let mut now = Instant::now();
         for code in Code::all() {
             for form in [Form::Whole, Form::Fragmented] {
-                now += Duration::from_millis(1);
                 let message = tally.question(form, code, 0);
                 let Some(payload) = question::payload(&message, to) else { continue };
                 let Some(packets) = question::packets(&message, &payload, from, to) else { continue };
                 tally.asked(&message);
                 let mut seen = Seen::Whole;
-                for packet in packets.into_iter().flat_map(|packet| machine.handle(now, packet)) {
+                for packet in packets.into_iter().flat_map(|packet| machine.handle(packet)) {
                     if let Some(len) = packet.leading_len() {
                         seen = Seen::Leading(len.try_into().unwrap());
                     }
-                    if let Ok(Some(whole)) = receiver.handle(now, packet) {
+                    if let Some((whole, _)) = receiver.reassemble(packet) {
                         let question = &whole.payload()[8..];
                         let message = Message::parse_question(question).expect("an unchanged question");
                         assert_eq!(question, payload);
@@ -263,8 +287,8 @@ mod tests {
             let message = Message { run, form: Form::Fragmented, code, attempt: (run % 30) as u8 };
             let payload = question::payload(&message, to).unwrap();
             let leading = question::packets(&message, &payload, from, to).unwrap().swap_remove(0);
-            assert!(machine.handle(Instant::now(), leading).is_empty());
+            assert!(machine.handle(leading).is_empty());
         }
-        assert!(machine.longest.len() <= PENDING && machine.reassembler.packets() <= PENDING);
+        assert!(machine.pending.len() <= PENDING);
     }
 }

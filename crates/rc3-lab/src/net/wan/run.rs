@@ -124,7 +124,7 @@ impl Wan {
             }
             let Ok(packet) = Packet::parse(bytes) else { continue };
             let now = Instant::now();
-            let packets = if nth == 0 { self.middlebox.handle(now, packet) } else { vec![packet] };
+            let packets = if nth == 0 { self.middlebox.handle(packet) } else { vec![packet] };
             for payload in packets {
                 let level = Level::new(self.levels.of(payload.dscp())).unwrap_or(Level::MAX);
                 let packet = rc3_link::Packet { size: payload.total_len(), level, payload };
