@@ -134,7 +134,7 @@ pub(crate) fn router(input: &[u8]) {
         sampling: match sampling & 3 {
             0 | 3 => Sampling::Always,
             1 => Sampling::Interval(Duration::from_micros(sampling.into())),
-            _ => Sampling::Flows { table: usize::from(sampling >> 2) },
+            _ => Sampling::Flows(usize::from(sampling >> 2)),
         },
         ipv6: [Ipv6::Never, Ipv6::WithFragmentHeader, Ipv6::All][usize::from(ipv6 % 3)],
         ..signal::SignalConfig::default()

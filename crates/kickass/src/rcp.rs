@@ -34,6 +34,8 @@ const BYTES_PER_RTT_MIN: f64 = 10.0;
 
 /// Parameters of the law. The defaults are those of the authors' ns-2 model; neither paper prints its own.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields, rename_all = "kebab-case"))]
 pub struct RcpConfig {
     /// Gain on spare capacity: 0.4. The authors' scripts for completion times use 0.1.
     pub alpha: f64,
@@ -44,10 +46,13 @@ pub struct RcpConfig {
     /// First rate as a fraction of the capacity: 0.05.
     pub initial_fraction: f64,
     /// Longest interval between updates: 10 ms.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "rc3_text::units::deserialize_time"))]
     pub interval_max: Duration,
     /// Mean round trip before the first indication: 200 ms.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "rc3_text::units::deserialize_time"))]
     pub rtt_initial: Duration,
     /// Lower bound of the rate, in bytes per second: 0, and half the lowest code for [`Self::for_codes`].
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub floor: f64,
 }
 
@@ -76,16 +81,25 @@ impl RcpConfig {
         Self { floor: Code::RATE_MIN_BITS_PER_SECOND / 8.0 / 2.0, ..Self::default() }
     }
 
-    fn check(&self) {
-        let Self { alpha, beta, gamma, initial_fraction, interval_max, rtt_initial: _, floor } = self;
-        for gain in [alpha, beta] {
-            assert!(gain.is_finite() && *gain >= 0.0, "a gain of {gain} is not a number of at least 0");
+    /// Whether a law can use these parameters.
+    ///
+    /// # Errors
+    /// The name of a parameter, and what it must be.
+    pub fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        for (name, number) in [("alpha", self.alpha), ("beta", self.beta), ("floor", self.floor)] {
+            if !(number.is_finite() && number >= 0.0) {
+                return Err((name, "must be a number of at least 0"));
+            }
         }
-        assert!(floor.is_finite() && *floor >= 0.0, "a floor of {floor} is not a rate");
-        for part in [gamma, initial_fraction] {
-            assert!(*part > 0.0 && *part <= 1.0, "{part} is not a fraction of the capacity");
+        for (name, part) in [("gamma", self.gamma), ("initial-fraction", self.initial_fraction)] {
+            if !(part > 0.0 && part <= 1.0) {
+                return Err((name, "must be a fraction of the rate, above 0 and at most 1"));
+            }
         }
-        assert!(!interval_max.is_zero(), "the interval must not be zero");
+        if self.interval_max.is_zero() {
+            return Err(("interval-max", "the interval must be above zero"));
+        }
+        Ok(())
     }
 }
 
@@ -162,10 +176,11 @@ impl Law {
     /// interval: give every link a different one, so that they do not all update at the same instants.
     ///
     /// # Panics
-    /// If the capacity or an interval is not above zero, a gain or the floor is negative, or a fraction is not within 0
-    /// to 1.
+    /// If the capacity or the first interval is not above zero, or [`RcpConfig::check`] fails.
     pub fn new(config: RcpConfig, capacity: f64, since: Instant, first: Duration) -> Self {
-        config.check();
+        if let Err((name, problem)) = config.check() {
+            panic!("{name} {problem}");
+        }
         assert!(capacity.is_finite() && capacity > 0.0, "a capacity of {capacity} carries nothing");
         assert!(!first.is_zero(), "the interval must not be zero");
         let target = config.gamma * capacity;

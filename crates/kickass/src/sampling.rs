@@ -9,19 +9,20 @@ use crate::{indicator::Bucket, packet::Flow};
 /// A signal set by an upstream router is always lowered, whatever this says: the flow must not take the upstream rate
 /// for that of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Sampling {
     /// Every packet that can carry one.
     #[default]
     Always,
     /// Once in this time, over all flows. With many flows some get no signal for a round trip and fall back to TCP, so
     /// use it on links with few flows.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "rc3_text::units::deserialize_time"))]
     Interval(Duration),
     /// About twice per flow and round trip, so that every flow gets a signal each round trip. Round trips come from RTT
     /// indicators; flows without an indicator are signalled on every packet.
-    Flows {
-        /// Flows remembered, at 40 bytes each. Other flows are signalled more often than necessary.
-        table: usize,
-    },
+    ///
+    /// The number is that of remembered flows, at 40 bytes each. Others are signalled more often than necessary.
+    Flows(usize),
 }
 
 /// Decides when a flow's next signal is due.
@@ -53,9 +54,9 @@ struct Entry {
 impl Sampler {
     pub(crate) fn new(sampling: Sampling, key: u64) -> Self {
         let rule = match sampling {
-            Sampling::Always | Sampling::Flows { table: 0 } => Rule::Always,
+            Sampling::Always | Sampling::Flows(0) => Rule::Always,
             Sampling::Interval(every) => Rule::Interval { every, next: None },
-            Sampling::Flows { table } => Rule::Flows(vec![None; table]),
+            Sampling::Flows(table) => Rule::Flows(vec![None; table]),
         };
         Self { key, rule }
     }
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn a_flow_is_sampled_twice_per_round_trip_that_it_indicated() {
         let start = Instant::now();
-        let mut sampler = Sampler::new(Sampling::Flows { table: 64 }, 0);
+        let mut sampler = Sampler::new(Sampling::Flows(64), 0);
         assert_eq!(sampled(&mut sampler, start, 1), 10_000, "its round trip is unknown");
         sampler.on_indicator(|| flow(1), Bucket::of(Duration::from_millis(100)));
         // The bucket begins at 64 ms.
@@ -136,7 +137,7 @@ mod tests {
     #[test]
     fn flows_in_one_place_are_sampled_too_often_and_not_too_seldom() {
         let start = Instant::now();
-        let mut sampler = Sampler::new(Sampling::Flows { table: 1 }, 0);
+        let mut sampler = Sampler::new(Sampling::Flows(1), 0);
         let rtt = Bucket::of(Duration::from_millis(100));
         sampler.on_indicator(|| flow(1), rtt);
         sampler.on_indicator(|| flow(2), rtt);

@@ -16,6 +16,7 @@ use crate::{
 /// Which IPv6 packets a router may fragment. IPv6 has no Don't Fragment bit and leaves fragmentation to the source (RFC
 /// 8200 §5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Ipv6 {
     /// None.
     Never,

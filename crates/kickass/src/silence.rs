@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 /// When to stop signalling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Rule {
     /// The paper's rule: as soon as the queue exceeds the threshold.
     Threshold,

@@ -119,6 +119,16 @@ pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos(scale(text, number, factor, "nanoseconds")?))
 }
 
+/// Deserializes a time that is written as for [`parse_time`].
+///
+/// # Errors
+/// If it is no string, or [`parse_time`] refuses it.
+#[cfg(feature = "document")]
+pub fn deserialize_time<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    let text = <String as serde::Deserialize>::deserialize(from)?;
+    parse_time(&text).map_err(serde::de::Error::custom)
+}
+
 /// A rate in bits per second that [`parse_rate`] reads back: in the largest unit without a fraction.
 pub fn rate_text(bits_per_second: u64) -> String {
     exact(bits_per_second, &RATE_UNITS)

@@ -382,7 +382,7 @@ proptest! {
         sampling in prop_oneof![
             Just(Sampling::Always),
             Just(Sampling::Interval(Duration::from_millis(1))),
-            Just(Sampling::Flows { table: 3 }),
+            Just(Sampling::Flows(3)),
         ],
     ) {
         let mut now = Instant::now();

@@ -11,15 +11,15 @@ use std::{
 use ipnet::IpNet;
 use kickass::{
     Rate,
-    queue::{CoDel, Levels},
-    rcp,
+    queue::Levels,
+    rcp::RcpConfig,
     sampling::Sampling,
     signal::{self, Ipv6},
     silence::Rule,
 };
 use rc3_text::{
     document::{Document, DocumentError, Fault},
-    units::{parse_rate, parse_size, parse_time},
+    units::{deserialize_time, parse_rate, parse_size},
 };
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -70,7 +70,7 @@ pub struct ForwardConfig {
     /// Whether hosts leave segmentation and checksums to the devices: yes.
     pub offload: bool,
     /// Longest time that a packet waits for the next ones of its super-packet, to be written with them: 50 us.
-    #[serde(deserialize_with = "required_time")]
+    #[serde(deserialize_with = "deserialize_time")]
     pub coalesce: Duration,
 }
 
@@ -110,7 +110,7 @@ pub struct PortConfig {
     #[serde(deserialize_with = "required_rate")]
     pub rate: Rate,
     /// One-way delay after the queue: none.
-    #[serde(default, deserialize_with = "required_time")]
+    #[serde(default, deserialize_with = "deserialize_time")]
     pub delay: Duration,
     /// Buffer in bytes: 100 ms at the rate.
     #[serde(default, deserialize_with = "size")]
@@ -159,82 +159,23 @@ pub struct SignalConfig {
     /// A fixed rate instead of RCP's.
     #[serde(deserialize_with = "rate")]
     pub fixed: Option<Rate>,
-    /// Parameters of RCP.
+    /// Parameters of RCP, except its floor.
     pub rcp: RcpConfig,
     /// Fraction of the buffer above which signalling may stop: 0.5.
     pub queue_threshold: f64,
     /// When signalling stops above it.
-    pub silence: SilenceConfig,
+    pub silence: Rule,
     /// How often to signal.
-    pub sampling: SamplingConfig,
+    pub sampling: Sampling,
     /// Which IPv6 packets may carry signals.
-    pub ipv6: Ipv6Config,
+    pub ipv6: Ipv6,
 }
 
 impl Default for SignalConfig {
     fn default() -> Self {
-        Self {
-            on: true,
-            fixed: None,
-            rcp: RcpConfig::default(),
-            queue_threshold: signal::SignalConfig::default().queue_threshold,
-            silence: SilenceConfig::default(),
-            sampling: SamplingConfig::default(),
-            ipv6: Ipv6Config::default(),
-        }
+        let signal::SignalConfig { queue_threshold, silence, sampling, ipv6 } = Default::default();
+        Self { on: true, fixed: None, rcp: RcpConfig::default(), queue_threshold, silence, sampling, ipv6 }
     }
-}
-
-/// Parameters of RCP; the defaults are those of [`rcp::RcpConfig::for_codes`].
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct RcpConfig {
-    alpha: Option<f64>,
-    beta: Option<f64>,
-    gamma: Option<f64>,
-    initial_fraction: Option<f64>,
-    #[serde(deserialize_with = "time")]
-    interval_max: Option<Duration>,
-    #[serde(deserialize_with = "time")]
-    rtt_initial: Option<Duration>,
-}
-
-/// See [`Sampling`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SamplingConfig {
-    /// Every packet that can carry one.
-    #[default]
-    Always,
-    /// Once in this time, over all flows.
-    #[serde(deserialize_with = "required_time")]
-    Interval(Duration),
-    /// Twice per flow and round trip, with a table of this many flows.
-    Flows(usize),
-}
-
-/// See [`Rule`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SilenceConfig {
-    /// As soon as the queue exceeds the threshold.
-    Threshold,
-    /// Once senders ignore the rate.
-    #[default]
-    Ignored,
-}
-
-/// See [`Ipv6`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ipv6Config {
-    /// None.
-    Never,
-    /// Those with a Fragment header.
-    #[default]
-    WithFragmentHeader,
-    /// All.
-    All,
 }
 
 impl Config {
@@ -369,18 +310,6 @@ impl QueueConfig {
             Self::DropTail | Self::FqCodel { .. } => None,
         }
     }
-
-    /// Parameters of CoDel, if the discipline uses it.
-    pub fn codel(&self) -> CoDel {
-        let default = CoDel::default();
-        match *self {
-            Self::FqCodel { target, interval, .. } => CoDel {
-                target: target.unwrap_or(default.target),
-                interval: interval.unwrap_or(default.interval),
-            },
-            Self::DropTail | Self::StrictPriority { .. } => default,
-        }
-    }
 }
 
 fn read_levels(table: &BTreeMap<String, u8>) -> Result<Levels, Fault> {
@@ -400,38 +329,13 @@ fn read_levels(table: &BTreeMap<String, u8>) -> Result<Levels, Fault> {
 impl SignalConfig {
     /// The configuration for [`kickass::router`].
     pub fn signals(&self) -> signal::SignalConfig {
-        signal::SignalConfig {
-            queue_threshold: self.queue_threshold,
-            silence: match self.silence {
-                SilenceConfig::Threshold => Rule::Threshold,
-                SilenceConfig::Ignored => Rule::Ignored,
-            },
-            sampling: match self.sampling {
-                SamplingConfig::Always => Sampling::Always,
-                SamplingConfig::Interval(every) => Sampling::Interval(every),
-                SamplingConfig::Flows(table) => Sampling::Flows { table },
-            },
-            ipv6: match self.ipv6 {
-                Ipv6Config::Never => Ipv6::Never,
-                Ipv6Config::WithFragmentHeader => Ipv6::WithFragmentHeader,
-                Ipv6Config::All => Ipv6::All,
-            },
-        }
+        let Self { queue_threshold, silence, sampling, ipv6, .. } = *self;
+        signal::SignalConfig { queue_threshold, silence, sampling, ipv6 }
     }
 
-    /// The parameters for [`rcp::Law`].
-    pub fn rcp(&self) -> rcp::RcpConfig {
-        let default = rcp::RcpConfig::for_codes();
-        let set = &self.rcp;
-        rcp::RcpConfig {
-            alpha: set.alpha.unwrap_or(default.alpha),
-            beta: set.beta.unwrap_or(default.beta),
-            gamma: set.gamma.unwrap_or(default.gamma),
-            initial_fraction: set.initial_fraction.unwrap_or(default.initial_fraction),
-            interval_max: set.interval_max.unwrap_or(default.interval_max),
-            rtt_initial: set.rtt_initial.unwrap_or(default.rtt_initial),
-            floor: default.floor,
-        }
+    /// The parameters for [`kickass::rcp::Law`].
+    pub fn rcp(&self) -> RcpConfig {
+        RcpConfig { floor: RcpConfig::for_codes().floor, ..self.rcp.clone() }
     }
 
     fn check(&self) -> Result<(), Fault> {
@@ -441,27 +345,10 @@ impl SignalConfig {
         if !(0.0..=1.0).contains(&self.queue_threshold) {
             return Err(Fault::new("queue-threshold", "must be a fraction of the buffer, 0 to 1"));
         }
-        if matches!(self.sampling, SamplingConfig::Flows(table) if table == 0 || table > FLOWS_MAX) {
+        if matches!(self.sampling, Sampling::Flows(table) if table == 0 || table > FLOWS_MAX) {
             return Err(Fault::new("sampling", format!("the table must hold 1 to {FLOWS_MAX} flows")));
         }
-        let rcp::RcpConfig { alpha, beta, gamma, initial_fraction, interval_max, .. } = self.rcp();
-        for (name, gain) in [("alpha", alpha), ("beta", beta)] {
-            if !(gain.is_finite() && gain >= 0.0) {
-                return Err(Fault::new(format!("rcp.{name}"), "must be a number of at least 0"));
-            }
-        }
-        for (name, part) in [("gamma", gamma), ("initial-fraction", initial_fraction)] {
-            if !(part > 0.0 && part <= 1.0) {
-                return Err(Fault::new(
-                    format!("rcp.{name}"),
-                    "must be a fraction of the rate, above 0 and at most 1",
-                ));
-            }
-        }
-        if interval_max.is_zero() {
-            return Err(Fault::new("rcp.interval-max", "the interval must be above zero"));
-        }
-        Ok(())
+        self.rcp.check().map_err(|(name, problem)| Fault::new(format!("rcp.{name}"), problem))
     }
 }
 
@@ -482,12 +369,8 @@ fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
     required_rate(from).map(Some)
 }
 
-fn required_time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    parse_time(&String::deserialize(from)?).map_err(Error::custom)
-}
-
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    required_time(from).map(Some)
+    deserialize_time(from).map(Some)
 }
 
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
@@ -531,7 +414,7 @@ rate = "10mbit"
         let signals = right.kickass.as_ref().unwrap();
         assert_eq!(
             (signals.signals(), signals.rcp()),
-            (signal::SignalConfig::default(), rcp::RcpConfig::for_codes())
+            (signal::SignalConfig::default(), RcpConfig::for_codes())
         );
     }
 

@@ -11,7 +11,6 @@ pub mod error;
 pub mod forwarder;
 mod histogram;
 mod icmp;
-mod law;
 mod line;
 pub mod metrics;
 mod passing;

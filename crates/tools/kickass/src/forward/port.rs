@@ -3,16 +3,16 @@
 use std::time::{Duration, Instant};
 
 use kickass::{
-    law::RateLaw,
+    law::{Fixed, RateLaw},
     offload::{Run, Segment},
     queue::Queue,
+    rcp,
     router::{self, Router},
     signal::Withheld,
 };
 
 use super::{
     config::PortConfig,
-    law::PortLaw,
     line::Line,
     passing::Passing,
     queue::PortQueue,
@@ -22,13 +22,21 @@ use super::{
 /// Most missed transmission time that a link may catch up on.
 const CATCH_UP: Duration = Duration::from_millis(10);
 
+/// Length of the first interval of a port's law. It differs per port, so that not all laws update at once.
+const FIRST_INTERVALS: [Duration; 4] = [
+    Duration::from_millis(10),
+    Duration::from_millis(7),
+    Duration::from_millis(4),
+    Duration::from_millis(13),
+];
+
 /// One port.
 #[derive(Debug)]
 pub(crate) struct Port {
     config: PortConfig,
     number: usize,
     seed: u64,
-    router: Router<PortQueue, PortLaw, Passing>,
+    router: Router<PortQueue, Box<dyn RateLaw>, Passing>,
     line: Line,
     pub(crate) drops: Drops,
     pub(crate) received: Count,
@@ -62,7 +70,7 @@ impl Port {
         let router = Router::new(
             router_config(&config, seed),
             PortQueue::new(&config, seed),
-            PortLaw::new(&config, number, now),
+            law(&config, number, now),
             now,
         );
         Self {
@@ -83,7 +91,14 @@ impl Port {
     /// Changes to another configuration; queued packets stay, and packets in the delay line keep their arrival times.
     pub(crate) fn change(&mut self, config: PortConfig, now: Instant) {
         self.router.reconfigure(router_config(&config, self.seed));
-        self.router.law_mut().change(&config, self.number, now);
+        let rule = |port: &PortConfig| {
+            port.kickass.as_ref().map(|signals| (signals.on, signals.fixed, signals.rcp()))
+        };
+        if rule(&config) == rule(&self.config) {
+            self.router.law_mut().set_capacity(config.rate.bytes_per_second());
+        } else {
+            *self.router.law_mut() = law(&config, self.number, now);
+        }
         if (&config.queue, config.buffer()) != (&self.config.queue, self.config.buffer()) {
             self.router.queue_mut().change(now, &config, self.seed);
         }
@@ -194,6 +209,18 @@ impl Port {
             icmp: self.icmp,
             delays: queue.delays.clone(),
             best_delays: queue.best_delays.clone(),
+        }
+    }
+}
+
+/// The rate law of a port.
+fn law(port: &PortConfig, number: usize, now: Instant) -> Box<dyn RateLaw> {
+    let Some(signals) = port.kickass.as_ref().filter(|signals| signals.on) else { return Box::new(()) };
+    match signals.fixed {
+        Some(rate) => Box::new(Fixed(rate)),
+        None => {
+            let first = FIRST_INTERVALS[number % FIRST_INTERVALS.len()];
+            Box::new(rcp::Law::new(signals.rcp(), port.rate.bytes_per_second(), now, first))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use kickass::{
-    queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority},
+    queue::{CoDel, DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority},
     router::RouterPacket,
 };
 
@@ -75,14 +75,20 @@ fn discipline(port: &PortConfig, key: u64) -> Box<dyn Queue<Passing>> {
         QueueConfig::StrictPriority { .. } => {
             Box::new(StrictPriority::new(port.queue.levels().unwrap_or_default(), limit))
         }
-        QueueConfig::FqCodel { ecn, .. } => Box::new(FqCodel::new(FqCodelConfig {
-            limit,
-            codel: port.queue.codel(),
-            quantum: u32::from(port.mtu) + 14,
-            ecn: *ecn,
-            key,
-            ..FqCodelConfig::default()
-        })),
+        QueueConfig::FqCodel { ecn, target, interval } => {
+            let CoDel { target: target_default, interval: interval_default } = CoDel::default();
+            Box::new(FqCodel::new(FqCodelConfig {
+                limit,
+                codel: CoDel {
+                    target: target.unwrap_or(target_default),
+                    interval: interval.unwrap_or(interval_default),
+                },
+                quantum: u32::from(port.mtu) + 14,
+                ecn: *ecn,
+                key,
+                ..FqCodelConfig::default()
+            }))
+        }
     }
 }
 
