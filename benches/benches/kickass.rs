@@ -30,7 +30,7 @@ fn packet(dont_fragment: bool) -> Vec<u8> {
 
 /// A router of 1 Gbit/s with the law of RCP, in which some packets wait.
 fn router<Q: Queue<Packet>>(queue: Q, packet: &[u8], now: Instant) -> Router<Q, rcp::Law> {
-    let capacity = Rate::from_bits_per_second(1e9).expect("a rate");
+    let capacity = Rate::from_bits_per_second(1_000_000_000).expect("a rate");
     let law = rcp::Law::new(
         rcp::RcpConfig::for_codes(),
         capacity.bytes_per_second(),
@@ -86,7 +86,7 @@ fn parts(c: &mut Criterion) {
         b.iter_batched(|| whole.clone(), |mut packet| (packet.split(592, 0), packet), BatchSize::SmallInput);
     });
     group.finish();
-    let rate = Rate::from_bits_per_second(13.6e6).expect("a rate");
+    let rate = Rate::from_bits_per_second(13_600_000).expect("a rate");
     c.bench_function("code/nearest", |b| b.iter(|| Code::nearest(black_box(rate))));
 }
 

@@ -11,7 +11,7 @@
 //!
 //! A shorter fragment means a lower rate. Routers only shorten fragments, so the lowest code along a path arrives.
 
-use crate::rate::Rate;
+use rc3_units::Rate;
 
 /// Bytes of payload per unit of the natural logarithm.
 const SCALE: f64 = 128.0;
@@ -24,14 +24,14 @@ const MILLIS_PER_SECOND: f64 = 1000.0;
 /// ```
 /// use kickass::{Rate, code::Code};
 ///
-/// let link = Rate::from_bits_per_second(100e6).unwrap();
+/// let link = Rate::from_bits_per_second(100_000_000).unwrap();
 /// let code = Code::nearest(link).unwrap();
 /// assert_eq!(code.payload_len(), 888);
 /// // The receiver reads the rate from the length of the leading fragment.
 /// let signalled = Code::from_len(888).unwrap().rate();
-/// assert!((signalled.bits_per_second() / 100e6 - 1.0).abs() < 0.032);
+/// assert!((signalled.bytes_per_second() / link.bytes_per_second() - 1.0).abs() < 0.032);
 /// // Routers only shorten: the lowest rate along a path arrives.
-/// assert!(Code::nearest(Rate::from_bits_per_second(10e6).unwrap()) < Some(code));
+/// assert!(Code::nearest(Rate::from_bits_per_second(10_000_000).unwrap()) < Some(code));
 /// // A length that is no multiple of 8 is not a code.
 /// assert_eq!(Code::from_len(887), None);
 /// ```
@@ -50,15 +50,15 @@ impl Code {
     pub const COUNT: usize = (Self::MAX.len as usize - Self::MIN.len as usize) / Self::STEP as usize + 1;
     /// Fragments end at multiples of this (RFC 791 §3.1).
     const STEP: u16 = 8;
-    /// Rates from here on have a code, in bits per second. Below, endpoints use TCP's window (Kick-Ass §2.1).
-    pub const RATE_MIN_BITS_PER_SECOND: f64 = 120_000.0;
+    /// Rates from here on have a code. Below, endpoints use TCP's window (Kick-Ass §2.1).
+    pub const RATE_MIN: Rate = Rate::from_bits_per_second(120_000).expect("above zero");
 
     /// The code nearest to a rate, by ratio; the highest one for all rates above it. `None` below 120 kbit/s.
     ///
     /// Up to 10.46 Gbit/s, [`Self::rate`] of the code differs from `rate` by a factor between e^(-1/32) and e^(1/32):
     /// it is at most 3.08 % too low or 3.18 % too high.
     pub fn nearest(rate: Rate) -> Option<Self> {
-        if rate.bits_per_second() < Self::RATE_MIN_BITS_PER_SECOND {
+        if rate < Self::RATE_MIN {
             return None;
         }
         let exact = SCALE * (rate.bytes_per_second() / MILLIS_PER_SECOND / ORIGIN).ln();
@@ -80,11 +80,14 @@ impl Code {
         usize::from(self.len)
     }
 
-    /// The rate that the code encodes: the inverse of the formula.
+    /// The rate that the code encodes, to a bit per second.
     pub fn rate(self) -> Rate {
-        let bytes_per_milli = ORIGIN * (f64::from(self.len) / SCALE).exp();
-        Rate::from_bytes_per_second(bytes_per_milli * MILLIS_PER_SECOND)
-            .expect("finite and positive: an exponential of 0.1 to 12")
+        Rate::nearest(8.0 * self.bytes_per_second()).expect("an exponential of 0.1 to 12")
+    }
+
+    /// The rate that the code encodes: the inverse of the formula.
+    pub fn bytes_per_second(self) -> f64 {
+        ORIGIN * (f64::from(self.len) / SCALE).exp() * MILLIS_PER_SECOND
     }
 
     /// All codes, from the lowest rate to the highest.
@@ -128,9 +131,9 @@ mod tests {
             let code = Code::from_len(nearest).expect(name);
             let bytes_per_milli = rate * 1e6 / 8.0 / 1000.0;
             assert!((SCALE * (bytes_per_milli / ORIGIN).ln() - exact).abs() < 0.05, "{name}");
-            let nearest = Code::nearest(Rate::from_bits_per_second(rate * 1e6).unwrap());
+            let nearest = Code::nearest(Rate::nearest(rate * 1e6).unwrap());
             assert_eq!(nearest, Some(code), "{name}");
-            let signalled = code.rate().bits_per_second() / 1e6;
+            let signalled = code.bytes_per_second() * 8.0 / 1e6;
             assert!((signalled / decoded - 1.0).abs() < 5e-4, "{name}: {signalled}");
             rows += 1;
         }
@@ -150,28 +153,28 @@ mod tests {
 
     #[test]
     fn rates_below_120_kilobits_have_no_code() {
-        let code = |bits| Code::nearest(Rate::from_bits_per_second(bits).unwrap());
+        let code = |bits| Code::nearest(Rate::nearest(bits).unwrap());
         assert_eq!(code(120_000.0), Some(Code::MIN));
         assert_eq!(code(119_999.0), None);
-        assert_eq!(code(f64::MIN_POSITIVE * 16.0), None);
+        assert_eq!(code(1.0), None);
         assert_eq!(code(1e300), Some(Code::MAX));
     }
 
     proptest! {
         #[test]
         fn a_decoded_rate_is_within_the_bound(log in 120e3_f64.ln()..10.46e9_f64.ln()) {
-            let rate = Rate::from_bits_per_second(log.exp().max(120e3)).unwrap();
+            let rate = Rate::nearest(log.exp().max(120e3)).unwrap();
             let code = Code::nearest(rate).unwrap();
-            let ratio = code.rate().bytes_per_second() / rate.bytes_per_second();
+            let ratio = code.bytes_per_second() / rate.bytes_per_second();
             prop_assert!(ratio.ln().abs() <= 1.0 / 32.0 + 1e-9, "{rate} becomes {}", code.rate());
             prop_assert!(ratio > 1.0 - 0.0308 && ratio < 1.0 + 0.0318);
-            let neighbours = Code::all().map(|other| (other.rate().bytes_per_second() / rate.bytes_per_second()).ln().abs());
+            let neighbours = Code::all().map(|other| (other.bytes_per_second() / rate.bytes_per_second()).ln().abs());
             prop_assert!(neighbours.fold(f64::MAX, f64::min) >= ratio.ln().abs() - 1e-9, "another code is nearer");
         }
 
         #[test]
         fn a_higher_rate_never_has_a_lower_code(low in 1e3..1e11, factor in 1.0..1e3) {
-            let code = |bits| Code::nearest(Rate::from_bits_per_second(bits).unwrap());
+            let code = |bits| Code::nearest(Rate::nearest(bits).unwrap());
             prop_assert!(code(low) <= code(low * factor));
         }
     }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::rate::Rate;
+use rc3_units::Rate;
 
 /// A law by which a router finds the rate it signals. Time never runs backwards between calls.
 pub trait RateLaw: Debug {

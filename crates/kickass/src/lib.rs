@@ -26,14 +26,14 @@
 //! # packet[10..12].copy_from_slice(&(!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
 //! # let packet = packet.to_vec();
 //! let now = Instant::now();
-//! let link = Rate::from_bits_per_second(100e6).unwrap();
+//! let link = Rate::from_bits_per_second(100_000_000).unwrap();
 //! let law = rcp::Law::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), now, Duration::from_millis(10));
 //! let mut router = Router::new(RouterConfig::default(), DropTail::new(1 << 20), law, now);
 //! router.enqueue(now, packet)?;
 //! let leading = router.dequeue(now).unwrap();
 //! // RCP begins at a twentieth of the link; a code is within 3.2 % of it.
 //! let code = leading.leading_len().and_then(Code::from_len).unwrap();
-//! assert!((code.rate().bits_per_second() / 5e6 - 1.0).abs() < 0.032);
+//! assert!((code.rate().bytes_per_second() / 625e3 - 1.0).abs() < 0.032);
 //! assert_eq!(router.dequeue(now).unwrap().fragment().unwrap().offset, code.payload_len());
 //! # Ok::<(), kickass::packet::Malformed>(())
 //! ```
@@ -48,7 +48,6 @@ mod link;
 pub mod offload;
 pub mod packet;
 pub mod queue;
-mod rate;
 pub mod rcp;
 pub mod router;
 pub mod sampling;
@@ -56,7 +55,7 @@ pub mod signal;
 pub mod silence;
 pub mod stats;
 
-pub use rate::Rate;
+pub use rc3_units::Rate;
 
 /// The README's example runs.
 #[cfg(doctest)]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::rate::Rate;
+use rc3_units::Rate;
 
 /// Longest transmission time of one packet, however low the rate of the link.
 const TIME_MAX: Duration = Duration::from_secs(3600);
@@ -42,8 +42,7 @@ impl Link {
     /// A packet leaves.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: usize) {
         let Some(rate) = self.rate else { return };
-        let seconds = bytes as f64 / rate.bytes_per_second();
-        let time = Duration::try_from_secs_f64(seconds).map_or(TIME_MAX, |time| time.min(TIME_MAX));
+        let time = rate.time_for(bytes as u64).min(TIME_MAX);
         let since = now.checked_sub(self.catch_up).map_or(self.free, |earliest| self.free.max(earliest));
         self.free = since + time;
     }

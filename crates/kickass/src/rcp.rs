@@ -23,7 +23,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{code::Code, indicator::INTERVAL, law::RateLaw, rate::Rate};
+use rc3_units::Rate;
+
+use crate::{code::Code, indicator::INTERVAL, law::RateLaw};
 
 /// Shorter round trips count as this: no packet may make intervals arbitrarily short.
 const RTT_MIN: Duration = Duration::from_micros(10);
@@ -78,7 +80,7 @@ impl RcpConfig {
     /// round trips of an idle link to reach the lowest code than TCP needs to fill that link: the router would never
     /// signal again.
     pub fn for_codes() -> Self {
-        Self { floor: Code::RATE_MIN_BITS_PER_SECOND / 8.0 / 2.0, ..Self::default() }
+        Self { floor: Code::RATE_MIN.bytes_per_second() / 2.0, ..Self::default() }
     }
 
     /// Whether a law can use these parameters.
@@ -274,7 +276,7 @@ impl RateLaw for Law {
 
     /// At most gamma C.
     fn rate(&self) -> Option<Rate> {
-        Rate::from_bytes_per_second(self.rate)
+        Rate::nearest(8.0 * self.rate)
     }
 
     fn rtt(&self) -> Option<Duration> {
@@ -440,7 +442,7 @@ mod tests {
                     law.on_arrival((capacity / 200.0) as u64, Some(millis(160)));
                     law.advance(now + millis(10) * nth, 0);
                 }
-                law.rate() >= Code::RATE_MIN_BITS_PER_SECOND / 8.0 || *trip == 100
+                law.rate() >= Code::RATE_MIN.bytes_per_second() || *trip == 100
             });
             (fallen, round_trips.unwrap())
         };

@@ -8,12 +8,13 @@
 
 use std::time::{Duration, Instant};
 
+use rc3_units::Rate;
+
 use crate::{
     law::RateLaw,
     link::Link,
     packet::{Flow, Indivisible, Malformed, Packet},
     queue::Queue,
-    rate::Rate,
     signal::{self, Backlog, Place, Signaller, Subject, Withheld},
     stats::{Stats, Tally},
 };

@@ -4,11 +4,12 @@
 
 use std::time::{Duration, Instant};
 
+use rc3_units::Rate;
+
 use crate::{
     code::Code,
     indicator::Bucket,
     packet::{Flow, Packet},
-    rate::Rate,
     sampling::{Sampler, Sampling},
     silence::{Rule, Silence},
 };

@@ -4,6 +4,7 @@ use std::ops::AddAssign;
 
 /// Packets and their bytes on the wire, IP headers included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Tally {
     /// Packets.
     pub packets: u64,

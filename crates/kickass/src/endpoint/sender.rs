@@ -26,8 +26,10 @@
 
 use std::time::{Duration, Instant};
 
+use rc3_units::Rate;
+
 use super::newreno::NewReno;
-use crate::{Rate, code::Code};
+use crate::code::Code;
 
 /// Initial state of a [`Sender`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +93,9 @@ const RISE_MAX: f64 = 4.0;
 /// // The first acknowledgement brings a signal of about 100 Mbit/s.
 /// let now = start + rtt;
 /// sender.on_ack(now, start, 1500, true, rtt);
-/// sender.on_signal(now, Code::nearest(Rate::from_bits_per_second(100e6).unwrap()).unwrap());
+/// sender.on_signal(now, Code::nearest(Rate::from_bits_per_second(100_000_000).unwrap()).unwrap());
 /// assert_eq!(sender.mode(), Mode::KickAss);
-/// let bdp = (sender.pace().unwrap().bytes_per_second() * rtt.as_secs_f64()) as u64;
+/// let bdp = (sender.pace().unwrap() * rtt.as_secs_f64()) as u64;
 /// assert!(sender.window().abs_diff(bdp) <= 1500);
 ///
 /// // More than a round trip without a signal: NewReno continues from this window.
@@ -142,7 +144,8 @@ impl Delivered {
 /// The signalled rate and when it last arrived.
 #[derive(Debug, Clone, Copy)]
 struct Signal {
-    rate: Rate,
+    /// Bytes per second.
+    rate: f64,
     at: Instant,
 }
 
@@ -163,13 +166,14 @@ impl Sender {
 
     /// The receiver reported the code of a leading fragment.
     pub fn on_signal(&mut self, now: Instant, code: Code) {
-        if self.is_from_elsewhere(code.rate()) {
+        let rate = code.bytes_per_second();
+        if self.is_from_elsewhere(rate) {
             return;
         }
         // After silence, the loss happened at the router of the last signal: a full queue stops its signals (§2.3.2),
         // and this signal ends the silence.
         let silence = self.signal.is_none_or(|before| now > before.at + SILENCE * self.rtt);
-        self.signal = Some(Signal { rate: code.rate(), at: now });
+        self.signal = Some(Signal { rate, at: now });
         match self.mode {
             Mode::KickAss => {}
             Mode::Tcp(Cause::Congestion) if !silence => self.end_recovery(now),
@@ -239,7 +243,7 @@ impl Sender {
 
     /// The last signalled rate, followed or not.
     pub fn signalled(&self) -> Option<Rate> {
-        self.signal.map(|signal| signal.rate)
+        self.signal.and_then(|signal| Rate::nearest(8.0 * signal.rate))
     }
 
     /// Bytes that may be in flight: the rate times the round trip, at least a packet; or NewReno's window.
@@ -250,19 +254,17 @@ impl Sender {
         }
     }
 
-    /// Pacing rate in Kick-Ass mode (§3.1): the signalled rate, at least a packet per round trip. In TCP mode the
-    /// transport paces.
-    pub fn pace(&self) -> Option<Rate> {
-        let Mode::KickAss = self.mode else { return None };
-        let signalled = self.signalled()?;
-        let least = Rate::from_bytes_per_second(self.mtu as f64 / self.rtt.as_secs_f64());
-        Some(least.map_or(signalled, |least| if least > signalled { least } else { signalled }))
+    /// Pacing rate in Kick-Ass mode (§3.1) in bytes per second: the signalled rate, at least a packet per round trip. In
+    /// TCP mode the transport paces.
+    pub fn pace(&self) -> Option<f64> {
+        let (Mode::KickAss, Some(Signal { rate, .. })) = (self.mode, self.signal) else { return None };
+        let least = self.mtu as f64 / self.rtt.as_secs_f64();
+        Some(if least.is_finite() { rate.max(least) } else { rate })
     }
 
     /// Time between two full packets at that pace.
     pub fn pacing(&self) -> Option<Duration> {
-        let rate = self.pace()?.bytes_per_second();
-        Some(Duration::from_secs_f64(self.mtu as f64 / rate))
+        Some(Duration::from_secs_f64(self.mtu as f64 / self.pace()?))
     }
 
     /// Ends TCP mode after congestion once its window reaches the last signalled rate (§2.3.3). If signals have stopped
@@ -278,17 +280,17 @@ impl Sender {
 
     /// Whether the rate comes from another router than the last signal: it exceeds the last rate, the delivery rate and
     /// the own window by more than a law rises between two signals. An application-limited sender cannot know.
-    fn is_from_elsewhere(&self, rate: Rate) -> bool {
+    fn is_from_elsewhere(&self, rate: f64) -> bool {
         let Some(before) = self.signal.filter(|_| !self.app_limited) else { return false };
         let own = match self.mode {
             Mode::KickAss => 0.0,
             Mode::Tcp(_) => self.tcp.window as f64 / self.rtt.as_secs_f64(),
         };
-        rate.bytes_per_second() > RISE_MAX * before.rate.bytes_per_second().max(own).max(self.carried)
+        rate > RISE_MAX * before.rate.max(own).max(self.carried)
     }
 
-    fn of_a_round_trip(&self, rate: Rate) -> u64 {
-        (rate.bytes_per_second() * self.rtt.as_secs_f64()) as u64
+    fn of_a_round_trip(&self, rate: f64) -> u64 {
+        (rate * self.rtt.as_secs_f64()) as u64
     }
 }
 
@@ -305,7 +307,7 @@ mod tests {
     }
 
     fn code(megabits: f64) -> Code {
-        Code::nearest(Rate::from_bits_per_second(megabits * 1e6).unwrap()).unwrap()
+        Code::nearest(Rate::nearest(megabits * 1e6).unwrap()).unwrap()
     }
 
     #[test]

@@ -143,7 +143,7 @@ struct Outcome {
 /// Lets this many flows send for twenty seconds, each starting `apart` after the one before.
 fn run(flows: u8, apart: Duration, sampling: Sampling, silence: Rule) -> Outcome {
     let start = Instant::now();
-    let link = Rate::from_bits_per_second(MEGABITS * 1e6).unwrap();
+    let link = Rate::nearest(MEGABITS * 1e6).unwrap();
     let law =
         rcp::Law::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), start, Duration::from_millis(10));
     let signals = signal::SignalConfig { sampling, silence, ..signal::SignalConfig::default() };

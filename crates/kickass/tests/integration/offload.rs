@@ -175,9 +175,9 @@ struct Port<P> {
 impl<P: RouterPacket + Queued + Routed + 'static> Port<P> {
     fn new(discipline: Discipline, limit: u64, sampling: Sampling, now: Instant) -> Self {
         let signals = SignalConfig { sampling, ipv6: Ipv6::All, ..Default::default() };
-        let link = Rate::from_bits_per_second(100e6);
+        let link = Rate::nearest(100e6);
         let config = RouterConfig { signals, link, seed: 3, ..Default::default() };
-        let law = Fixed(Rate::from_bits_per_second(2e6).unwrap());
+        let law = Fixed(Rate::nearest(2e6).unwrap());
         Self { router: Router::new(config, queue(discipline, limit), law, now), left: Vec::new() }
     }
 

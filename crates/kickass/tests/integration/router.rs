@@ -18,7 +18,7 @@ use kickass::{
 use proptest::prelude::*;
 
 fn rate(megabits: f64) -> Rate {
-    Rate::from_bits_per_second(megabits * 1e6).unwrap()
+    Rate::nearest(megabits * 1e6).unwrap()
 }
 
 fn fixed(megabits: f64) -> Router<DropTail<Packet>, Fixed> {

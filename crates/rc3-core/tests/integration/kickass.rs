@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kickass::{Rate, code::Code, endpoint::Mode};
+use kickass::{code::Code, endpoint::Mode};
 use rc3_core::{
     Congestion, ConnectionHandle, Dir, KickAssStats, ReadError, RlpMode, StreamId, TransportConfig,
     units::{self, Level},
@@ -166,7 +166,7 @@ impl World {
 }
 
 fn code(megabits: f64) -> Code {
-    Code::nearest(Rate::from_bits_per_second(megabits * 1e6).unwrap()).unwrap()
+    Code::nearest(units::Rate::nearest(megabits * 1e6).unwrap()).unwrap()
 }
 
 fn tells(megabits: f64) -> Router {

@@ -249,7 +249,7 @@ mod tests {
         let packets = [(1500, false), (1500, true), (400, false)];
         let packets = packets.map(|(size, whole)| parcel(size, Level::PRIMARY, whole));
         // RCP begins at a twentieth of the link; 400 bytes are too short for that code.
-        let code = Code::nearest(kickass::Rate::from_bits_per_second(5e6).unwrap()).unwrap();
+        let code = Code::nearest(Rate::from_bits_per_second(5_000_000).unwrap()).unwrap();
         let leading = u16::try_from(code.payload_len()).unwrap();
         let out = through(&mut link, start, packets.into());
         assert_eq!(out, [(1520, Some(leading)), (1500, None), (400, None)]);

@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kickass::Rate;
 use rc3_cli::exit::Exit;
-use rc3_text::units::parse_rate;
+use rc3_text::units::{UnitError, parse_rate};
 
 /// Routers signal rates in the lengths of IP fragments: convert codes, run a forwarder, test paths
 #[derive(Debug, Clone, Parser)]
@@ -70,7 +70,7 @@ pub struct ForwardArgs {
 #[derive(Debug, Clone, Args)]
 pub struct EncodeArgs {
     /// Rates, such as 2.34mbit
-    #[arg(required = true, value_name = "RATE", value_parser = parse_kickass_rate)]
+    #[arg(required = true, value_name = "RATE", value_parser = read_rate)]
     pub rates: Vec<Rate>,
     /// Print one JSON object per rate and no other output
     #[arg(long)]
@@ -143,9 +143,8 @@ fn parse_picture(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-fn parse_kickass_rate(text: &str) -> Result<Rate, String> {
-    let rate = parse_rate(text).map_err(|error| error.to_string())?;
-    Rate::from_bits_per_second(rate.get() as f64).ok_or_else(|| format!("`{text}` is not a rate"))
+fn read_rate(text: &str) -> Result<Rate, UnitError> {
+    parse_rate(text).map(Rate::from)
 }
 
 #[cfg(test)]
@@ -188,7 +187,10 @@ mod tests {
         else {
             panic!("not understood")
         };
-        assert_eq!(args.rates.iter().map(|rate| rate.bits_per_second()).collect::<Vec<_>>(), [2.34e6, 1e9]);
+        assert_eq!(
+            args.rates.iter().map(|rate| rate.bits_per_second()).collect::<Vec<_>>(),
+            [2_340_000, 1_000_000_000]
+        );
         assert!(KickassArgs::try_parse_from(["kickass", "encode", "10Mbps"]).is_err());
         assert!(KickassArgs::try_parse_from(["kickass", "decode"]).is_err());
     }

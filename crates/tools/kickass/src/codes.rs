@@ -40,7 +40,7 @@ impl CodeError {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Encoded {
     /// The rate asked for.
-    rate_bits_per_second: f64,
+    rate_bits_per_second: u64,
     #[serde(flatten)]
     code: CodeFacts,
     /// Deviation of the code's rate from the requested one, as a fraction of it.
@@ -53,7 +53,7 @@ pub struct CodeFacts {
     /// Payload of the leading fragment.
     payload_length: usize,
     /// The rate that it encodes.
-    decoded_bits_per_second: f64,
+    decoded_bits_per_second: u64,
     /// The leading fragment with its header.
     ipv4_length: usize,
     /// The leading fragment with both its headers.
@@ -93,7 +93,7 @@ pub fn encode(rate: Rate) -> Result<Encoded, CodeError> {
     Ok(Encoded {
         rate_bits_per_second: rate.bits_per_second(),
         code: CodeFacts::of(code),
-        error: code.rate().bits_per_second() / rate.bits_per_second() - 1.0,
+        error: code.bytes_per_second() / rate.bytes_per_second() - 1.0,
     })
 }
 
@@ -183,7 +183,7 @@ pub fn decoded_text(all: &[Decoded]) -> String {
     text
 }
 
-fn rate_text(bits_per_second: f64) -> String {
+fn rate_text(bits_per_second: u64) -> String {
     Rate::from_bits_per_second(bits_per_second).map_or_else(String::new, |rate| rate.to_string())
 }
 
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn rate(bits: f64) -> Rate {
-        Rate::from_bits_per_second(bits).unwrap()
+        Rate::nearest(bits).unwrap()
     }
 
     #[test]
@@ -200,7 +200,8 @@ mod tests {
         let encoded = encode(rate(2.34e6)).unwrap();
         let decoded = decode(encoded.code.payload_length).unwrap();
         assert_eq!(decoded.code, Some(encoded.code));
-        assert!((encoded.code.decoded_bits_per_second / 2.34e6 - 1.0 - encoded.error).abs() < 1e-12);
+        let error = encoded.code.decoded_bits_per_second as f64 / 2.34e6 - 1.0;
+        assert!((error - encoded.error).abs() < 1e-6);
         let CodeFacts { payload_length, ipv4_length, ipv6_length, .. } = encoded.code;
         assert_eq!((ipv4_length, ipv6_length), (payload_length + 20, payload_length + 48));
     }

@@ -329,7 +329,7 @@ fn transfer(lab: &Lab, host: &str, address: &str, rlp: &str) -> Vec<Value> {
 }
 
 fn code_len(megabits: f64) -> usize {
-    Code::nearest(Rate::from_bits_per_second(megabits * 1e6).unwrap()).unwrap().payload_len()
+    Code::nearest(Rate::nearest(megabits * 1e6).unwrap()).unwrap().payload_len()
 }
 
 #[test]

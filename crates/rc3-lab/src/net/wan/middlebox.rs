@@ -174,7 +174,7 @@ mod tests {
         let (from, to) = (FROM.parse().unwrap(), TO.parse().unwrap());
         let mut machine = Machine::new(kind);
         let mut receiver = Machine::new(Middlebox::Reassemble);
-        let mut tally = Tally::new(1, 1);
+        let mut tally = Tally::new(1, 1, IPV4_HEADER);
         for code in Code::all() {
             for form in [Form::Whole, Form::Fragmented] {
                 let message = tally.question(form, code, 0);
@@ -195,7 +195,7 @@ mod tests {
                 }
             }
         }
-        tally.report(IPV4_HEADER)
+        tally.report()
     }
 
     /// Lengths of leading fragments that arrive with their length.

@@ -361,8 +361,7 @@ fn mtu_default() -> u16 {
 }
 
 fn required_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, D::Error> {
-    let bits = parse_rate(&String::deserialize(from)?).map_err(Error::custom)?.get();
-    Rate::from_bits_per_second(bits as f64).ok_or_else(|| Error::custom("the rate must be above zero"))
+    parse_rate(&String::deserialize(from)?).map(Rate::from).map_err(Error::custom)
 }
 
 fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {

@@ -9,15 +9,10 @@ use kickass::{
     rcp,
     router::{self, Router},
     signal::Withheld,
+    stats::Tally,
 };
 
-use super::{
-    config::PortConfig,
-    line::Line,
-    passing::Passing,
-    queue::PortQueue,
-    statistics::{Count, PortTotals},
-};
+use super::{config::PortConfig, line::Line, passing::Passing, queue::PortQueue, statistics::PortTotals};
 
 /// Most missed transmission time that a link may catch up on.
 const CATCH_UP: Duration = Duration::from_millis(10);
@@ -39,8 +34,8 @@ pub(crate) struct Port {
     router: Router<PortQueue, Box<dyn RateLaw>, Passing>,
     line: Line,
     pub(crate) drops: Drops,
-    pub(crate) received: Count,
-    pub(crate) sent: Count,
+    pub(crate) received: Tally,
+    pub(crate) sent: Tally,
     pub(crate) reads: u64,
     pub(crate) writes: u64,
     pub(crate) icmp: u64,
@@ -80,8 +75,8 @@ impl Port {
             router,
             line: Line::default(),
             drops: Drops::default(),
-            received: Count::default(),
-            sent: Count::default(),
+            received: Tally::default(),
+            sent: Tally::default(),
             reads: 0,
             writes: 0,
             icmp: 0,
@@ -197,10 +192,10 @@ impl Port {
             ]
             .into(),
             marked: stats.marked,
-            waiting: Count { packets: stats.waiting.packets, bytes: stats.waiting.bytes },
-            line: Count { packets: self.line.packets() as u64, bytes: self.line.bytes() as u64 },
-            link_bits_per_second: self.config.rate.bits_per_second(),
-            signalled_bits_per_second: rate.map(|rate| rate.bits_per_second()),
+            waiting: stats.waiting,
+            line: Tally { packets: self.line.packets() as u64, bytes: self.line.bytes() as u64 },
+            link_bits_per_second: self.config.rate.bits_per_second() as f64,
+            signalled_bits_per_second: rate.map(|rate| rate.bits_per_second() as f64),
             signalled: stats.signalled,
             lowered: stats.lowered,
             indicators: stats.indicators,

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
-use kickass::Rate;
+use kickass::{Rate, stats::Tally};
 use rc3_text::units::about_bytes;
 use serde::Serialize;
 
@@ -24,9 +24,9 @@ pub struct PortTotals {
     /// The device.
     pub name: String,
     /// Packets received from the device.
-    pub received: Count,
+    pub received: Tally,
     /// Packets written to the device.
-    pub sent: Count,
+    pub sent: Tally,
     /// Packets and super-packets read from the device.
     pub reads: u64,
     /// Packets and runs of packets written to the device.
@@ -36,9 +36,9 @@ pub struct PortTotals {
     /// Packets marked instead of dropped.
     pub marked: u64,
     /// Packets in the queue.
-    pub waiting: Count,
+    pub waiting: Tally,
     /// Packets that the link has transmitted and that are not written to the device yet.
-    pub line: Count,
+    pub line: Tally,
     /// The rate of the link.
     pub link_bits_per_second: f64,
     /// The signalled rate, if any.
@@ -64,22 +64,6 @@ pub struct PortTotals {
     pub(crate) best_delays: Histogram,
 }
 
-/// Packets and bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Count {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes.
-    pub bytes: u64,
-}
-
-impl Count {
-    pub(crate) fn add(&mut self, bytes: usize) {
-        self.packets += 1;
-        self.bytes += bytes as u64;
-    }
-}
-
 impl PortTotals {
     /// Total of dropped packets.
     pub fn drops(&self) -> u64 {
@@ -103,7 +87,7 @@ impl Totals {
             let since = |now: u64, then: fn(&PortTotals) -> u64| now - before.map_or(0, then);
             let pace = |packets: u64, bytes: u64| {
                 let seconds = interval.as_secs_f64().max(1e-9);
-                let rate = Rate::from_bytes_per_second(bytes as f64 / seconds);
+                let rate = Rate::nearest(8.0 * bytes as f64 / seconds);
                 let rate = rate.map_or_else(|| "0 bit/s".to_owned(), |rate| rate.to_string());
                 format!("{:.0} packets/s {rate}", packets as f64 / seconds)
             };
@@ -123,7 +107,7 @@ impl Totals {
                 since(port.drops(), PortTotals::drops),
                 about_bytes(port.waiting.bytes),
             );
-            if let Some(rate) = port.signalled_bits_per_second.and_then(Rate::from_bits_per_second) {
+            if let Some(rate) = port.signalled_bits_per_second.and_then(Rate::nearest) {
                 let signals = since(port.signalled + port.lowered, |port| port.signalled + port.lowered);
                 let _ = write!(text, ", {signals} signals, now {rate}");
             }

@@ -1,8 +1,5 @@
 //! The result of a sweep as text, JSON and picture.
 
-use std::collections::BTreeMap;
-
-use kickass::code::Code;
 use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +55,17 @@ pub struct Row {
 }
 
 impl Row {
-    fn of(&self) -> [Survival; 3] {
+    /// Of each form.
+    pub(super) fn of(&self) -> [Survival; 3] {
         [self.whole, self.atomic, self.fragmented]
+    }
+
+    pub(super) fn of_mut(&mut self, form: Form) -> &mut Survival {
+        match form {
+            Form::Whole => &mut self.whole,
+            Form::Atomic => &mut self.atomic,
+            Form::Fragmented => &mut self.fragmented,
+        }
     }
 }
 
@@ -79,28 +85,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// From the answers `found`; leading fragments have this many bytes of `headers` before their payload.
-    pub(super) fn new(
-        found: &BTreeMap<(Code, Form), Survival>,
-        lengths: &BTreeMap<Code, Lengths>,
-        headers: usize,
-    ) -> Self {
-        let row = |code: Code| {
-            let of = |form| found.get(&(code, form)).copied().unwrap_or_default();
-            Row {
-                length: headers + code.payload_len(),
-                whole: of(Form::Whole),
-                atomic: of(Form::Atomic),
-                fragmented: of(Form::Fragmented),
-                leading: lengths.get(&code).copied().unwrap_or_default(),
-            }
-        };
-        let lengths: Vec<Row> =
-            Code::all().map(row).filter(|row| row.of().iter().any(|survival| survival.sent > 0)).collect();
-        let fragments_sent = lengths.iter().any(|row| row.fragmented.sent > 0);
-        Self { lengths, fragments_sent }
-    }
-
     /// Whether anything arrived.
     pub fn is_answered(&self) -> bool {
         self.arrived().iter().any(|arrived| *arrived > 0)
@@ -234,16 +218,19 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use kickass::code::Code;
+
     use super::*;
 
     fn report(fragmented: u32) -> Report {
         let survival = |arrived| Survival { sent: 3, arrived };
-        let mut found = BTreeMap::new();
-        for code in Code::all() {
-            found.insert((code, Form::Whole), survival(if code.payload_len() > 1000 { 0 } else { 3 }));
-            found.insert((code, Form::Fragmented), survival(fragmented));
-        }
-        Report::new(&found, &BTreeMap::new(), 20)
+        let row = |code: Code| Row {
+            length: 20 + code.payload_len(),
+            whole: survival(if code.payload_len() > 1000 { 0 } else { 3 }),
+            fragmented: survival(fragmented),
+            ..Row::default()
+        };
+        Report { lengths: Code::all().map(row).collect(), fragments_sent: true }
     }
 
     #[test]
@@ -262,19 +249,22 @@ mod tests {
         let chart = report(0).chart("host");
         assert_eq!(chart.series.len(), 2);
         assert_eq!(chart.series[0].points.len(), Code::COUNT);
-        assert!(Report::new(&BTreeMap::new(), &BTreeMap::new(), 20).text().contains("Nothing was answered"));
+        let nothing = Report { lengths: Vec::new(), fragments_sent: false };
+        assert!(nothing.text().contains("Nothing was answered"));
     }
 
     #[test]
     fn in_ipv6_the_fragment_header_has_a_column_and_a_verdict_of_its_own() {
         let report = |atomic, fragmented| {
-            let forms = [(Form::Whole, 1), (Form::Atomic, atomic), (Form::Fragmented, fragmented)];
-            let found = forms.map(|(form, arrived)| ((Code::MIN, form), Survival { sent: 1, arrived }));
-            Report::new(&found.into(), &BTreeMap::new(), 48)
+            let mut row = Row { length: 72, ..Row::default() };
+            for (form, arrived) in [(Form::Whole, 1), (Form::Atomic, atomic), (Form::Fragmented, fragmented)]
+            {
+                *row.of_mut(form) = Survival { sent: 1, arrived };
+            }
+            Report { lengths: vec![row], fragments_sent: true }
         };
         let text = report(1, 1).text();
         assert!(text.contains("with Fragment header") && text.contains("Fragments survive"), "{text}");
-        assert_eq!(text.lines().nth(1).unwrap().split_whitespace().next(), Some("72"));
         assert!(report(0, 0).text().ends_with("send none on it.\n"));
         assert!(report(1, 0).text().contains("No fragment survives this path: send no"));
         assert_eq!(report(1, 0).chart("host").series.len(), 3);

@@ -68,7 +68,13 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
     SystemRandom::new().fill(&mut run).map_err(|_| io::Error::other("the system has no random numbers"))?;
     let run = u64::from_ne_bytes(run);
 
-    let mut sweep = Sweep { socket, local, way, plan, tally: Tally::new(run, plan.tries) };
+    let mut sweep = Sweep {
+        socket,
+        local,
+        way,
+        plan,
+        tally: Tally::new(run, plan.tries, question::headers(plan.target)),
+    };
     // All lengths, then all again: a short disturbance of the path then does not hit a single length.
     for attempt in 0..plan.tries {
         for code in Code::all() {
@@ -81,7 +87,7 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
     while !sweep.tally.is_complete() && Instant::now() < end {
         sweep.listen_until(end.min(Instant::now() + LOOK))?;
     }
-    Ok(sweep.tally.report(question::headers(plan.target)))
+    Ok(sweep.tally.report())
 }
 
 struct Sweep<'a> {

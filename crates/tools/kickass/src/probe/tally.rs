@@ -6,7 +6,7 @@ use kickass::code::Code;
 
 use super::{
     message::{Form, Message, Seen},
-    report::{Lengths, Report, Survival},
+    report::{Lengths, Report, Row},
 };
 
 /// What was asked and answered so far.
@@ -14,16 +14,17 @@ use super::{
 pub struct Tally {
     run: u64,
     tries: u8,
-    found: BTreeMap<(Code, Form), Survival>,
-    lengths: BTreeMap<Code, Lengths>,
+    headers: usize,
+    rows: BTreeMap<Code, Row>,
     /// Networks may duplicate packets.
-    answered: HashSet<(usize, Form, u8)>,
+    answered: HashSet<(Code, Form, u8)>,
 }
 
 impl Tally {
-    /// Nothing yet, of at most `tries` questions for each length and form; `run` is random.
-    pub fn new(run: u64, tries: u8) -> Self {
-        Self { run, tries, found: BTreeMap::new(), lengths: BTreeMap::new(), answered: HashSet::new() }
+    /// Nothing yet, of at most `tries` questions for each length and form; `run` is random. Leading fragments have this
+    /// many bytes of `headers` before their payload.
+    pub fn new(run: u64, tries: u8, headers: usize) -> Self {
+        Self { run, tries, headers, rows: BTreeMap::new(), answered: HashSet::new() }
     }
 
     /// A question of this run.
@@ -33,32 +34,37 @@ impl Tally {
 
     /// A question has left this host.
     pub fn asked(&mut self, message: &Message) {
-        self.found.entry((message.code, message.form)).or_default().sent += 1;
+        let length = self.headers + message.code.payload_len();
+        let row = self.rows.entry(message.code).or_insert_with(|| Row { length, ..Row::default() });
+        row.of_mut(message.form).sent += 1;
     }
 
     /// A datagram arrived. Those that answer no question of this run, or one that is answered, are ignored.
     pub fn heard(&mut self, bytes: &[u8]) {
         let Some((answer, seen)) = Message::parse_answer(bytes) else { return };
         let Message { run, form, code, attempt } = answer;
-        let Some(survival) = self.found.get_mut(&(code, form)).filter(|_| run == self.run) else { return };
+        let Some(row) = self.rows.get_mut(&code).filter(|_| run == self.run) else { return };
         // Attempts count from 0.
-        if attempt >= self.tries || !self.answered.insert((code.payload_len(), form, attempt)) {
+        if row.of_mut(form).sent == 0 || attempt >= self.tries || !self.answered.insert((code, form, attempt))
+        {
             return;
         }
-        survival.arrived += 1;
+        row.of_mut(form).arrived += 1;
         if form == Form::Fragmented {
-            self.lengths.entry(code).or_default().add(code, seen);
+            row.leading.add(code, seen);
         }
     }
 
     /// Whether all questions were answered.
     pub fn is_complete(&self) -> bool {
-        self.found.values().all(|survival| survival.arrived == survival.sent)
+        self.rows.values().flat_map(Row::of).all(|survival| survival.arrived == survival.sent)
     }
 
-    /// The result; leading fragments have this many bytes of `headers` before their payload.
-    pub fn report(&self, headers: usize) -> Report {
-        Report::new(&self.found, &self.lengths, headers)
+    /// The result.
+    pub fn report(&self) -> Report {
+        let lengths: Vec<Row> = self.rows.values().copied().collect();
+        let fragments_sent = lengths.iter().any(|row| row.fragmented.sent > 0);
+        Report { lengths, fragments_sent }
     }
 }
 
@@ -77,22 +83,23 @@ impl Lengths {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::report::Survival;
 
     #[test]
     fn answers_count_once_and_only_those_of_this_run() {
-        let mut tally = Tally::new(7, 1);
+        let mut tally = Tally::new(7, 1, 20);
         let message = tally.question(Form::Fragmented, Code::MAX, 0);
         tally.asked(&message);
         assert!(!tally.is_complete());
         tally.heard(&Message { run: 8, ..message }.answer(Seen::Unknown));
         tally.heard(&Message { attempt: 1, ..message }.answer(Seen::Unknown));
         tally.heard(b"kickass!");
-        assert!(!tally.report(20).is_answered());
+        assert!(!tally.report().is_answered());
         for _ in 0..2 {
             tally.heard(&message.answer(Seen::Whole));
         }
         assert!(tally.is_complete());
-        let row = tally.report(20).lengths[0];
+        let row = tally.report().lengths[0];
         assert_eq!(row.fragmented, Survival { sent: 1, arrived: 1 });
         assert_eq!(row.leading, Lengths { known: 1, kept: 0, reassembled: 1 });
     }

@@ -87,7 +87,7 @@ impl SharedSteering {
 
     /// The pacing rate, if routers signal one.
     pub(super) fn pace(&self) -> Option<DepartureRate> {
-        DepartureRate::from_bytes_per_second(self.lock().sender.pace()?.bytes_per_second())
+        DepartureRate::from_bytes_per_second(self.lock().sender.pace()?)
     }
 
     /// When the signals will have been missing for too long.
@@ -152,12 +152,11 @@ impl Steering {
     }
 
     fn stats(&self) -> KickAssStats {
-        let rate = self.sender.signalled().map(|rate| rate.bits_per_second() as u64);
         KickAssStats {
             mode: self.sender.mode(),
             since: self.since,
             steered: self.steered,
-            rate: rate.and_then(units::Rate::from_bits_per_second),
+            rate: self.sender.signalled(),
             signals: self.signals,
             switches: self.counts,
             fragments: self.fragments.are_allowed(),

@@ -129,7 +129,7 @@ fn a_signal_is_where_packets_without_df_are_cut() {
     world.send(datagram(1400, true, 0));
     let packets: Vec<Packet> =
         world.run().into_iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap()).collect();
-    let code = Code::nearest(Rate::from_bits_per_second(5e6).unwrap()).unwrap();
+    let code = Code::nearest(Rate::nearest(5e6).unwrap()).unwrap();
     assert_eq!(packets.len(), 3);
     assert_eq!(packets[0].leading_len(), Some(code.payload_len()));
     assert_eq!(packets[2].fragment(), None);
@@ -250,7 +250,7 @@ fn a_reload_changes_rates_and_queues_and_loses_nothing() {
         world.send(datagram(1500, false, 0));
     }
     let mut new = config("queue = { kind = \"fq-codel\" }\nkickass = { fixed = \"5mbit\" }");
-    new.port[1].rate = Rate::from_bits_per_second(120e6).unwrap();
+    new.port[1].rate = Rate::nearest(120e6).unwrap();
     new.port[1].delay = micros(1_000);
     new.port[1].buffer = Some(30_000);
     world.forwarder.reload(&new, world.now);
@@ -369,7 +369,7 @@ fn segments_wait_for_each_other_no_longer_than_configured() {
     config.forward.coalesce = micros(100);
     config.port[1].buffer = None;
     // A datagram takes 8.224 us.
-    config.port[1].rate = Rate::from_bits_per_second(1e9).unwrap();
+    config.port[1].rate = Rate::nearest(1e9).unwrap();
     let mut world = World::new(&config);
     let limits = RunLimits { segments: 1000, datagrams: 1000 };
     let (packet, offload) = super_packet(15_000, HOP_LIMIT);
