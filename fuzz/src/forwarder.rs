@@ -186,7 +186,7 @@ impl Lab {
         };
         self.fragments |= packet.len() > 1280;
         self.forwarder.advance(self.now);
-        let packets = self.forwarder.receive_offloaded(self.now, port(from), packet, offload);
+        let packets = self.forwarder.receive(self.now, port(from), packet, offload);
         assert!((1..=65_535).contains(&packets));
     }
 
@@ -198,13 +198,9 @@ impl Lab {
     /// Writes a packet or a run; false if there was none.
     fn write(&mut self, to: u8, refused: bool, runs: bool) -> bool {
         let to = port(to);
-        let limits = RunLimits { segments: 64, datagrams: 64 };
+        let limits = if runs { RunLimits { segments: 64, datagrams: 64 } } else { RunLimits::default() };
         let mut run = Run::default();
-        let packet = match runs {
-            true => self.forwarder.poll_run(self.now, to, limits, &mut run),
-            false => self.forwarder.poll_transmit(self.now, to),
-        };
-        if let Some(packet) = packet {
+        if let Some(packet) = self.forwarder.poll_transmit(self.now, to, limits, &mut run) {
             assert!(run.is_empty());
             assert_eq!(Packet::parse(packet.clone()).map(Packet::into_bytes).as_ref(), Ok(&packet));
             self.forwarder.on_transmit(to, 1, packet.len(), !refused);

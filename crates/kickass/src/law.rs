@@ -5,9 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use auto_impl::auto_impl;
 use rc3_units::Rate;
 
 /// A law by which a router finds the rate it signals. Time never runs backwards between calls.
+#[auto_impl(Box)]
 pub trait RateLaw: Debug {
     /// Makes the updates due by `now`. The queue held `queue_bytes` since the last call: call this before each change
     /// of the queue.
@@ -54,31 +56,5 @@ impl RateLaw for () {
 
     fn rate(&self) -> Option<Rate> {
         None
-    }
-}
-
-impl<L: RateLaw + ?Sized> RateLaw for Box<L> {
-    fn advance(&mut self, now: Instant, queue_bytes: u64) {
-        (**self).advance(now, queue_bytes);
-    }
-
-    fn on_arrival(&mut self, bytes: u64, rtt: Option<Duration>) {
-        (**self).on_arrival(bytes, rtt);
-    }
-
-    fn rate(&self) -> Option<Rate> {
-        (**self).rate()
-    }
-
-    fn rtt(&self) -> Option<Duration> {
-        (**self).rtt()
-    }
-
-    fn set_silent(&mut self, now: Instant, silent: bool) {
-        (**self).set_silent(now, silent);
-    }
-
-    fn set_capacity(&mut self, capacity: f64) {
-        (**self).set_capacity(capacity);
     }
 }

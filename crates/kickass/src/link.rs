@@ -40,9 +40,9 @@ impl Link {
     }
 
     /// A packet leaves.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: usize) {
+    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
         let Some(rate) = self.rate else { return };
-        let time = rate.time_for(bytes as u64).min(TIME_MAX);
+        let time = rate.time_for(bytes).min(TIME_MAX);
         let since = now.checked_sub(self.catch_up).map_or(self.free, |earliest| self.free.max(earliest));
         self.free = since + time;
     }

@@ -14,7 +14,7 @@ use crate::{
     law::RateLaw,
     link::Link,
     packet::{Flow, Indivisible, Malformed, Packet},
-    queue::Queue,
+    queue::{Queue, Queued, Routed},
     signal::{self, Backlog, Place, Signaller, Subject, Withheld},
     stats::{Stats, Tally},
 };
@@ -44,10 +44,7 @@ impl Default for RouterConfig {
 }
 
 /// What a router needs of a packet: of a [`Packet`], or of one that shares its bytes with others.
-pub trait RouterPacket: Sized {
-    /// IP total length: bytes including all headers.
-    fn total_len(&self) -> usize;
-
+pub trait RouterPacket: Queued + Routed + Sized {
     /// The properties that decide about signals.
     fn subject(&self) -> Subject;
 
@@ -62,10 +59,6 @@ pub trait RouterPacket: Sized {
 }
 
 impl RouterPacket for Packet {
-    fn total_len(&self) -> usize {
-        self.total_len()
-    }
-
     fn subject(&self) -> Subject {
         Subject::of(self)
     }
@@ -111,7 +104,7 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
 
     /// Queues a packet for this port. The queue may drop it or others.
     pub fn enqueue_packet(&mut self, now: Instant, packet: P) {
-        self.stats.arrived.add(packet.total_len());
+        self.stats.arrived.add(packet.bytes() as usize);
         if self.is_empty() {
             self.link.on_idle(now);
         }
@@ -119,7 +112,7 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
             self.advance(now);
             let rtt = self.signaller.on_arrival(&packet.subject(), || packet.flow());
             self.stats.indicators += u64::from(rtt.is_some());
-            self.law.on_arrival(packet.total_len() as u64, rtt.map(|bucket| bucket.rtt()));
+            self.law.on_arrival(packet.bytes(), rtt.map(|bucket| bucket.rtt()));
         }
         self.queue.enqueue(now, packet, &mut drop);
     }
@@ -133,8 +126,8 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
             Some(rest) => rest,
             None => self.dequeue_signalled(now)?,
         };
-        self.link.on_sent(now, packet.total_len());
-        self.stats.departed.add(packet.total_len());
+        self.link.on_sent(now, packet.bytes());
+        self.stats.departed.add(packet.bytes() as usize);
         Some(packet)
     }
 
@@ -167,7 +160,7 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
         let rest = self.rest.as_ref();
         let waiting = Tally {
             packets: self.queue.packets() as u64 + u64::from(rest.is_some()),
-            bytes: self.queue.bytes() + rest.map_or(0, |rest| rest.total_len() as u64),
+            bytes: self.queue.bytes() + rest.map_or(0, Queued::bytes),
         };
         Stats { waiting, marked: self.queue.marked(), ..self.stats }
     }
@@ -176,7 +169,7 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
     /// of an idle link.
     pub fn advance(&mut self, now: Instant) {
         // Only packets of the best level are fragmented.
-        let rest = self.rest.as_ref().map_or(0, |rest| rest.total_len() as u64);
+        let rest = self.rest.as_ref().map_or(0, Queued::bytes);
         let silent = self.signaller.advance(now, self.backlog(), self.law.rtt());
         self.law.set_silent(now, silent);
         self.law.advance(now, self.queue.best_bytes() + rest);
@@ -223,16 +216,16 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
         let subject = packet.subject();
         let rate = self.law.rate();
         let code = self.signaller.decide(now, &subject, || packet.flow(), self.backlog(), rate)?;
-        let before = packet.total_len();
+        let before = packet.bytes();
         let rest = packet.split(code.payload_len(), self.identification).map_err(|_| Withheld::Headers)?;
-        let overhead = packet.total_len() + rest.total_len() - before;
+        let overhead = packet.bytes() + rest.bytes() - before;
         if subject.ipv6 && !subject.fragment_header {
             self.identification = self.identification.wrapping_add(1);
         }
         self.rest = Some(rest);
         // The link also carries these header bytes, which the law sees nowhere else.
-        self.law.on_arrival(overhead as u64, None);
-        self.stats.overhead += overhead as u64;
+        self.law.on_arrival(overhead, None);
+        self.stats.overhead += overhead;
         match subject.place {
             Place::Leading => self.stats.lowered += 1,
             Place::Whole | Place::Other => self.stats.signalled += 1,

@@ -2,9 +2,12 @@
 
 use std::time::Instant;
 
+use auto_impl::auto_impl;
+
 /// A queue discipline. `now` never runs backwards between calls.
 ///
 /// A discipline passes every packet it drops, on arrival or later, to `dropped`.
+#[auto_impl(Box)]
 pub trait Queue<T> {
     /// Adds a packet; it or others may go to `dropped`.
     fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T));
@@ -40,43 +43,5 @@ pub trait Queue<T> {
     /// Whether the queue is empty.
     fn is_empty(&self) -> bool {
         self.packets() == 0
-    }
-}
-
-impl<T, Q: Queue<T> + ?Sized> Queue<T> for Box<Q> {
-    fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
-        (**self).enqueue(now, packet, dropped);
-    }
-
-    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T> {
-        (**self).dequeue(now, dropped)
-    }
-
-    fn bytes(&self) -> u64 {
-        (**self).bytes()
-    }
-
-    fn packets(&self) -> usize {
-        (**self).packets()
-    }
-
-    fn limit(&self) -> u64 {
-        (**self).limit()
-    }
-
-    fn is_best(&self, packet: &T) -> bool {
-        (**self).is_best(packet)
-    }
-
-    fn best_bytes(&self) -> u64 {
-        (**self).best_bytes()
-    }
-
-    fn marked(&self) -> u64 {
-        (**self).marked()
-    }
-
-    fn is_empty(&self) -> bool {
-        (**self).is_empty()
     }
 }

@@ -448,11 +448,13 @@ mod tests {
             sender.on_ack(now, now - RTT, 1500, false, RTT);
             sender.on_signal(now, code(megabits));
             assert_eq!(sender.mode(), Mode::KickAss);
-            assert!((sender.signalled().unwrap().bits_per_second() / 1e6 / megabits - 1.0).abs() < 0.05);
+            assert!(
+                (sender.signalled().unwrap().bits_per_second() as f64 / 1e6 / megabits - 1.0).abs() < 0.05
+            );
         }
         // A fifth of the rate, then silence; its window grows to a quarter of the higher rate.
         sender.on_signal(now, code(10.0));
-        while sender.mode() != Mode::KickAss || sender.signalled().unwrap().bits_per_second() < 45e6 {
+        while sender.mode() != Mode::KickAss || sender.signalled().unwrap().bits_per_second() < 45_000_000 {
             now += RTT;
             sender.on_ack(now, now - RTT, sender.window(), false, RTT);
             sender.on_signal(now, code(50.0));

@@ -93,13 +93,6 @@ impl From<Packet> for Segment {
 }
 
 impl RouterPacket for Segment {
-    fn total_len(&self) -> usize {
-        match self {
-            Self::Whole(packet) => packet.total_len(),
-            Self::Part(part) => part.total_len(),
-        }
-    }
-
     fn subject(&self) -> Subject {
         match self {
             Self::Whole(packet) => Subject::of(packet),
@@ -124,7 +117,10 @@ impl RouterPacket for Segment {
 
 impl Queued for Segment {
     fn bytes(&self) -> u64 {
-        self.total_len() as u64
+        match self {
+            Self::Whole(packet) => packet.bytes(),
+            Self::Part(part) => part.total_len() as u64,
+        }
     }
 
     fn class(&self) -> u8 {

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::{Account, Charge};
 use crate::{
-    packet::{Flow, Malformed, Packet},
+    packet::{Flow, Malformed, Packet, TCP, UDP, set_word, word},
     signal::Subject,
 };
 
@@ -124,11 +124,11 @@ fn transport(packet: &Packet, at: usize) -> Option<(Transport, usize)> {
     }
     let bytes = packet.as_bytes();
     let (transport, len) = match protocol {
-        6 => {
+        TCP => {
             let len = usize::from(*bytes.get(at + TCP_DATA_OFFSET)? >> 4) * 4;
             (Transport::Tcp, (len >= TCP_HEADER_MIN).then_some(len)?)
         }
-        17 => (Transport::Udp, UDP_HEADER),
+        UDP => (Transport::Udp, UDP_HEADER),
         _ => return None,
     };
     (at + len <= bytes.len()).then_some((transport, at + len))
@@ -363,12 +363,4 @@ impl SuperPacket {
 fn add(one: u16, other: u16) -> u16 {
     let (sum, carry) = one.overflowing_add(other);
     sum + u16::from(carry)
-}
-
-fn word(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
-}
-
-fn set_word(bytes: &mut [u8], at: usize, word: u16) {
-    bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }

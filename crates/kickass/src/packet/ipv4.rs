@@ -2,7 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::{FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, Version, checksum};
+use super::{
+    FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, Version, checksum, set_word, word,
+};
 
 pub(super) const TRAFFIC_CLASS: usize = 1;
 const TOTAL_LEN: usize = 2;
@@ -135,14 +137,6 @@ fn finish(bytes: &mut [u8]) {
     set_word(bytes, CHECKSUM, 0);
     let checksum = checksum::checksum(&bytes[..header_len]);
     set_word(bytes, CHECKSUM, checksum);
-}
-
-fn word(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
-}
-
-fn set_word(bytes: &mut [u8], at: usize, word: u16) {
-    bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
 
 #[cfg(test)]

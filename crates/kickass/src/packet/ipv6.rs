@@ -3,7 +3,9 @@
 
 use std::net::Ipv6Addr;
 
-use super::{FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, Version};
+use super::{
+    FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, TCP, Version, set_word, word,
+};
 
 const PAYLOAD_LEN: usize = 4;
 const NEXT_HEADER: usize = 6;
@@ -21,9 +23,8 @@ const MORE_FRAGMENTS: u16 = 1;
 const OFFSET: u16 = 0xfff8;
 
 const HOP_BY_HOP: u8 = 0;
-const TCP: u8 = 6;
 const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
+pub(super) const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
@@ -32,7 +33,7 @@ const SHIM6: u8 = 140;
 
 pub(super) fn parse(mut bytes: Vec<u8>) -> Result<Packet, Malformed> {
     let fixed: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or(Malformed::Truncated)?;
-    let payload_len = usize::from(u16::from_be_bytes([fixed[PAYLOAD_LEN], fixed[PAYLOAD_LEN + 1]]));
+    let payload_len = usize::from(word(fixed, PAYLOAD_LEN));
     if bytes.len() - HEADER_LEN < payload_len {
         return Err(Malformed::Truncated);
     }
@@ -92,7 +93,7 @@ pub(super) fn address(bytes: &[u8], at: usize) -> Ipv6Addr {
 
 /// Reads the Fragment header at the front of `header`.
 pub(super) fn fragment(header: &[u8]) -> Fragment {
-    let place = u16::from_be_bytes([header[FRAGMENT_OFFSET], header[FRAGMENT_OFFSET + 1]]);
+    let place = word(header, FRAGMENT_OFFSET);
     let mut identification = [0; 4];
     identification.copy_from_slice(&header[FRAGMENT_IDENTIFICATION..FRAGMENT_HEADER_LEN]);
     Fragment {
@@ -111,11 +112,6 @@ pub(super) fn fragment_header(next_header: u8, fragment: Fragment) -> [u8; FRAGM
     [next_header, 0, offset_high, offset_low, a, b, c, d]
 }
 
-/// The number of the Fragment header itself.
-pub(super) const fn fragment_header_number() -> u8 {
-    FRAGMENT
-}
-
 /// Writes the packet's payload length.
 pub(super) fn set_payload_len(bytes: &mut [u8]) {
     set_len(bytes, bytes.len());
@@ -123,8 +119,7 @@ pub(super) fn set_payload_len(bytes: &mut [u8]) {
 
 /// Writes the payload length of a packet of this length.
 pub(super) fn set_len(header: &mut [u8], total_len: usize) {
-    let len = (total_len - HEADER_LEN) as u16;
-    header[PAYLOAD_LEN..PAYLOAD_LEN + 2].copy_from_slice(&len.to_be_bytes());
+    set_word(header, PAYLOAD_LEN, (total_len - HEADER_LEN) as u16);
 }
 
 /// Whether two chains of headers differ at most in the length.

@@ -19,9 +19,11 @@ pub use flow::Flow;
 pub use split::Indivisible;
 use thiserror::Error;
 
+/// Protocol numbers above IP.
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 /// Most bytes of a reassembled payload in either version (RFC 791 §3.1, RFC 8200 §4.5).
 pub(crate) const REASSEMBLED_MAX: usize = 65_535;
-const UDP: u8 = 17;
 /// Fragment offsets are multiples of this many bytes (RFC 791 §3.1).
 pub const FRAGMENT_UNIT: usize = 8;
 
@@ -368,19 +370,21 @@ impl fmt::Debug for Packet {
     }
 }
 
-impl AsRef<[u8]> for Packet {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
 /// The ports at the front of a transport header, for protocols that have them there.
 fn ports(protocol: u8, header: &[u8]) -> Option<(u16, u16)> {
-    const TCP: u8 = 6;
     const DCCP: u8 = 33;
     const SCTP: u8 = 132;
     const UDP_LITE: u8 = 136;
     let &[a, b, c, d] = header.first_chunk()?;
     matches!(protocol, TCP | UDP | DCCP | SCTP | UDP_LITE)
         .then(|| (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
+}
+
+/// The two bytes at `at`, in network byte order.
+pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+pub(crate) fn set_word(bytes: &mut [u8], at: usize, word: u16) {
+    bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }

@@ -68,13 +68,13 @@ impl Packet {
         let first = part(Fragment { more: true, ..whole });
 
         let mut bytes = [&self.bytes[..self.parts.headers], &other, &self.payload()[lead..]].concat();
-        bytes[self.parts.next_header_at] = ipv6::fragment_header_number();
+        bytes[self.parts.next_header_at] = ipv6::FRAGMENT;
         ipv6::set_payload_len(&mut bytes);
 
         let payload_at = self.payload_range().start;
         self.bytes.truncate(payload_at + lead);
         self.bytes.splice(self.parts.headers..payload_at, first);
-        self.bytes[self.parts.next_header_at] = ipv6::fragment_header_number();
+        self.bytes[self.parts.next_header_at] = ipv6::FRAGMENT;
         self.parts.fragment_header = true;
         ipv6::set_payload_len(&mut self.bytes);
         Self { bytes, parts: self.parts }

@@ -220,7 +220,7 @@ fn senders_that_follow_signals_share_the_link_and_leave_its_queue_empty() {
 
 #[test]
 fn a_few_signals_per_round_trip_do_as_well() {
-    let outcome = run(3, APART, Sampling::Flows { table: 1024 }, Rule::default());
+    let outcome = run(3, APART, Sampling::Flows(1024), Rule::default());
     check(&outcome);
     // A bucket that begins at 32 ms makes 62 signals per second for each flow of 833 packets per second.
     assert!(outcome.fragmented < 0.1, "{}", outcome.fragmented);

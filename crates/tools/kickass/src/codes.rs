@@ -1,10 +1,10 @@
 //! Rates as lengths of packets: the output of `kickass encode` and `kickass decode`.
 
-use std::{ops::Range, time::Duration};
+use std::time::Duration;
 
 use kickass::{Rate, code::Code, indicator::Bucket};
 use rc3_text::units::about_time;
-use serde::Serialize;
+use serde_json::{Value, json};
 use thiserror::Error;
 
 /// Bytes of an IPv4 header without options.
@@ -37,64 +37,18 @@ impl CodeError {
 }
 
 /// A rate and its code.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Encoded {
-    /// The rate asked for.
-    rate_bits_per_second: u64,
-    #[serde(flatten)]
-    code: CodeFacts,
-    /// Deviation of the code's rate from the requested one, as a fraction of it.
-    error: f64,
-}
+pub type Encoded = (Rate, Code);
 
-/// A code and its lengths on the wire, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct CodeFacts {
-    /// Payload of the leading fragment.
-    payload_length: usize,
-    /// The rate that it encodes.
-    decoded_bits_per_second: u64,
-    /// The leading fragment with its header.
-    ipv4_length: usize,
-    /// The leading fragment with both its headers.
-    ipv6_length: usize,
-}
-
-/// What a length can mean.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Decoded {
-    length: usize,
-    /// As the payload of a leading fragment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<CodeFacts>,
-    /// As a whole packet with Don't Fragment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rtt_indicator: Option<IndicatorFacts>,
-}
-
-/// A bucket of round trips, in milliseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct IndicatorFacts {
-    /// The shortest of the bucket.
-    from_ms: f64,
-    /// Lower end of the next bucket; `None` for the last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    below_ms: Option<f64>,
-    /// The round trip that routers assume.
-    taken_for_ms: f64,
-}
+/// A length, with the code that it is as the payload of a leading fragment, and the round trip that it indicates as a
+/// whole packet with Don't Fragment.
+pub type Decoded = (usize, Option<Code>, Option<Bucket>);
 
 /// The code of a rate.
 ///
 /// # Errors
 /// If the rate has none.
 pub fn encode(rate: Rate) -> Result<Encoded, CodeError> {
-    let code = Code::nearest(rate).ok_or(CodeError::Rate(rate))?;
-    Ok(Encoded {
-        rate_bits_per_second: rate.bits_per_second(),
-        code: CodeFacts::of(code),
-        error: code.bytes_per_second() / rate.bytes_per_second() - 1.0,
-    })
+    Ok((rate, Code::nearest(rate).ok_or(CodeError::Rate(rate))?))
 }
 
 /// The meaning of a length in bytes, of a leading fragment's payload or of a whole packet.
@@ -102,46 +56,58 @@ pub fn encode(rate: Rate) -> Result<Encoded, CodeError> {
 /// # Errors
 /// If the length has no meaning.
 pub fn decode(length: usize) -> Result<Decoded, CodeError> {
-    let code = Code::from_len(length).map(CodeFacts::of);
-    let rtt_indicator = Bucket::from_total_len(length).map(IndicatorFacts::of);
-    if code.is_none() && rtt_indicator.is_none() {
-        return Err(CodeError::Length(length));
-    }
-    Ok(Decoded { length, code, rtt_indicator })
-}
-
-impl CodeFacts {
-    fn of(code: Code) -> Self {
-        let payload_length = code.payload_len();
-        Self {
-            payload_length,
-            decoded_bits_per_second: code.rate().bits_per_second(),
-            ipv4_length: IPV4_HEADER + payload_length,
-            ipv6_length: IPV6_HEADERS + payload_length,
-        }
+    match (Code::from_len(length), Bucket::from_total_len(length)) {
+        (None, None) => Err(CodeError::Length(length)),
+        (code, bucket) => Ok((length, code, bucket)),
     }
 }
 
-impl IndicatorFacts {
-    fn of(bucket: Bucket) -> Self {
-        let Range { start, end } = bucket.low()..bucket.low() * 2;
-        let last = Bucket::from_total_len(bucket.total_len() + 1).is_none();
+/// Deviation of the code's rate from the requested one, as a fraction of it.
+fn error((rate, code): Encoded) -> f64 {
+    code.bytes_per_second() / rate.bytes_per_second() - 1.0
+}
+
+/// The shortest round trip of a bucket, and the shortest of the next one, if there is one.
+fn bounds(bucket: Bucket) -> (Duration, Option<Duration>) {
+    (bucket.low(), Bucket::from_total_len(bucket.total_len() + 1).map(Bucket::low))
+}
+
+/// A code and its lengths on the wire.
+fn code_json(code: Code) -> Value {
+    json!({
+        "payload_length": code.payload_len(),
+        "decoded_bits_per_second": code.rate().bits_per_second(),
+        "ipv4_length": IPV4_HEADER + code.payload_len(),
+        "ipv6_length": IPV6_HEADERS + code.payload_len(),
+    })
+}
+
+/// A rate and its code as JSON.
+pub fn encoded_json(encoded: &Encoded) -> Value {
+    let (rate, code) = *encoded;
+    let mut json = code_json(code);
+    json["rate_bits_per_second"] = rate.bits_per_second().into();
+    json["error"] = error(*encoded).into();
+    json
+}
+
+/// The meaning of a length as JSON; what it cannot mean is left out.
+pub fn decoded_json((length, code, bucket): &Decoded) -> Value {
+    let mut json = json!({ "length": length });
+    if let Some(code) = code {
+        json["code"] = code_json(*code);
+    }
+    if let Some(bucket) = bucket {
         let millis = |time: Duration| time.as_secs_f64() * 1e3;
-        Self {
-            from_ms: millis(start),
-            below_ms: (!last).then(|| millis(end)),
-            taken_for_ms: millis(bucket.rtt()),
+        let (from, below) = bounds(*bucket);
+        let indicator = &mut json["rtt_indicator"];
+        indicator["from_ms"] = millis(from).into();
+        if let Some(below) = below {
+            indicator["below_ms"] = millis(below).into();
         }
+        indicator["taken_for_ms"] = millis(bucket.rtt()).into();
     }
-
-    fn text(&self) -> String {
-        let time = |millis: f64| about_time(Duration::from_secs_f64(millis / 1e3));
-        let range = match self.below_ms {
-            Some(below) => format!("{} to {}", time(self.from_ms), time(below)),
-            None => format!("{} or more", time(self.from_ms)),
-        };
-        format!("a round trip of {range}, routers assume {}", time(self.taken_for_ms))
-    }
+    json
 }
 
 /// A line for each rate, below a header.
@@ -151,12 +117,15 @@ pub fn encoded_text(all: &[Encoded]) -> String {
         "rate", "payload", "decodes to", "error", "IPv4", "IPv6"
     );
     for encoded in all {
-        let CodeFacts { payload_length, decoded_bits_per_second, ipv4_length, ipv6_length } = encoded.code;
+        let (rate, code) = encoded;
+        let len = code.payload_len();
         text += &format!(
-            "{:>14}  {payload_length:>7}  {:>14}  {:>+6.2} %  {ipv4_length:>6}  {ipv6_length:>6}\n",
-            rate_text(encoded.rate_bits_per_second),
-            rate_text(decoded_bits_per_second),
-            100.0 * encoded.error,
+            "{:>14}  {len:>7}  {:>14}  {:>+6.2} %  {:>6}  {:>6}\n",
+            rate.to_string(),
+            code.rate().to_string(),
+            100.0 * error(*encoded),
+            IPV4_HEADER + len,
+            IPV6_HEADERS + len,
         );
     }
     text + "Bytes of the leading fragment: its payload, and with the headers of IPv4 and IPv6.\n"
@@ -165,26 +134,28 @@ pub fn encoded_text(all: &[Encoded]) -> String {
 /// A line for each meaning.
 pub fn decoded_text(all: &[Decoded]) -> String {
     let mut text = String::new();
-    for Decoded { length, code, rtt_indicator } in all {
-        if let Some(CodeFacts { decoded_bits_per_second, ipv4_length, ipv6_length, .. }) = code {
+    for (length, code, bucket) in all {
+        if let Some(code) = code {
             text += &format!(
-                "{length:>5} bytes of payload in the leading fragment: {} (a packet of {ipv4_length} bytes in IPv4, \
-                 {ipv6_length} in IPv6)\n",
-                rate_text(*decoded_bits_per_second)
+                "{length:>5} bytes of payload in the leading fragment: {} (a packet of {} bytes in IPv4, {} in IPv6)\n",
+                code.rate(),
+                IPV4_HEADER + length,
+                IPV6_HEADERS + length,
             );
         }
-        if let Some(indicator) = rtt_indicator {
+        if let Some(bucket) = bucket {
+            let range = match bounds(*bucket) {
+                (from, Some(below)) => format!("{} to {}", about_time(from), about_time(below)),
+                (from, None) => format!("{} or more", about_time(from)),
+            };
             text += &format!(
-                "{length:>5} bytes of packet with Don't Fragment: an RTT indicator, {}\n",
-                indicator.text()
+                "{length:>5} bytes of packet with Don't Fragment: an RTT indicator, a round trip of {range}, routers assume \
+                 {}\n",
+                about_time(bucket.rtt()),
             );
         }
     }
     text
-}
-
-fn rate_text(bits_per_second: u64) -> String {
-    Rate::from_bits_per_second(bits_per_second).map_or_else(String::new, |rate| rate.to_string())
 }
 
 #[cfg(test)]
@@ -198,18 +169,19 @@ mod tests {
     #[test]
     fn a_code_decodes_to_the_rate_it_encodes() {
         let encoded = encode(rate(2.34e6)).unwrap();
-        let decoded = decode(encoded.code.payload_length).unwrap();
-        assert_eq!(decoded.code, Some(encoded.code));
-        let error = encoded.code.decoded_bits_per_second as f64 / 2.34e6 - 1.0;
-        assert!((error - encoded.error).abs() < 1e-6);
-        let CodeFacts { payload_length, ipv4_length, ipv6_length, .. } = encoded.code;
-        assert_eq!((ipv4_length, ipv6_length), (payload_length + 20, payload_length + 48));
+        let decoded = decode(encoded.1.payload_len()).unwrap();
+        assert_eq!(decoded.1, Some(encoded.1));
+        let json = encoded_json(&encoded);
+        let of = |key: &str| json[key].as_f64().unwrap();
+        assert!((of("decoded_bits_per_second") / 2.34e6 - 1.0 - of("error")).abs() < 1e-6);
+        let len = of("payload_length");
+        assert_eq!((of("ipv4_length"), of("ipv6_length")), (len + 20.0, len + 48.0));
+        assert_eq!(decoded_json(&decoded)["code"]["ipv4_length"], json["ipv4_length"]);
     }
 
     #[test]
     fn a_length_can_be_a_code_an_indicator_both_or_neither() {
-        let kinds =
-            |length| decode(length).map(|decoded| (decoded.code.is_some(), decoded.rtt_indicator.is_some()));
+        let kinds = |length| decode(length).map(|(_, code, bucket)| (code.is_some(), bucket.is_some()));
         assert_eq!(kinds(408), Ok((true, false)));
         assert_eq!(kinds(608), Ok((true, true)));
         assert_eq!(kinds(611), Ok((false, true)));

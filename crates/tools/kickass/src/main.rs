@@ -9,7 +9,7 @@ use kickass_tools::{
     codes::{self, CodeError},
 };
 use rc3_cli::{exit::Exit, manual, output};
-use serde::Serialize;
+use serde_json::Value;
 
 const NAME: &str = "kickass";
 
@@ -17,9 +17,11 @@ fn main() -> ExitCode {
     // Usage errors exit here, with code 2.
     let exit = match KickassArgs::parse().command {
         KickassCommand::Encode(EncodeArgs { rates, json }) => {
+            let json = json.then_some(codes::encoded_json as fn(&_) -> _);
             report(rates.into_iter().map(codes::encode).collect(), json, codes::encoded_text)
         }
         KickassCommand::Decode(DecodeArgs { lengths, json }) => {
+            let json = json.then_some(codes::decoded_json as fn(&_) -> _);
             report(lengths.into_iter().map(codes::decode).collect(), json, codes::decoded_text)
         }
         #[cfg(target_os = "linux")]
@@ -33,24 +35,26 @@ fn main() -> ExitCode {
 }
 
 /// Prints the result as text or as JSON.
-fn report<T: Serialize>(found: Result<Vec<T>, CodeError>, json: bool, words: fn(&[T]) -> String) -> Exit {
-    let found = match found {
-        Ok(found) => found,
-        Err(error) => {
-            output::complain(NAME, &error, error.hint());
-            return Exit::Failure;
+fn report<T>(
+    found: Result<Vec<T>, CodeError>,
+    json: Option<fn(&T) -> Value>,
+    text: fn(&[T]) -> String,
+) -> Exit {
+    match (found, json) {
+        (Ok(found), None) => finish(output::print(&text(&found))),
+        (Ok(found), Some(json)) => {
+            let lines = found.iter().map(|one| format!("{}\n", json(one)));
+            finish(output::print(&lines.collect::<String>()))
         }
-    };
-    let text = if json { json_lines(&found) } else { Ok(words(&found)) };
-    finish(text.map_err(Into::into).and_then(|text| output::print(&text)))
+        (Err(error), _) => {
+            output::complain(NAME, &error, error.hint());
+            Exit::Failure
+        }
+    }
 }
 
 fn finish(done: io::Result<()>) -> Exit {
     Exit::of(NAME, done)
-}
-
-fn json_lines<T: Serialize>(all: &[T]) -> serde_json::Result<String> {
-    all.iter().map(|one| Ok(serde_json::to_string(one)? + "\n")).collect()
 }
 
 #[cfg(target_os = "linux")]

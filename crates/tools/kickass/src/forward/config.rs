@@ -230,20 +230,18 @@ impl Config {
     /// The key that cannot change while running.
     pub fn check_reload(&self, new: &Self) -> Result<(), Fault> {
         let (old, fresh) = (&self.forward, &new.forward);
-        if (&old.user, &old.group) != (&fresh.user, &fresh.group) {
-            return Err(restart("forward.user"));
-        }
-        if old.prometheus != fresh.prometheus {
-            return Err(restart("forward.prometheus"));
-        }
-        if old.offload != fresh.offload {
-            return Err(restart("forward.offload"));
-        }
-        let names = |config: &Self| -> Vec<_> {
+        let devices = |config: &Self| -> Vec<_> {
             config.port.iter().map(|port| (port.name.clone(), port.netns.clone())).collect()
         };
-        if names(self) != names(new) {
-            return Err(restart("port"));
+        for (key, is_same) in [
+            ("forward.user", (&old.user, &old.group) == (&fresh.user, &fresh.group)),
+            ("forward.prometheus", old.prometheus == fresh.prometheus),
+            ("forward.offload", old.offload == fresh.offload),
+            ("port", devices(self) == devices(new)),
+        ] {
+            if !is_same {
+                return Err(restart(key));
+            }
         }
         for (n, (old, fresh)) in self.port.iter().zip(&new.port).enumerate() {
             if old.addresses != fresh.addresses {

@@ -8,7 +8,7 @@ use std::{
 
 use kickass::{
     offload::{Account, Arrival, Offload, Part, Run, Segment, SuperPacket},
-    packet::Packet,
+    packet::{FRAGMENT_UNIT, Packet},
 };
 
 use super::{
@@ -28,9 +28,7 @@ const SLACK: usize = 4;
 const PACKET_MAX: usize = 65_535;
 /// Buffers of super-packets that may be in use in addition to twice the bytes of waiting packets. A segment keeps the
 /// whole buffer, so without a limit hosts that make a queue drop all other segments could use 40 times its limit.
-const SHARED_MAX: usize = 16 << 20;
-/// Fragment offsets are multiples of this (RFC 791 §3.1).
-const FRAGMENT_UNIT: usize = 8;
+const SHARED_MAX: u64 = 16 << 20;
 
 /// Ports and the routes between them. `now` never runs backwards between calls.
 #[derive(Debug)]
@@ -102,26 +100,12 @@ impl Forwarder {
         }
     }
 
-    /// A packet arrived from the device of a port. Returns as [`Self::receive_offloaded`] does.
+    /// A packet arrived from the device of a port, which left this to the device: `None` is a kind that the device did
+    /// not offer, so the packet counts as malformed. Segments are packets of their own. Returns how many packets it was.
     ///
     /// # Panics
     /// If there is no such port.
-    pub fn receive(&mut self, now: Instant, from: usize, bytes: Vec<u8>) -> usize {
-        self.receive_offloaded(now, from, bytes, Some(Offload::default()))
-    }
-
-    /// The same for a packet that leaves something to the device: `None` is a kind that the device did not offer, so
-    /// the packet counts as malformed. Segments are packets of their own. Returns how many packets it was.
-    ///
-    /// # Panics
-    /// If there is no such port.
-    pub fn receive_offloaded(
-        &mut self,
-        now: Instant,
-        from: usize,
-        bytes: Vec<u8>,
-        offload: Option<Offload>,
-    ) -> usize {
+    pub fn receive(&mut self, now: Instant, from: usize, bytes: Vec<u8>, offload: Option<Offload>) -> usize {
         let len = bytes.len();
         let arrival = offload.and_then(|offload| {
             let packet = Packet::parse(bytes).ok()?;
@@ -151,27 +135,19 @@ impl Forwarder {
         }
     }
 
-    /// A packet to write to the device of a port; call again until `None`.
+    /// A packet to write to the device of a port. Segments that follow each other go into `run`, which must be empty; a
+    /// packet on its own is returned. Call again until there is neither.
     ///
     /// # Panics
     /// If there is no such port.
-    pub fn poll_transmit(&mut self, now: Instant, port: usize) -> Option<Vec<u8>> {
-        self.ports[port].poll_transmit(now).map(|segment| segment.into_packet().into_bytes())
-    }
-
-    /// The same for a device with offloads. Segments that follow each other go into `run`, which must be empty; a packet
-    /// on its own is returned. Call again until there is neither.
-    ///
-    /// # Panics
-    /// If there is no such port.
-    pub fn poll_run(
+    pub fn poll_transmit(
         &mut self,
         now: Instant,
         port: usize,
         limits: RunLimits,
         run: &mut Run,
     ) -> Option<Vec<u8>> {
-        self.ports[port].poll_run(now, limits, run).map(|segment| segment.into_packet().into_bytes())
+        self.ports[port].poll_transmit(now, limits, run).map(|segment| segment.into_packet().into_bytes())
     }
 
     /// The device of a port accepted packets of this many bytes together, or refused them.
@@ -248,8 +224,8 @@ impl Forwarder {
     }
 
     fn may_share(&self) -> bool {
-        let shared = self.shared.bytes();
-        shared <= SHARED_MAX || shared <= SHARED_MAX + 2 * self.ports.iter().map(Port::bytes).sum::<usize>()
+        let shared = self.shared.bytes() as u64;
+        shared <= SHARED_MAX || shared <= SHARED_MAX + 2 * self.ports.iter().map(Port::bytes).sum::<u64>()
     }
 
     fn forward(&mut self, now: Instant, from: usize, mut packet: Packet) -> Result<(), (Packet, Trouble)> {

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kickass::{offload::Segment, router::RouterPacket};
+use kickass::{offload::Segment, queue::Queued};
 
 /// Most packets that have arrived and are not written yet: a few milliseconds of writing. They leave in their order, so a
 /// packet of another host would wait behind them.
@@ -24,7 +24,7 @@ const PER_SECOND: f64 = 2e6;
 pub(crate) struct Line {
     packets: VecDeque<(Instant, Segment)>,
     /// Sum of their lengths.
-    bytes: usize,
+    bytes: u64,
 }
 
 impl Line {
@@ -32,7 +32,7 @@ impl Line {
     pub(crate) fn push(&mut self, left: Instant, delay: Duration, packet: Segment) {
         let arrival = left + delay;
         let arrival = self.packets.back().map_or(arrival, |(last, _)| arrival.max(*last));
-        self.bytes += packet.total_len();
+        self.bytes += packet.bytes();
         self.packets.push_back((arrival, packet));
     }
 
@@ -40,7 +40,7 @@ impl Line {
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Segment> {
         self.next().filter(|(arrival, _)| *arrival <= now)?;
         let (_, packet) = self.packets.pop_front()?;
-        self.bytes -= packet.total_len();
+        self.bytes -= packet.bytes();
         Some(packet)
     }
 
@@ -62,7 +62,7 @@ impl Line {
     }
 
     /// Bytes on their way.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 }

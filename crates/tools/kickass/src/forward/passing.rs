@@ -20,10 +20,6 @@ pub(crate) struct Passing {
 }
 
 impl RouterPacket for Passing {
-    fn total_len(&self) -> usize {
-        self.packet.total_len()
-    }
-
     fn subject(&self) -> Subject {
         self.packet.subject()
     }

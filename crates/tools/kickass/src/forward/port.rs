@@ -41,8 +41,8 @@ pub(crate) struct Port {
     pub(crate) icmp: u64,
 }
 
-/// How long a run may be.
-#[derive(Debug, Clone, Copy)]
+/// How long a run may be: by default, there is none.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct RunLimits {
     /// Most segments of TCP.
     pub segments: usize,
@@ -110,8 +110,8 @@ impl Port {
     }
 
     /// Bytes that wait in the queue or are on their way.
-    pub(crate) fn bytes(&self) -> usize {
-        self.router.queue().bytes() as usize + self.line.bytes()
+    pub(crate) fn bytes(&self) -> u64 {
+        self.router.queue().bytes() + self.line.bytes()
     }
 
     /// Lets the link transmit up to `now`.
@@ -136,13 +136,13 @@ impl Port {
         }
     }
 
-    /// A packet that has arrived at the far end by `now`.
-    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
-        self.line.pop(now)
-    }
-
-    /// See [`Forwarder::poll_run`](super::forwarder::Forwarder::poll_run).
-    pub(crate) fn poll_run(&mut self, now: Instant, limits: RunLimits, run: &mut Run) -> Option<Segment> {
+    /// See [`Forwarder::poll_transmit`](super::forwarder::Forwarder::poll_transmit).
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        limits: RunLimits,
+        run: &mut Run,
+    ) -> Option<Segment> {
         while run.segments() < if run.is_udp() { limits.datagrams } else { limits.segments }
             && let Some((_, Segment::Part(next))) = self.line.next().filter(|(arrival, _)| *arrival <= now)
         {
@@ -193,7 +193,7 @@ impl Port {
             .into(),
             marked: stats.marked,
             waiting: stats.waiting,
-            line: Tally { packets: self.line.packets() as u64, bytes: self.line.bytes() as u64 },
+            line: Tally { packets: self.line.packets() as u64, bytes: self.line.bytes() },
             link_bits_per_second: self.config.rate.bits_per_second() as f64,
             signalled_bits_per_second: rate.map(|rate| rate.bits_per_second() as f64),
             signalled: stats.signalled,

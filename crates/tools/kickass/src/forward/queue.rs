@@ -2,10 +2,7 @@
 
 use std::time::Instant;
 
-use kickass::{
-    queue::{CoDel, DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority},
-    router::RouterPacket,
-};
+use kickass::queue::{CoDel, DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority};
 
 use super::{
     config::{PortConfig, QueueConfig},
@@ -54,12 +51,12 @@ impl PortQueue {
         loop {
             let mut age = |packet: Passing| {
                 *aged += 1;
-                shares.release(packet.from, packet.total_len());
+                shares.release(packet.from, packet.bytes());
             };
             let Some(packet) = old.dequeue(now, &mut age) else { break };
             new.enqueue(now, packet, &mut |packet| {
                 *overflowed += 1;
-                shares.release(packet.from, packet.total_len());
+                shares.release(packet.from, packet.bytes());
             });
         }
         self.marked_before += self.discipline.marked();
@@ -95,13 +92,13 @@ fn discipline(port: &PortConfig, key: u64) -> Box<dyn Queue<Passing>> {
 impl Queue<Passing> for PortQueue {
     fn enqueue(&mut self, now: Instant, packet: Passing, dropped: &mut dyn FnMut(Passing)) {
         let Self { discipline, shares, overflowed, over_share, .. } = self;
-        if !shares.admit(packet.from, packet.total_len()) {
+        if !shares.admit(packet.from, packet.bytes()) {
             *over_share += 1;
             return dropped(packet);
         }
         discipline.enqueue(now, packet, &mut |packet| {
             *overflowed += 1;
-            shares.release(packet.from, packet.total_len());
+            shares.release(packet.from, packet.bytes());
             dropped(packet);
         });
     }
@@ -110,10 +107,10 @@ impl Queue<Passing> for PortQueue {
         let Self { discipline, shares, aged, .. } = self;
         let packet = discipline.dequeue(now, &mut |packet| {
             *aged += 1;
-            shares.release(packet.from, packet.total_len());
+            shares.release(packet.from, packet.bytes());
             dropped(packet);
         })?;
-        shares.release(packet.from, packet.total_len());
+        shares.release(packet.from, packet.bytes());
         let delay = now.saturating_duration_since(packet.since);
         self.delays.add(delay);
         if self.levels.is_some() && self.is_best(&packet) {

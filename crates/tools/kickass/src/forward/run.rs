@@ -232,15 +232,14 @@ impl<T: FnMut(Event<'_>)> Running<T> {
     /// Writes the next packet or run; returns how many packets that are.
     fn transmit_one(&mut self, now: Instant, port: usize, segments_max: usize) -> usize {
         let (device, Outbox { run, header }) = (&self.devices[port], &mut self.outbox);
-        let limits = RunLimits {
-            segments: segments_max,
-            datagrams: if device.has_udp_offload() { segments_max } else { 1 },
+        let limits = match device.has_offloads() {
+            true => RunLimits {
+                segments: segments_max,
+                datagrams: if device.has_udp_offload() { segments_max } else { 1 },
+            },
+            false => RunLimits::default(),
         };
-        let packet = match device.has_offloads() {
-            true => self.forwarder.poll_run(now, port, limits, run),
-            false => self.forwarder.poll_transmit(now, port),
-        };
-        let Some(packet) = packet else {
+        let Some(packet) = self.forwarder.poll_transmit(now, port, limits, run) else {
             let segments = run.segments();
             if segments > 0 {
                 let taken = device.write_run(run, header);
@@ -262,7 +261,7 @@ impl<T: FnMut(Event<'_>)> Running<T> {
             let Inbox { short, long } = &mut self.inbox;
             let Some((len, offload)) = self.devices[port].read_offloaded(short, long)? else { break };
             let packet = self.inbox.take(len, &mut self.forwarder);
-            packets += self.forwarder.receive_offloaded(now, port, packet, offload);
+            packets += self.forwarder.receive(now, port, packet, offload);
             bytes += len;
             if bytes >= READ_BYTES || packets >= READ_PACKETS {
                 break;

@@ -10,7 +10,7 @@
 //! ports always find room. Longer packets are limited by their bytes alone, so a discipline treats them as it should.
 
 /// Packets shorter than this are short, in bytes of IP. Longer ones take at most half as much memory again as their bytes.
-const SHORT_BELOW: usize = 256;
+const SHORT_BELOW: u64 = 256;
 /// Most short packets in a queue: half of them, from one port, are written within some ten milliseconds.
 const SHORT_MAX: usize = 8192;
 
@@ -23,7 +23,7 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// Counts a packet of this length from a port; false if the port has used up its share.
-    pub(crate) fn admit(&mut self, from: usize, len: usize) -> bool {
+    pub(crate) fn admit(&mut self, from: usize, len: u64) -> bool {
         if len >= SHORT_BELOW {
             return true;
         }
@@ -40,7 +40,7 @@ impl Shares {
     }
 
     /// An admitted packet has left the queue.
-    pub(crate) fn release(&mut self, from: usize, len: usize) {
+    pub(crate) fn release(&mut self, from: usize, len: u64) {
         if len < SHORT_BELOW {
             self.held[from] -= 1;
             self.total -= 1;

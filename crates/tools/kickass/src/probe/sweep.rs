@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kickass::{code::Code, packet::Packet};
+use kickass::code::Code;
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::net::sockopt::{Ipv6PathMtuDiscovery, set_ipv6_mtu_discover};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
@@ -36,14 +36,6 @@ pub struct Plan {
     pub interval: Duration,
 }
 
-/// How questions are sent.
-enum Way {
-    /// With their own headers.
-    Raw(Socket),
-    /// With the kernel's headers: whole, and with Don't Fragment.
-    Plain,
-}
-
 /// Probes every code: whole, fragmented if this process may, and in IPv6 whole with a Fragment header.
 ///
 /// # Errors
@@ -59,10 +51,9 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
     let local = socket.local_addr()?;
     // Raw sockets of this protocol take packets with their headers.
     let raw = Socket::new(Domain::for_address(plan.target), Type::RAW, Some(Protocol::from(i32::from(RAW))));
-    let way = match raw {
-        Ok(raw) => Way::Raw(raw),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Way::Plain,
-        Err(error) => return Err(error),
+    let raw = match raw {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
+        raw => Some(raw?),
     };
     let mut run = [0; 8];
     SystemRandom::new().fill(&mut run).map_err(|_| io::Error::other("the system has no random numbers"))?;
@@ -71,7 +62,7 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
     let mut sweep = Sweep {
         socket,
         local,
-        way,
+        raw,
         plan,
         tally: Tally::new(run, plan.tries, question::headers(plan.target)),
     };
@@ -93,7 +84,8 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
 struct Sweep<'a> {
     socket: UdpSocket,
     local: SocketAddr,
-    way: Way,
+    /// Sends packets with headers of this process; without it the kernel adds them, with Don't Fragment.
+    raw: Option<Socket>,
     plan: &'a Plan,
     tally: Tally,
 }
@@ -110,22 +102,16 @@ impl Sweep<'_> {
     /// Whether the question was possible and left this host.
     fn send(&self, message: Message) -> bool {
         let Some(payload) = question::payload(&message, self.plan.target) else { return false };
-        match (&self.way, message.form) {
-            (Way::Plain, Form::Whole) => self.socket.send(&payload).is_ok(),
-            (Way::Plain, Form::Fragmented | Form::Atomic) => false,
-            (Way::Raw(raw), _) => {
-                let packets = question::packets(&message, &payload, self.local, self.plan.target);
-                let mut to = self.plan.target;
-                // In IPv6 the protocol would have to be that of the payload.
-                to.set_port(0);
-                let leaves = |packets: Vec<_>| {
-                    packets
-                        .iter()
-                        .all(|part: &Packet| raw.send_to(part.as_bytes(), &SockAddr::from(to)).is_ok())
-                };
-                packets.is_some_and(leaves)
-            }
-        }
+        let Some(raw) = &self.raw else {
+            return message.form == Form::Whole && self.socket.send(&payload).is_ok();
+        };
+        let Some(packets) = question::packets(&message, &payload, self.local, self.plan.target) else {
+            return false;
+        };
+        let mut to = self.plan.target;
+        // In IPv6 the protocol would have to be that of the payload.
+        to.set_port(0);
+        packets.iter().all(|part| raw.send_to(part.as_bytes(), &SockAddr::from(to)).is_ok())
     }
 
     fn listen_until(&mut self, end: Instant) -> io::Result<()> {

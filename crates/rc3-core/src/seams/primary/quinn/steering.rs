@@ -24,7 +24,6 @@ use crate::{
     config::TransportConfig,
     laws::{departures::DepartureRate, fragments::Fragments},
     stats::{KickAssStats, SwitchCounts},
-    units,
 };
 
 /// Packets in flight beyond the rate times the round trip: quinn-proto sends only while one more than a full packet

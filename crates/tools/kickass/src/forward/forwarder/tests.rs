@@ -68,7 +68,7 @@ impl World {
 
     fn send(&mut self, packet: Vec<u8>) {
         self.forwarder.advance(self.now);
-        self.forwarder.receive(self.now, 0, packet);
+        self.forwarder.receive(self.now, 0, packet, Some(Offload::default()));
     }
 
     /// Every arrival from now on: time since the start, port, packet.
@@ -78,7 +78,9 @@ impl World {
             self.now = self.now.max(next);
             self.forwarder.advance(self.now);
             for port in 0..2 {
-                while let Some(packet) = self.forwarder.poll_transmit(self.now, port) {
+                while let Some(packet) =
+                    self.forwarder.poll_transmit(self.now, port, RunLimits::default(), &mut Run::default())
+                {
                     arrived.push((self.now - self.start, port, packet));
                 }
             }
@@ -347,11 +349,11 @@ fn a_super_packet_is_forwarded_dropped_and_answered_as_its_datagrams_are() {
         for payload in [12_300, 700, 5000] {
             one.forwarder.advance(one.now);
             for packet in datagrams(payload, hop_limit) {
-                one.forwarder.receive(one.now, 0, packet);
+                one.forwarder.receive(one.now, 0, packet, Some(Offload::default()));
             }
             let (packet, offload) = super_packet(payload, hop_limit);
             other.forwarder.advance(other.now);
-            other.forwarder.receive_offloaded(other.now, 0, packet, Some(offload));
+            other.forwarder.receive(other.now, 0, packet, Some(offload));
         }
         let (arrived, expected) = (other.run(), one.run());
         assert!(!expected.is_empty() || keys.is_empty());
@@ -373,13 +375,13 @@ fn segments_wait_for_each_other_no_longer_than_configured() {
     let mut world = World::new(&config);
     let limits = RunLimits { segments: 1000, datagrams: 1000 };
     let (packet, offload) = super_packet(15_000, HOP_LIMIT);
-    world.forwarder.receive_offloaded(world.now, 0, packet, Some(offload));
+    world.forwarder.receive(world.now, 0, packet, Some(offload));
     let mut lens = Vec::new();
     while let Some(next) = world.forwarder.poll_timeout() {
         world.now = world.now.max(next);
         world.forwarder.advance(world.now);
         let mut run = Run::default();
-        while world.forwarder.poll_run(world.now, 1, limits, &mut run).is_some() || !run.is_empty() {
+        while world.forwarder.poll_transmit(world.now, 1, limits, &mut run).is_some() || !run.is_empty() {
             assert!(world.now - world.start >= micros(20_000));
             lens.push(run.segments());
             run.clear(drop);
@@ -393,24 +395,26 @@ fn segments_wait_for_each_other_no_longer_than_configured() {
 
 #[test]
 fn segments_that_survive_their_super_packet_do_not_keep_memory_without_bound() {
-    const LIMIT: usize = 2_000_000;
+    const LIMIT: u64 = 2_000_000;
     let mut config = config("");
-    config.port[1].buffer = Some(LIMIT as u64);
+    config.port[1].buffer = Some(LIMIT);
     let mut world = World::new(&config);
     let mut most = 0;
     for _ in 0..2000 {
         // Once the queue is full, three datagrams leave the link before each super-packet, so only three find room.
         let (mut packet, offload) = super_packet(60_000, HOP_LIMIT);
         packet.shrink_to_fit();
-        world.forwarder.receive_offloaded(world.now, 0, packet, Some(offload));
+        world.forwarder.receive(world.now, 0, packet, Some(offload));
         world.now += micros(2000);
         world.forwarder.advance(world.now);
-        while world.forwarder.poll_transmit(world.now, 1).is_some() {}
-        most = most.max(world.forwarder.shared.bytes());
+        while world.forwarder.poll_transmit(world.now, 1, RunLimits::default(), &mut Run::default()).is_some()
+        {
+        }
+        most = most.max(world.forwarder.shared.bytes() as u64);
     }
     let on_their_way = 12_000_000 / 8 / 50 + 2000;
     assert!(most > SHARED_MAX, "{most}: nothing to bound");
-    assert!(most <= SHARED_MAX + 2 * (LIMIT + on_their_way) + PACKET_MAX, "{most}");
+    assert!(most <= SHARED_MAX + 2 * (LIMIT + on_their_way) + PACKET_MAX as u64, "{most}");
 }
 
 /// A super-packet from left to right of 64 datagrams of 29 bytes: all that a process needs is UDP_SEGMENT.
@@ -439,14 +443,18 @@ fn short_packets_that_cannot_be_written_in_time_stay_few_and_other_ports_are_ser
         world.forwarder.advance(world.now);
         for _ in 0..20 {
             let (packet, offload) = short_datagrams();
-            assert_eq!(world.forwarder.receive_offloaded(world.now, 0, packet, offload), 64);
+            assert_eq!(world.forwarder.receive(world.now, 0, packet, offload), 64);
         }
         if ms % 10 == 0 {
-            world.forwarder.receive(world.now, OTHER, datagram(100, true, 0));
+            world.forwarder.receive(world.now, OTHER, datagram(100, true, 0), Some(Offload::default()));
             asked += 1;
         }
         for _ in 0..WRITTEN_PER_MS {
-            let Some(packet) = world.forwarder.poll_transmit(world.now, 1) else { break };
+            let Some(packet) =
+                world.forwarder.poll_transmit(world.now, 1, RunLimits::default(), &mut Run::default())
+            else {
+                break;
+            };
             answered += usize::from(packet.len() == 100);
         }
         let port = &world.forwarder.totals().ports[1];
@@ -466,10 +474,10 @@ fn a_flood_of_short_packets_leaves_room_in_the_queue_of_a_link_that_it_fills() {
     let mut world = World::new(&config_with_other("100mbit"));
     for _ in 0..200 {
         let (packet, offload) = short_datagrams();
-        world.forwarder.receive_offloaded(world.now, 0, packet, offload);
+        world.forwarder.receive(world.now, 0, packet, offload);
     }
     for _ in 0..100 {
-        world.forwarder.receive(world.now, OTHER, datagram(100, true, 0));
+        world.forwarder.receive(world.now, OTHER, datagram(100, true, 0), Some(Offload::default()));
     }
     // Packets of the usual length are no matter of shares.
     world.send(datagram(1500, true, 0));
@@ -501,15 +509,10 @@ fn packets_that_wait_keep_no_buffer_much_longer_than_they_are() {
 fn unknown_kinds_of_offload_are_malformed() {
     let mut world = World::new(&config(""));
     let (packet, offload) = super_packet(3000, HOP_LIMIT);
-    world.forwarder.receive_offloaded(world.now, 0, packet.clone(), None);
-    world.forwarder.receive_offloaded(
-        world.now,
-        0,
-        packet.clone(),
-        Some(Offload { checksum: None, ..offload }),
-    );
+    world.forwarder.receive(world.now, 0, packet.clone(), None);
+    world.forwarder.receive(world.now, 0, packet.clone(), Some(Offload { checksum: None, ..offload }));
     let none = Offload { segment_size: Some(0), ..offload };
-    world.forwarder.receive_offloaded(world.now, 0, packet, Some(none));
+    world.forwarder.receive(world.now, 0, packet, Some(none));
     assert_eq!(world.forwarder.totals().ports[0].dropped["malformed"], 3);
     assert!(world.run().is_empty());
 }
