@@ -31,7 +31,7 @@ const SHARED_MAX: u64 = 16 << 20;
 const SUPER_MAX: u64 = 70_000;
 
 #[derive(Debug, Arbitrary)]
-struct World {
+struct Settings {
     queue: u8,
     rate: u8,
     signals: u8,
@@ -93,10 +93,10 @@ enum Left {
 /// Runs one input.
 pub(crate) fn forwarder(input: &[u8]) {
     let mut input = Unstructured::new(input);
-    let Ok(world) = World::arbitrary(&mut input) else { return };
-    let configs = [world.queue, world.another].map(|queue| config(&world, queue));
+    let Ok(settings) = Settings::arbitrary(&mut input) else { return };
+    let configs = [settings.queue, settings.another].map(|queue| config(&settings, queue));
     let start = Instant::now();
-    let buffer = BUFFERS[usize::from(world.large)];
+    let buffer = BUFFERS[usize::from(settings.large)];
     let mut lab =
         Lab { forwarder: Forwarder::new(&configs[0], 7, start), buffer, now: start, fragments: false };
     let mut reloads = 0;
@@ -135,22 +135,22 @@ pub(crate) fn forwarder(input: &[u8]) {
     lab.wind_up();
 }
 
-fn config(world: &World, queue: u8) -> Config {
+fn config(settings: &Settings, queue: u8) -> Config {
     let queue = [
         "{ kind = \"drop-tail\" }",
         "{ kind = \"strict-priority\", levels = { 8 = 15, 3 = 1 } }",
         "{ kind = \"fq-codel\", target = \"1ms\", interval = \"2ms\" }",
     ][usize::from(queue % 3)];
-    let rate = ["100kbit", "10mbit", "1gbit", "100gbit"][usize::from(world.rate % 4)];
+    let rate = ["100kbit", "10mbit", "1gbit", "100gbit"][usize::from(settings.rate % 4)];
     let signals = [
         "{ on = false }",
         "{ fixed = \"5mbit\", ipv6 = \"all\" }",
         "{ sampling = { interval = \"1ms\" } }",
         "{ sampling = { flows = 4 }, silence = \"threshold\" }",
-    ][usize::from(world.signals % 4)];
-    let mtu = if world.short_mtu { 1280 } else { 65_535 };
-    let delay = if world.delayed { "1ms" } else { "0s" };
-    let buffer = BUFFERS[usize::from(world.large)];
+    ][usize::from(settings.signals % 4)];
+    let mtu = if settings.short_mtu { 1280 } else { 65_535 };
+    let delay = if settings.delayed { "1ms" } else { "0s" };
+    let buffer = BUFFERS[usize::from(settings.large)];
     let mut text = String::from("[forward]\naddresses = [\"10.0.9.1\", \"fd00:9::1\"]\n");
     for port in 0..PORTS {
         text += &format!(

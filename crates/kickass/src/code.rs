@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     /// One row of the table: lengths in bytes, rates in Mbit/s.
-    struct Row {
+    struct WorkedExample {
         name: &'static str,
         rate: f64,
         exact: f64,
@@ -111,7 +111,7 @@ mod tests {
         decoded: f64,
     }
 
-    fn table() -> impl Iterator<Item = Row> {
+    fn table() -> impl Iterator<Item = WorkedExample> {
         include_str!("../tests/data/encoding.csv").lines().filter(|line| !line.starts_with('#')).skip(1).map(
             |line| {
                 let fields: Vec<&str> = line.split(',').collect();
@@ -119,7 +119,13 @@ mod tests {
                 let rate = rate.parse().unwrap();
                 // In rows that give a length, the third column is the rate of that length.
                 let decoded = decoded.parse().unwrap_or(rate);
-                Row { name, rate, exact: exact.parse().unwrap(), nearest: nearest.parse().unwrap(), decoded }
+                WorkedExample {
+                    name,
+                    rate,
+                    exact: exact.parse().unwrap(),
+                    nearest: nearest.parse().unwrap(),
+                    decoded,
+                }
             },
         )
     }
@@ -127,7 +133,7 @@ mod tests {
     #[test]
     fn the_worked_table_holds() {
         let mut rows = 0;
-        for Row { name, rate, exact, nearest, decoded } in table() {
+        for WorkedExample { name, rate, exact, nearest, decoded } in table() {
             let code = Code::from_len(nearest).expect(name);
             let bytes_per_milli = rate * 1e6 / 8.0 / 1000.0;
             assert!((SCALE * (bytes_per_milli / ORIGIN).ln() - exact).abs() < 0.05, "{name}");

@@ -9,7 +9,7 @@ const TIME_MAX: Duration = Duration::from_secs(3600);
 
 /// The output of a router.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct LinkClock {
     /// `None` if the caller paces the packets.
     rate: Option<Rate>,
     /// Most missed transmission time that a late caller may catch up on.
@@ -18,7 +18,7 @@ pub(crate) struct Link {
     free: Instant,
 }
 
-impl Link {
+impl LinkClock {
     pub(crate) fn new(rate: Option<Rate>, catch_up: Duration, now: Instant) -> Self {
         Self { rate, catch_up, free: now }
     }

@@ -12,7 +12,7 @@ use rc3_units::Rate;
 
 use crate::{
     law::RateLaw,
-    link::Link,
+    link::LinkClock,
     packet::{Flow, Indivisible, Malformed, Packet},
     queue::{Queue, Queued, Routed},
     signal::{self, Backlog, Place, Signaller, Subject, Withheld},
@@ -78,7 +78,7 @@ pub struct Router<Q, L, P = Packet> {
     queue: Q,
     law: L,
     signaller: Signaller,
-    link: Link,
+    link: LinkClock,
     /// The second part of the packet that left last.
     rest: Option<P>,
     /// Identification for the next IPv6 packet that gets a Fragment header.
@@ -95,7 +95,7 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
             queue,
             law,
             signaller: Signaller::new(signals, seed),
-            link: Link::new(link, catch_up, now),
+            link: LinkClock::new(link, catch_up, now),
             rest: None,
             identification: (seed >> 32) as u32 ^ seed as u32,
             stats: Stats::default(),

@@ -133,16 +133,16 @@ pub enum Withheld {
 }
 
 impl Withheld {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Rate,
-        Self::Queue,
-        Self::Level,
-        Self::Place,
-        Self::DontFragment,
-        Self::Short,
-        Self::Headers,
-        Self::Sampling,
+    /// All of them, with names for statistics.
+    pub const ALL: [(Self, &'static str); 8] = [
+        (Self::Rate, "rate"),
+        (Self::Queue, "queue"),
+        (Self::Level, "level"),
+        (Self::Place, "place"),
+        (Self::DontFragment, "dont_fragment"),
+        (Self::Short, "short"),
+        (Self::Headers, "headers"),
+        (Self::Sampling, "sampling"),
     ];
 }
 

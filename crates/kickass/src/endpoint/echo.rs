@@ -20,11 +20,6 @@ pub struct Echo {
 const PER_RTT: u32 = 2;
 
 impl Echo {
-    /// No fragment seen yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// A packet arrived whose leading fragment carried `len` bytes behind the IP header. A length that is not a code
     /// comes from other fragmentation and is ignored.
     pub fn on_leading(&mut self, len: usize) {
@@ -58,7 +53,7 @@ mod tests {
     #[test]
     fn a_new_code_goes_at_once_and_the_same_one_twice_per_round_trip() {
         let start = Instant::now();
-        let mut echo = Echo::new();
+        let mut echo = Echo::default();
         assert_eq!(echo.poll(start, RTT), None);
         echo.on_leading(408);
         assert_eq!(echo.poll(start, RTT), Code::from_len(408));
@@ -72,7 +67,7 @@ mod tests {
     #[test]
     fn without_fragments_nothing_is_reported() {
         let start = Instant::now();
-        let mut echo = Echo::new();
+        let mut echo = Echo::default();
         echo.on_leading(408);
         echo.poll(start, RTT);
         assert_eq!(echo.poll(start + 10 * RTT, RTT), None);

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::{Account, Charge};
 use crate::{
-    packet::{Flow, Malformed, Packet, TCP, UDP, set_word, word},
+    packet::{Flow, Malformed, Packet, TCP, UDP, array, set_word, word},
     signal::Subject,
 };
 
@@ -327,9 +327,7 @@ impl SuperPacket {
 
     /// TCP's sequence number of the first byte.
     fn sequence(&self) -> u32 {
-        let at = self.transport_at + TCP_SEQUENCE;
-        let [high, low] = [at, at + 2].map(|at| word(self.packet.as_bytes(), at));
-        u32::from(high) << 16 | u32::from(low)
+        u32::from_be_bytes(array(self.packet.as_bytes(), self.transport_at + TCP_SEQUENCE))
     }
 
     /// Whether the header differs from that of `other` only in fields that count on or follow from the content: lengths,

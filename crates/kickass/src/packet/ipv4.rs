@@ -1,7 +1,5 @@
 //! The IPv4 header (RFC 791 §3.1). All functions except [`parse`] take the bytes of a packet that `parse` accepted.
 
-use std::net::Ipv4Addr;
-
 use super::{
     FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, Version, checksum, set_word, word,
 };
@@ -60,12 +58,6 @@ pub(super) fn fragment(bytes: &[u8]) -> Fragment {
         more: flags & MORE_FRAGMENTS != 0,
         identification: word(bytes, IDENTIFICATION).into(),
     }
-}
-
-pub(super) fn address(bytes: &[u8], at: usize) -> Ipv4Addr {
-    let mut octets = [0; 4];
-    octets.copy_from_slice(&bytes[at..at + 4]);
-    octets.into()
 }
 
 pub(super) fn set_ce(bytes: &mut [u8]) {
@@ -135,7 +127,7 @@ pub(super) fn header_of_rest(header: &[u8], payload_len: usize) -> Option<Vec<u8
 fn finish(bytes: &mut [u8]) {
     let header_len = usize::from(bytes[0] & 0x0f) * 4;
     set_word(bytes, CHECKSUM, 0);
-    let checksum = checksum::checksum(&bytes[..header_len]);
+    let checksum = !checksum::sum(&bytes[..header_len]);
     set_word(bytes, CHECKSUM, checksum);
 }
 

@@ -1,10 +1,8 @@
 //! The IPv6 header and its extensions (RFC 8200 §3, §4). All functions except [`parse`] take the bytes of a packet that
 //! `parse` accepted.
 
-use std::net::Ipv6Addr;
-
 use super::{
-    FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, TCP, Version, set_word, word,
+    FRAGMENT_UNIT, Fragment, Malformed, Packet, Parts, REASSEMBLED_MAX, TCP, Version, array, set_word, word,
 };
 
 const PAYLOAD_LEN: usize = 4;
@@ -85,21 +83,13 @@ pub(super) fn set_ce(bytes: &mut [u8]) {
     bytes[1] |= 0b11 << 4;
 }
 
-pub(super) fn address(bytes: &[u8], at: usize) -> Ipv6Addr {
-    let mut octets = [0; 16];
-    octets.copy_from_slice(&bytes[at..at + 16]);
-    octets.into()
-}
-
 /// Reads the Fragment header at the front of `header`.
 pub(super) fn fragment(header: &[u8]) -> Fragment {
     let place = word(header, FRAGMENT_OFFSET);
-    let mut identification = [0; 4];
-    identification.copy_from_slice(&header[FRAGMENT_IDENTIFICATION..FRAGMENT_HEADER_LEN]);
     Fragment {
         offset: (place & OFFSET).into(),
         more: place & MORE_FRAGMENTS != 0,
-        identification: u32::from_be_bytes(identification),
+        identification: u32::from_be_bytes(array(header, FRAGMENT_IDENTIFICATION)),
     }
 }
 

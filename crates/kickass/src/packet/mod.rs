@@ -221,18 +221,12 @@ impl Packet {
 
     /// Address of the sender.
     pub fn source(&self) -> IpAddr {
-        match self.parts.version {
-            Version::V4 => ipv4::address(&self.bytes, ipv4::SOURCE).into(),
-            Version::V6 => ipv6::address(&self.bytes, ipv6::SOURCE).into(),
-        }
+        self.address(ipv4::SOURCE, ipv6::SOURCE)
     }
 
     /// Address of the receiver.
     pub fn destination(&self) -> IpAddr {
-        match self.parts.version {
-            Version::V4 => ipv4::address(&self.bytes, ipv4::DESTINATION).into(),
-            Version::V6 => ipv6::address(&self.bytes, ipv6::DESTINATION).into(),
-        }
+        self.address(ipv4::DESTINATION, ipv6::DESTINATION)
     }
 
     /// Protocol number of the payload's first header; in IPv6 possibly another extension header.
@@ -304,12 +298,12 @@ impl Packet {
 
     /// Completes a checksum at `field` over everything from `start` on; it holds the sum of the pseudo-header.
     pub(crate) fn complete_checksum(&mut self, start: usize, field: usize) {
-        let checksum = match checksum::checksum(&self.bytes[start..]) {
+        let checksum = match !checksum::sum(&self.bytes[start..]) {
             // It would mean that a datagram has none (RFC 768).
             0 if self.transport().is_some_and(|(protocol, _)| protocol == UDP) => 0xffff,
             checksum => checksum,
         };
-        self.bytes[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
+        set_word(&mut self.bytes, field, checksum);
     }
 
     /// Bytes that its buffer takes.
@@ -343,6 +337,14 @@ impl Packet {
         match self.parts.version {
             Version::V4 => FRAGMENT_UNIT,
             Version::V6 => ipv6::chain_len(self.protocol(), self.payload()).max(FRAGMENT_UNIT),
+        }
+    }
+
+    /// The address at one of these offsets, by version.
+    fn address(&self, v4: usize, v6: usize) -> IpAddr {
+        match self.parts.version {
+            Version::V4 => array::<4>(&self.bytes, v4).into(),
+            Version::V6 => array::<16>(&self.bytes, v6).into(),
         }
     }
 
@@ -380,9 +382,15 @@ fn ports(protocol: u8, header: &[u8]) -> Option<(u16, u16)> {
         .then(|| (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])))
 }
 
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
 /// The two bytes at `at`, in network byte order.
 pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+    u16::from_be_bytes(array(bytes, at))
 }
 
 pub(crate) fn set_word(bytes: &mut [u8], at: usize, word: u16) {

@@ -28,7 +28,7 @@ const STEP: Duration = Duration::from_micros(100);
 const APART: Duration = Duration::from_millis(107);
 
 /// One flow: its sender, its receiver, and the packets between them.
-struct Flow {
+struct Connection {
     data: V4,
     sender: endpoint::Sender,
     echo: Echo,
@@ -49,7 +49,7 @@ enum Report {
     Signalled(Code),
 }
 
-impl Flow {
+impl Connection {
     fn new(number: u8, first: Instant) -> Self {
         Self {
             data: V4 { source: [10, 0, 1, number], ..V4::default() },
@@ -57,7 +57,7 @@ impl Flow {
                 initial_rtt: RTT,
                 ..endpoint::SenderConfig::default()
             }),
-            echo: Echo::new(),
+            echo: Echo::default(),
             in_flight: 0,
             next: first,
             next_indicator: first,
@@ -149,8 +149,8 @@ fn run(flows: u8, apart: Duration, sampling: Sampling, silence: Rule) -> Outcome
     let signals = signal::SignalConfig { sampling, silence, ..signal::SignalConfig::default() };
     let config = RouterConfig { signals, link: Some(link), ..RouterConfig::default() };
     let mut router = Router::new(config, DropTail::new(375_000), law, start);
-    let mut flows: Vec<Flow> =
-        (0..flows).map(|number| Flow::new(number, start + apart * number.into())).collect();
+    let mut flows: Vec<Connection> =
+        (0..flows).map(|number| Connection::new(number, start + apart * number.into())).collect();
     let mut queues = Vec::new();
     let half = start + Duration::from_secs(10);
     let end = half + Duration::from_secs(10);

@@ -160,7 +160,7 @@ mod tests {
         message::{Form, Message, Seen},
         question,
         report::Report,
-        tally::Tally,
+        tally::SweepTally,
     };
 
     use super::*;
@@ -174,7 +174,7 @@ mod tests {
         let (from, to) = (FROM.parse().unwrap(), TO.parse().unwrap());
         let mut machine = Machine::new(kind);
         let mut receiver = Machine::new(Middlebox::Reassemble);
-        let mut tally = Tally::new(1, 1, IPV4_HEADER);
+        let mut tally = SweepTally::new(1, 1, IPV4_HEADER);
         for code in Code::all() {
             for form in [Form::Whole, Form::Fragmented] {
                 let message = tally.question(form, code, 0);

@@ -61,7 +61,16 @@ impl Device {
     /// # Errors
     /// If the system refuses, or there is no such namespace.
     pub fn open(config: &DeviceConfig) -> Result<Self, ForwardError> {
-        let failed = |source| ForwardError::Device { name: config.name.clone(), source };
+        let failed = |source: io::Error| {
+            let hint = match source.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "devices need CAP_NET_ADMIN: start it as root, it drops its privileges afterwards"
+                }
+                io::ErrorKind::ResourceBusy => "another program uses this device, or it is not a TUN device",
+                _ => "check the name, the addresses and that the kernel supports TUN",
+            };
+            ForwardError::unusable(format_args!("device `{}`", config.name), hint)(source)
+        };
         let open = || build(config).map(|device| Self { device, offload: config.offload }).map_err(failed);
         match &config.netns {
             None => open(),
@@ -167,10 +176,13 @@ fn build(config: &DeviceConfig) -> io::Result<SyncDevice> {
 
 /// Runs a function inside a network namespace. Only this thread enters it and returns.
 fn inside<T>(name: &str, what: impl FnOnce() -> T) -> Result<T, ForwardError> {
-    let failed = |source: io::Error| ForwardError::Namespace { name: name.to_owned(), source };
+    let failed = ForwardError::unusable(
+        format!("network namespace `{name}`"),
+        "create it with ip netns add, and start the forwarder as root",
+    );
     let enter = |file: &File| move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network));
-    let home = File::open("/proc/thread-self/ns/net").map_err(failed)?;
-    let there = File::open(Path::new("/run/netns").join(name)).map_err(failed)?;
+    let home = File::open("/proc/thread-self/ns/net").map_err(&failed)?;
+    let there = File::open(Path::new("/run/netns").join(name)).map_err(&failed)?;
     enter(&there).map_err(|error| failed(error.into()))?;
     let done = what();
     enter(&home).map_err(|error| failed(error.into()))?;

@@ -1,6 +1,6 @@
 //! Why a forwarder cannot run.
 
-use std::{io, path::PathBuf};
+use std::{fmt::Display, io};
 
 use thiserror::Error;
 
@@ -10,60 +10,35 @@ use super::config::ConfigError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ForwardError {
-    /// The configuration file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
     /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A device cannot be opened.
-    #[error("device `{name}`: {source}")]
-    Device {
-        /// Its name.
-        name: String,
+    /// Something that the configuration names cannot be opened or used.
+    #[error("{what}: {source}")]
+    Unusable {
+        /// A file, device, namespace, user or address.
+        what: String,
         /// The cause.
         source: io::Error,
+        /// What the user can do.
+        hint: &'static str,
     },
-    /// A network namespace cannot be entered.
-    #[error("network namespace `{name}`: {source}")]
-    Namespace {
-        /// Its name.
-        name: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// Privileges cannot be dropped as configured.
-    #[error("user or group: {0}")]
-    Privileges(io::Error),
-    /// Metrics cannot be served.
-    #[error("metrics: {0}")]
-    Metrics(io::Error),
     /// Any other system error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
 impl ForwardError {
+    /// An error about something that the configuration names, from its cause.
+    pub(crate) fn unusable(what: impl Display, hint: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Unusable { what: what.to_string(), source, hint }
+    }
+
     /// What the user can do.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Read { .. } => "pass the right file with --config FILE",
             Self::Config(_) => "docs/FORWARDER.md lists the keys",
-            Self::Device { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "devices need CAP_NET_ADMIN: start it as root, it drops its privileges afterwards"
-            }
-            Self::Device { source, .. } if source.kind() == io::ErrorKind::ResourceBusy => {
-                "another program uses this device, or it is not a TUN device"
-            }
-            Self::Device { .. } => "check the name, the addresses and that the kernel supports TUN",
-            Self::Namespace { .. } => "create it with ip netns add, and start the forwarder as root",
-            Self::Privileges(_) => "set forward.user and forward.group, and start it as root",
-            Self::Metrics(_) => "check forward.prometheus",
+            Self::Unusable { hint, .. } => hint,
             Self::Io(_) => "check the system's limits on memory and open files",
         }
     }

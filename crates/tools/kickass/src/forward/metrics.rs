@@ -116,31 +116,22 @@ async fn listen(listener: TcpListener, source: Source) {
 }
 
 fn respond(request: &Request<Incoming>, registry: &Registry) -> Response<Full<Bytes>> {
-    let status = |status| {
-        let mut response = Response::new(Full::default());
-        *response.status_mut() = status;
-        response
-    };
-    if request.uri().path() != "/metrics" {
-        return status(StatusCode::NOT_FOUND);
-    }
-    if request.method() != Method::GET {
-        return status(StatusCode::METHOD_NOT_ALLOWED);
-    }
     let mut text = String::new();
-    match encode(&mut text, registry) {
-        Ok(()) => {
-            let mut response = Response::new(Full::new(text.into()));
-            response
-                .headers_mut()
-                .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
-            response
-        }
-        Err(_) => status(StatusCode::SERVICE_UNAVAILABLE),
-    }
+    let status = match (request.uri().path(), request.method()) {
+        ("/metrics", &Method::GET) if encode(&mut text, registry).is_ok() => StatusCode::OK,
+        ("/metrics", &Method::GET) => StatusCode::SERVICE_UNAVAILABLE,
+        ("/metrics", _) => StatusCode::METHOD_NOT_ALLOWED,
+        _ => StatusCode::NOT_FOUND,
+    };
+    let body = if status == StatusCode::OK { text } else { String::new() };
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
+    response
 }
 
 /// The thread's side.
+#[derive(Debug)]
 struct Source {
     ask: Mutex<(UnixStream, Receiver<Totals>)>,
 }
@@ -153,12 +144,6 @@ impl Source {
         while answers.try_recv().is_ok() {}
         questions.write_all(&[0]).ok()?;
         answers.recv_timeout(PATIENCE).ok()
-    }
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").finish_non_exhaustive()
     }
 }
 

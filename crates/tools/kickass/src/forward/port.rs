@@ -200,7 +200,7 @@ impl Port {
             lowered: stats.lowered,
             indicators: stats.indicators,
             overhead: stats.overhead,
-            withheld: Withheld::ALL.map(|reason| (reason_name(reason), stats.withheld(reason))).into(),
+            withheld: Withheld::ALL.map(|(reason, name)| (name, stats.withheld(reason))).into(),
             icmp: self.icmp,
             delays: queue.delays.clone(),
             best_delays: queue.best_delays.clone(),
@@ -226,18 +226,5 @@ fn router_config(port: &PortConfig, seed: u64) -> router::RouterConfig {
         link: Some(port.rate),
         catch_up: CATCH_UP,
         seed,
-    }
-}
-
-fn reason_name(reason: Withheld) -> &'static str {
-    match reason {
-        Withheld::Rate => "rate",
-        Withheld::Queue => "queue",
-        Withheld::Level => "level",
-        Withheld::Place => "place",
-        Withheld::DontFragment => "dont_fragment",
-        Withheld::Short => "short",
-        Withheld::Headers => "headers",
-        Withheld::Sampling => "sampling",
     }
 }

@@ -75,8 +75,8 @@ pub enum Event<'a> {
 /// # Errors
 /// If it cannot be read or is invalid.
 pub fn load(path: &Path) -> Result<Config, ForwardError> {
-    let text =
-        fs::read_to_string(path).map_err(|source| ForwardError::Read { path: path.to_owned(), source })?;
+    let failed = ForwardError::unusable(path.display(), "pass the right file with --config FILE");
+    let text = fs::read_to_string(path).map_err(failed)?;
     Ok(Config::parse(&text, &path.display().to_string())?)
 }
 
@@ -89,19 +89,22 @@ pub fn load(path: &Path) -> Result<Config, ForwardError> {
 /// If opening fails, or the system fails later.
 pub fn run(path: &Path, on_event: impl FnMut(Event<'_>)) -> Result<(), ForwardError> {
     let config = load(path)?;
-    let identity = Identity::find(&config.forward).map_err(ForwardError::Privileges)?;
+    let hint = "set forward.user and forward.group, and start it as root";
+    let no_privileges = ForwardError::unusable("user or group", hint);
+    let no_metrics = ForwardError::unusable("metrics", "check forward.prometheus");
+    let identity = Identity::find(&config.forward).map_err(&no_privileges)?;
     let offload = config.forward.offload;
     let devices = config.port.iter().map(|port| Device::open(&DeviceConfig::new(port, offload)));
     let devices = devices.collect::<Result<Vec<_>, _>>()?;
     let listener = config.forward.prometheus.map(TcpListener::bind).transpose();
-    let listener = listener.map_err(ForwardError::Metrics)?;
+    let listener = listener.map_err(&no_metrics)?;
     let mut seed = [0; 8];
     SystemRandom::new().fill(&mut seed).map_err(|_| io::Error::other("the system has no random numbers"))?;
     // Before threads start, so that they inherit it.
     let signals = signals()?;
     set_current_timer_slack(Some(TIMER_SLACK)).map_err(io::Error::from)?;
-    privileges::give_up(identity).map_err(ForwardError::Privileges)?;
-    let asked = listener.map(Asked::serve).transpose().map_err(ForwardError::Metrics)?;
+    privileges::give_up(identity).map_err(no_privileges)?;
+    let asked = listener.map(Asked::serve).transpose().map_err(no_metrics)?;
 
     let started = Instant::now();
     let mut forwarder = Forwarder::new(&config, u64::from_ne_bytes(seed), started);

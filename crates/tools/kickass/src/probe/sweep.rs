@@ -15,7 +15,7 @@ use super::{
     message::{Form, Message},
     question,
     report::Report,
-    tally::Tally,
+    tally::SweepTally,
 };
 
 /// Longest wait for answers after the last question.
@@ -64,7 +64,7 @@ pub fn sweep(plan: &Plan) -> io::Result<Report> {
         local,
         raw,
         plan,
-        tally: Tally::new(run, plan.tries, question::headers(plan.target)),
+        tally: SweepTally::new(run, plan.tries, question::headers(plan.target)),
     };
     // All lengths, then all again: a short disturbance of the path then does not hit a single length.
     for attempt in 0..plan.tries {
@@ -87,7 +87,7 @@ struct Sweep<'a> {
     /// Sends packets with headers of this process; without it the kernel adds them, with Don't Fragment.
     raw: Option<Socket>,
     plan: &'a Plan,
-    tally: Tally,
+    tally: SweepTally,
 }
 
 impl Sweep<'_> {

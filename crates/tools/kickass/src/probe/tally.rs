@@ -11,7 +11,7 @@ use super::{
 
 /// What was asked and answered so far.
 #[derive(Debug, Clone)]
-pub struct Tally {
+pub struct SweepTally {
     run: u64,
     tries: u8,
     headers: usize,
@@ -20,7 +20,7 @@ pub struct Tally {
     answered: HashSet<(Code, Form, u8)>,
 }
 
-impl Tally {
+impl SweepTally {
     /// Nothing yet, of at most `tries` questions for each length and form; `run` is random. Leading fragments have this
     /// many bytes of `headers` before their payload.
     pub fn new(run: u64, tries: u8, headers: usize) -> Self {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn answers_count_once_and_only_those_of_this_run() {
-        let mut tally = Tally::new(7, 1, 20);
+        let mut tally = SweepTally::new(7, 1, 20);
         let message = tally.question(Form::Fragmented, Code::MAX, 0);
         tally.asked(&message);
         assert!(!tally.is_complete());

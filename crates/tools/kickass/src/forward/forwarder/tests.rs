@@ -54,13 +54,13 @@ fn datagram_v6(bytes: usize, hop_limit: u8) -> Vec<u8> {
 }
 
 /// A forwarder and its virtual time.
-struct World {
+struct Testbed {
     forwarder: Forwarder,
     start: Instant,
     now: Instant,
 }
 
-impl World {
+impl Testbed {
     fn new(config: &Config) -> Self {
         let start = Instant::now();
         Self { forwarder: Forwarder::new(config, 1, start), start, now: start }
@@ -95,11 +95,11 @@ fn micros(micros: u64) -> Duration {
 
 #[test]
 fn packets_keep_rate_and_delay_and_lose_a_hop() {
-    let mut world = World::new(&config(""));
+    let mut bed = Testbed::new(&config(""));
     for _ in 0..3 {
-        world.send(datagram(1500, true, 0));
+        bed.send(datagram(1500, true, 0));
     }
-    let arrived = world.run();
+    let arrived = bed.run();
     // 1 ms each on the link, and 20 ms of delay.
     let times: Vec<_> = arrived.iter().map(|(time, _, _)| *time).collect();
     assert_eq!(times, [micros(21_000), micros(22_000), micros(23_000)]);
@@ -113,58 +113,70 @@ fn packets_keep_rate_and_delay_and_lose_a_hop() {
 
 #[test]
 fn a_late_caller_does_not_change_when_packets_arrive() {
-    let mut world = World::new(&config(""));
+    let mut bed = Testbed::new(&config(""));
     for _ in 0..3 {
-        world.send(datagram(1500, true, 0));
+        bed.send(datagram(1500, true, 0));
     }
     // No call until all have left the link.
-    world.now += micros(20_500);
-    world.forwarder.advance(world.now);
-    let times: Vec<_> = world.run().into_iter().map(|(time, _, _)| time).collect();
+    bed.now += micros(20_500);
+    bed.forwarder.advance(bed.now);
+    let times: Vec<_> = bed.run().into_iter().map(|(time, _, _)| time).collect();
     assert_eq!(times, [micros(21_000), micros(22_000), micros(23_000)]);
 }
 
 #[test]
 fn a_signal_is_where_packets_without_df_are_cut() {
-    let mut world = World::new(&config("kickass = { fixed = \"5mbit\" }"));
-    world.send(datagram(1400, false, 0));
-    world.send(datagram(1400, true, 0));
+    let mut bed = Testbed::new(&config("kickass = { fixed = \"5mbit\" }"));
+    bed.send(datagram(1400, false, 0));
+    bed.send(datagram(1400, true, 0));
     let packets: Vec<Packet> =
-        world.run().into_iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap()).collect();
+        bed.run().into_iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap()).collect();
     let code = Code::nearest(Rate::nearest(5e6).unwrap()).unwrap();
     assert_eq!(packets.len(), 3);
     assert_eq!(packets[0].leading_len(), Some(code.payload_len()));
     assert_eq!(packets[2].fragment(), None);
-    let totals = world.forwarder.totals();
+    let totals = bed.forwarder.totals();
     let port = &totals.ports[1];
     assert_eq!((port.signalled, port.withheld["dont_fragment"], port.overhead), (1, 1, 20));
     assert_eq!(port.withheld.values().sum::<u64>(), 1);
 }
 
 #[test]
+fn a_long_queue_alone_ends_signals_only_by_the_threshold() {
+    for (silence, ends) in [("ignored", false), ("threshold", true)] {
+        let mut bed = Testbed::new(&config(&format!("kickass = {{ silence = \"{silence}\" }}")));
+        for _ in 0..10 {
+            bed.send(datagram(1400, false, 0));
+        }
+        bed.run();
+        assert_eq!(bed.forwarder.totals().ports[1].withheld["queue"] > 0, ends, "{silence}");
+    }
+}
+
+#[test]
 fn the_buffer_is_that_of_the_better_levels() {
-    let mut world = World::new(&config("queue = { kind = \"strict-priority\", levels = { 8 = 15 } }"));
+    let mut bed = Testbed::new(&config("queue = { kind = \"strict-priority\", levels = { 8 = 15 } }"));
     for dscp in [8, 3, 0] {
         for _ in 0..10 {
-            world.send(datagram(1500, true, dscp));
+            bed.send(datagram(1500, true, dscp));
         }
     }
     let dscps: Vec<u8> =
-        world.run().into_iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap().dscp()).collect();
+        bed.run().into_iter().map(|(_, _, bytes)| Packet::parse(bytes).unwrap().dscp()).collect();
     // The first is in transmission when the others arrive.
     assert_eq!(dscps, [&[8][..], &[0; 10]].concat());
-    assert_eq!(world.forwarder.totals().ports[1].dropped["queue_full"], 19);
+    assert_eq!(bed.forwarder.totals().ports[1].dropped["queue_full"], 19);
 }
 
 #[test]
 fn too_long_packets_are_cut_or_answered() {
     let mut config = config("");
     config.port[1].mtu = 1300;
-    let mut world = World::new(&config);
-    world.send(datagram(1400, false, 0));
-    world.send(datagram(1400, true, 0));
-    world.send(datagram_v6(1400, HOP_LIMIT));
-    let arrived = world.run();
+    let mut bed = Testbed::new(&config);
+    bed.send(datagram(1400, false, 0));
+    bed.send(datagram(1400, true, 0));
+    bed.send(datagram_v6(1400, HOP_LIMIT));
+    let arrived = bed.run();
     let lens: Vec<_> =
         arrived.iter().filter(|(_, port, _)| *port == 1).map(|(_, _, bytes)| bytes.len()).collect();
     assert_eq!(lens, [1300, 120]);
@@ -182,16 +194,16 @@ fn too_long_packets_are_cut_or_answered() {
     let Some(TransportSlice::Icmpv6(message)) = &v6.transport else { panic!("{v6:?}") };
     assert_eq!(message.icmp_type(), Icmpv6Type::PacketTooBig { mtu: 1300 });
     assert_eq!(message.payload().len(), 1280 - 48);
-    assert_eq!(world.forwarder.totals().ports[0].dropped["too_big"], 2);
+    assert_eq!(bed.forwarder.totals().ports[0].dropped["too_big"], 2);
 }
 
 #[test]
 fn used_up_hop_limits_are_answered_and_errors_are_not() {
-    let mut world = World::new(&config(""));
+    let mut bed = Testbed::new(&config(""));
     for hop_limit in [1, 0] {
-        world.send(datagram_v6(100, hop_limit));
+        bed.send(datagram_v6(100, hop_limit));
     }
-    let arrived = world.run();
+    let arrived = bed.run();
     assert_eq!(arrived.len(), 2);
     for (_, port, bytes) in &arrived {
         let packet = SlicedPacket::from_ip(bytes).unwrap();
@@ -201,91 +213,91 @@ fn used_up_hop_limits_are_answered_and_errors_are_not() {
     // The message itself, sent on with an expired hop limit, gets no reply.
     let mut message = arrived[0].2.clone();
     message[7] = 1;
-    world.send(message);
-    assert_eq!(world.run(), []);
-    assert_eq!(world.forwarder.totals().ports[0].icmp, 2);
+    bed.send(message);
+    assert_eq!(bed.run(), []);
+    assert_eq!(bed.forwarder.totals().ports[0].icmp, 2);
 }
 
 #[test]
 fn answers_are_few() {
-    let mut world = World::new(&config(""));
+    let mut bed = Testbed::new(&config(""));
     for _ in 0..1000 {
-        world.send(datagram_v6(100, 1));
+        bed.send(datagram_v6(100, 1));
     }
-    assert_eq!(world.run().len(), 20);
-    world.now += Duration::from_secs(10);
-    world.send(datagram_v6(100, 1));
-    assert_eq!(world.run().len(), 1);
-    assert_eq!(world.forwarder.totals().ports[0].dropped["hop_limit"], 1001);
+    assert_eq!(bed.run().len(), 20);
+    bed.now += Duration::from_secs(10);
+    bed.send(datagram_v6(100, 1));
+    assert_eq!(bed.run().len(), 1);
+    assert_eq!(bed.forwarder.totals().ports[0].dropped["hop_limit"], 1001);
 }
 
 #[test]
 fn the_rate_of_an_idle_link_comes_to_rest_at_all_of_it() {
-    let mut world = World::new(&config("kickass = {}"));
-    let rate = |world: &World| world.forwarder.totals().ports[1].signalled_bits_per_second;
-    assert_eq!(rate(&world), Some(0.05 * 12e6));
-    world.now += Duration::from_secs(10);
-    world.forwarder.advance(world.now);
-    assert_eq!(rate(&world), Some(12e6));
+    let mut bed = Testbed::new(&config("kickass = {}"));
+    let rate = |bed: &Testbed| bed.forwarder.totals().ports[1].signalled_bits_per_second;
+    assert_eq!(rate(&bed), Some(0.05 * 12e6));
+    bed.now += Duration::from_secs(10);
+    bed.forwarder.advance(bed.now);
+    assert_eq!(rate(&bed), Some(12e6));
 }
 
 #[test]
 fn what_goes_nowhere_is_counted() {
-    let mut world = World::new(&config(""));
+    let mut bed = Testbed::new(&config(""));
     let mut stray = datagram(100, true, 0);
     stray[16] = 11;
-    world.send(stray);
-    world.send(vec![0x45; 100]);
-    world.send(Vec::new());
-    assert_eq!(world.forwarder.totals().ports[0].dropped["malformed"], 3, "the checksum is wrong");
+    bed.send(stray);
+    bed.send(vec![0x45; 100]);
+    bed.send(Vec::new());
+    assert_eq!(bed.forwarder.totals().ports[0].dropped["malformed"], 3, "the checksum is wrong");
     let mut header = etherparse::Ipv4Header::new(0, 9, 17.into(), LEFT, [192, 0, 2, 1]).unwrap();
     header.header_checksum = header.calc_header_checksum();
-    world.send(header.to_bytes().to_vec());
-    assert_eq!(world.forwarder.totals().ports[0].dropped["no_route"], 1);
-    assert_eq!(world.run().len(), 1, "and signalled");
+    bed.send(header.to_bytes().to_vec());
+    assert_eq!(bed.forwarder.totals().ports[0].dropped["no_route"], 1);
+    assert_eq!(bed.run().len(), 1, "and signalled");
 }
 
 #[test]
 fn a_reload_changes_rates_and_queues_and_loses_nothing() {
-    let mut world = World::new(&config(""));
+    let mut bed = Testbed::new(&config(""));
     for _ in 0..5 {
-        world.send(datagram(1500, false, 0));
+        bed.send(datagram(1500, false, 0));
     }
     let mut new = config("queue = { kind = \"fq-codel\" }\nkickass = { fixed = \"5mbit\" }");
     new.port[1].rate = Rate::nearest(120e6).unwrap();
     new.port[1].delay = micros(1_000);
     new.port[1].buffer = Some(30_000);
-    world.forwarder.reload(&new, world.now);
-    let arrived = world.run();
+    bed.forwarder.reload(&new, bed.now);
+    let arrived = bed.run();
     assert_eq!(arrived.len(), 1 + 2 * 4, "the first was in transmission already");
     // Packets in flight keep their arrival times, and later ones do not overtake them.
     assert!(arrived.iter().all(|(time, _, _)| *time == micros(21_000)), "{arrived:?}");
-    world.send(datagram(1500, true, 0));
-    let sent = world.now - world.start;
-    assert_eq!(world.run()[0].0, sent + micros(1_100));
-    let totals = world.forwarder.totals();
+    bed.send(datagram(1500, true, 0));
+    let sent = bed.now - bed.start;
+    assert_eq!(bed.run()[0].0, sent + micros(1_100));
+    let totals = bed.forwarder.totals();
     assert_eq!((totals.ports[1].drops(), totals.ports[1].waiting.packets), (0, 0));
     assert_eq!(totals.ports[1].delays.count(), 6);
 }
 
 #[test]
 fn nothing_that_comes_from_a_device_panics() {
-    let mut world = World::new(&config("kickass = { ipv6 = \"all\" }"));
+    let mut bed = Testbed::new(&config("kickass = { ipv6 = \"all\" }"));
     let whole = [datagram(200, false, 3), datagram_v6(200, 2)];
     for packet in &whole {
         for at in 0..60 {
             for value in [0, 1, 0x7f, 0xff] {
                 let mut packet = packet.clone();
                 packet[at] = value;
-                world.send(packet);
+                bed.send(packet);
             }
         }
         for len in 0..packet.len() {
-            world.send(packet[..len].to_vec());
+            bed.send(packet[..len].to_vec());
         }
     }
-    world.run();
-    let totals = world.forwarder.totals();
+    bed.run();
+    let totals = bed.forwarder.totals();
     let [left, right] = &totals.ports[..] else { panic!("two ports") };
     assert_eq!(left.received.packets, 2 * (240 + 200));
     // Every packet was dropped or arrived, whether data or ICMP message.
@@ -344,8 +356,8 @@ fn a_super_packet_is_forwarded_dropped_and_answered_as_its_datagrams_are() {
         config.forward.coalesce = Duration::ZERO;
         change(&mut config);
         let start = Instant::now();
-        let world = || World { forwarder: Forwarder::new(&config, 1, start), start, now: start };
-        let (mut one, mut other) = (world(), world());
+        let bed = || Testbed { forwarder: Forwarder::new(&config, 1, start), start, now: start };
+        let (mut one, mut other) = (bed(), bed());
         for payload in [12_300, 700, 5000] {
             one.forwarder.advance(one.now);
             for packet in datagrams(payload, hop_limit) {
@@ -358,7 +370,7 @@ fn a_super_packet_is_forwarded_dropped_and_answered_as_its_datagrams_are() {
         let (arrived, expected) = (other.run(), one.run());
         assert!(!expected.is_empty() || keys.is_empty());
         assert_eq!(arrived, expected, "{keys} {hop_limit}");
-        let [mut totals, expected] = [other, one].map(|world| world.forwarder.totals());
+        let [mut totals, expected] = [other, one].map(|bed| bed.forwarder.totals());
         assert_eq!((totals.ports[0].reads, expected.ports[0].reads), (3, 19));
         totals.ports[0].reads = 19;
         assert_eq!(totals, expected, "{keys} {hop_limit}");
@@ -372,17 +384,17 @@ fn segments_wait_for_each_other_no_longer_than_configured() {
     config.port[1].buffer = None;
     // A datagram takes 8.224 us.
     config.port[1].rate = Rate::nearest(1e9).unwrap();
-    let mut world = World::new(&config);
+    let mut bed = Testbed::new(&config);
     let limits = RunLimits { segments: 1000, datagrams: 1000 };
     let (packet, offload) = super_packet(15_000, HOP_LIMIT);
-    world.forwarder.receive(world.now, 0, packet, Some(offload));
+    bed.forwarder.receive(bed.now, 0, packet, Some(offload));
     let mut lens = Vec::new();
-    while let Some(next) = world.forwarder.poll_timeout() {
-        world.now = world.now.max(next);
-        world.forwarder.advance(world.now);
+    while let Some(next) = bed.forwarder.poll_timeout() {
+        bed.now = bed.now.max(next);
+        bed.forwarder.advance(bed.now);
         let mut run = Run::default();
-        while world.forwarder.poll_transmit(world.now, 1, limits, &mut run).is_some() || !run.is_empty() {
-            assert!(world.now - world.start >= micros(20_000));
+        while bed.forwarder.poll_transmit(bed.now, 1, limits, &mut run).is_some() || !run.is_empty() {
+            assert!(bed.now - bed.start >= micros(20_000));
             lens.push(run.segments());
             run.clear(drop);
         }
@@ -390,7 +402,7 @@ fn segments_wait_for_each_other_no_longer_than_configured() {
     assert_eq!(lens.iter().sum::<usize>(), 15);
     // Those that arrive within 100 us of the first: 13 at 1 Gbit/s.
     assert!(lens.len() <= 3 && lens.contains(&13), "{lens:?}");
-    assert!(world.now - world.start <= micros(20_000 + 100 + 15 * 9));
+    assert!(bed.now - bed.start <= micros(20_000 + 100 + 15 * 9));
 }
 
 #[test]
@@ -398,19 +410,17 @@ fn segments_that_survive_their_super_packet_do_not_keep_memory_without_bound() {
     const LIMIT: u64 = 2_000_000;
     let mut config = config("");
     config.port[1].buffer = Some(LIMIT);
-    let mut world = World::new(&config);
+    let mut bed = Testbed::new(&config);
     let mut most = 0;
     for _ in 0..2000 {
         // Once the queue is full, three datagrams leave the link before each super-packet, so only three find room.
         let (mut packet, offload) = super_packet(60_000, HOP_LIMIT);
         packet.shrink_to_fit();
-        world.forwarder.receive(world.now, 0, packet, Some(offload));
-        world.now += micros(2000);
-        world.forwarder.advance(world.now);
-        while world.forwarder.poll_transmit(world.now, 1, RunLimits::default(), &mut Run::default()).is_some()
-        {
-        }
-        most = most.max(world.forwarder.shared.bytes() as u64);
+        bed.forwarder.receive(bed.now, 0, packet, Some(offload));
+        bed.now += micros(2000);
+        bed.forwarder.advance(bed.now);
+        while bed.forwarder.poll_transmit(bed.now, 1, RunLimits::default(), &mut Run::default()).is_some() {}
+        most = most.max(bed.forwarder.shared.bytes() as u64);
     }
     let on_their_way = 12_000_000 / 8 / 50 + 2000;
     assert!(most > SHARED_MAX, "{most}: nothing to bound");
@@ -434,36 +444,36 @@ fn config_with_other(rate: &str) -> Config {
 #[test]
 fn short_packets_that_cannot_be_written_in_time_stay_few_and_other_ports_are_served() {
     const WRITTEN_PER_MS: usize = 200;
-    let mut world = World::new(&config_with_other("1gbit"));
+    let mut bed = Testbed::new(&config_with_other("1gbit"));
     // On its way for at most 20 ms and 10 ms of catching up, at two million a second; and in the queue.
     let most = 60_000 + 1024 + 8192;
     let (mut asked, mut answered) = (0, 0);
     for ms in 0..400 {
-        world.now += micros(1000);
-        world.forwarder.advance(world.now);
+        bed.now += micros(1000);
+        bed.forwarder.advance(bed.now);
         for _ in 0..20 {
             let (packet, offload) = short_datagrams();
-            assert_eq!(world.forwarder.receive(world.now, 0, packet, offload), 64);
+            assert_eq!(bed.forwarder.receive(bed.now, 0, packet, offload), 64);
         }
         if ms % 10 == 0 {
-            world.forwarder.receive(world.now, OTHER, datagram(100, true, 0), Some(Offload::default()));
+            bed.forwarder.receive(bed.now, OTHER, datagram(100, true, 0), Some(Offload::default()));
             asked += 1;
         }
         for _ in 0..WRITTEN_PER_MS {
             let Some(packet) =
-                world.forwarder.poll_transmit(world.now, 1, RunLimits::default(), &mut Run::default())
+                bed.forwarder.poll_transmit(bed.now, 1, RunLimits::default(), &mut Run::default())
             else {
                 break;
             };
             answered += usize::from(packet.len() == 100);
         }
-        let port = &world.forwarder.totals().ports[1];
+        let port = &bed.forwarder.totals().ports[1];
         assert!(port.waiting.packets + port.line.packets <= most, "{port:?}");
     }
     // The rest is on its way, and the flood has ended.
-    answered += world.run().iter().filter(|(_, _, packet)| packet.len() == 100).count();
+    answered += bed.run().iter().filter(|(_, _, packet)| packet.len() == 100).count();
     assert_eq!(answered, asked);
-    let totals = world.forwarder.totals();
+    let totals = bed.forwarder.totals();
     let port = &totals.ports[1];
     assert!(port.dropped["share"] > 0 && port.dropped["queue_full"] == 0, "{port:?}");
     assert_eq!((port.waiting.packets, port.line.packets, totals.shared_bytes), (0, 0, 0));
@@ -471,34 +481,34 @@ fn short_packets_that_cannot_be_written_in_time_stay_few_and_other_ports_are_ser
 
 #[test]
 fn a_flood_of_short_packets_leaves_room_in_the_queue_of_a_link_that_it_fills() {
-    let mut world = World::new(&config_with_other("100mbit"));
+    let mut bed = Testbed::new(&config_with_other("100mbit"));
     for _ in 0..200 {
         let (packet, offload) = short_datagrams();
-        world.forwarder.receive(world.now, 0, packet, offload);
+        bed.forwarder.receive(bed.now, 0, packet, offload);
     }
     for _ in 0..100 {
-        world.forwarder.receive(world.now, OTHER, datagram(100, true, 0), Some(Offload::default()));
+        bed.forwarder.receive(bed.now, OTHER, datagram(100, true, 0), Some(Offload::default()));
     }
     // Packets of the usual length are no matter of shares.
-    world.send(datagram(1500, true, 0));
-    let arrived = world.run();
+    bed.send(datagram(1500, true, 0));
+    let arrived = bed.run();
     for (len, count) in [(29, 4096), (100, 100), (1500, 1)] {
         assert_eq!(arrived.iter().filter(|(_, _, packet)| packet.len() == len).count(), count, "{len}");
     }
-    assert_eq!(world.forwarder.totals().ports[1].dropped["share"], 200 * 64 - 4096);
+    assert_eq!(bed.forwarder.totals().ports[1].dropped["share"], 200 * 64 - 4096);
 }
 
 #[test]
 fn packets_that_wait_keep_no_buffer_much_longer_than_they_are() {
-    let mut world = World::new(&config(""));
+    let mut bed = Testbed::new(&config(""));
     for bytes in [29, 300, 700, 1400] {
-        let mut buffer = world.forwarder.long_buffer();
+        let mut buffer = bed.forwarder.long_buffer();
         let packet = datagram(bytes, true, 0);
         buffer.truncate(packet.len());
         buffer.copy_from_slice(&packet);
-        world.send(buffer);
+        bed.send(buffer);
     }
-    let arrived = world.run();
+    let arrived = bed.run();
     assert_eq!(arrived.len(), 4);
     for (_, _, packet) in arrived {
         assert!(packet.capacity() <= 2 * packet.len(), "{} for {}", packet.capacity(), packet.len());
@@ -507,12 +517,12 @@ fn packets_that_wait_keep_no_buffer_much_longer_than_they_are() {
 
 #[test]
 fn unknown_kinds_of_offload_are_malformed() {
-    let mut world = World::new(&config(""));
+    let mut bed = Testbed::new(&config(""));
     let (packet, offload) = super_packet(3000, HOP_LIMIT);
-    world.forwarder.receive(world.now, 0, packet.clone(), None);
-    world.forwarder.receive(world.now, 0, packet.clone(), Some(Offload { checksum: None, ..offload }));
+    bed.forwarder.receive(bed.now, 0, packet.clone(), None);
+    bed.forwarder.receive(bed.now, 0, packet.clone(), Some(Offload { checksum: None, ..offload }));
     let none = Offload { segment_size: Some(0), ..offload };
-    world.forwarder.receive(world.now, 0, packet, Some(none));
-    assert_eq!(world.forwarder.totals().ports[0].dropped["malformed"], 3);
-    assert!(world.run().is_empty());
+    bed.forwarder.receive(bed.now, 0, packet, Some(none));
+    assert_eq!(bed.forwarder.totals().ports[0].dropped["malformed"], 3);
+    assert!(bed.run().is_empty());
 }
