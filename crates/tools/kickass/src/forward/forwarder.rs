@@ -112,23 +112,23 @@ impl Forwarder {
             offload.apply(packet, &self.shared).ok()
         });
         let port = &mut self.ports[from];
-        port.reads += 1;
+        port.counted.reads += 1;
         match arrival {
             None => {
-                port.received.add(len);
-                port.drops.malformed += 1;
+                port.counted.received.add(len);
+                port.count_dropped("malformed", 1);
                 1
             }
             Some(Arrival::Whole(packet)) => {
-                port.received.add(len);
+                port.counted.received.add(len);
                 let packet = self.compact(packet);
                 self.receive_packet(now, from, packet);
                 1
             }
             Some(Arrival::Super(packet)) => {
                 let count = packet.count();
-                port.received.packets += count as u64;
-                port.received.bytes += packet.bytes() as u64;
+                port.counted.received.packets += count as u64;
+                port.counted.received.bytes += packet.bytes() as u64;
                 self.receive_super(now, from, packet);
                 count
             }
@@ -157,11 +157,11 @@ impl Forwarder {
     pub fn on_transmit(&mut self, port: usize, packets: usize, bytes: usize, taken: bool) {
         let port = &mut self.ports[port];
         if taken {
-            port.writes += 1;
-            port.sent.packets += packets as u64;
-            port.sent.bytes += bytes as u64;
+            port.counted.writes += 1;
+            port.counted.sent.packets += packets as u64;
+            port.counted.sent.bytes += bytes as u64;
         } else {
-            port.drops.device += packets as u64;
+            port.count_dropped("device", packets);
         }
     }
 
@@ -190,12 +190,12 @@ impl Forwarder {
 
     fn receive_packet(&mut self, now: Instant, from: usize, packet: Packet) {
         if let Err((packet, trouble)) = self.forward(now, from, packet) {
-            let drops = &mut self.ports[from].drops;
-            *match trouble {
-                Trouble::HopLimit => &mut drops.hop_limit,
-                Trouble::TooBig(_) => &mut drops.too_big,
-                Trouble::NoRoute => &mut drops.no_route,
-            } += 1;
+            let reason = match trouble {
+                Trouble::HopLimit => "hop_limit",
+                Trouble::TooBig(_) => "too_big",
+                Trouble::NoRoute => "no_route",
+            };
+            self.ports[from].count_dropped(reason, 1);
             self.answer(now, from, &packet, trouble);
             self.recycle(packet.into_bytes());
         }
@@ -258,7 +258,7 @@ impl Forwarder {
         let Some(bytes) = self.icmp.message(now, packet, trouble) else { return };
         if let Ok(message) = Packet::parse(bytes) {
             self.ports[back].enqueue(now, from, message.into());
-            self.ports[from].icmp += 1;
+            self.ports[from].counted.icmp += 1;
         }
     }
 }

@@ -33,12 +33,9 @@ pub(crate) struct Port {
     seed: u64,
     router: Router<PortQueue, Box<dyn RateLaw>, Passing>,
     line: Line,
-    pub(crate) drops: Drops,
-    pub(crate) received: Tally,
-    pub(crate) sent: Tally,
-    pub(crate) reads: u64,
-    pub(crate) writes: u64,
-    pub(crate) icmp: u64,
+    /// What happened between the device and the router, and in `dropped` why packets from the device could not be
+    /// forwarded or the device refused them.
+    pub(crate) counted: PortTotals,
 }
 
 /// How long a run may be: by default, there is none.
@@ -50,16 +47,6 @@ pub struct RunLimits {
     pub datagrams: usize,
 }
 
-/// Packets from the device that could not be forwarded, and packets that the device refused.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Drops {
-    pub(crate) malformed: u64,
-    pub(crate) hop_limit: u64,
-    pub(crate) no_route: u64,
-    pub(crate) too_big: u64,
-    pub(crate) device: u64,
-}
-
 impl Port {
     pub(crate) fn new(config: PortConfig, number: usize, seed: u64, now: Instant) -> Self {
         let router = Router::new(
@@ -68,19 +55,14 @@ impl Port {
             law(&config, number, now),
             now,
         );
-        Self {
-            config,
-            number,
-            seed,
-            router,
-            line: Line::default(),
-            drops: Drops::default(),
-            received: Tally::default(),
-            sent: Tally::default(),
-            reads: 0,
-            writes: 0,
-            icmp: 0,
-        }
+        let counted = PortTotals {
+            name: config.name.clone(),
+            dropped: ["malformed", "hop_limit", "no_route", "too_big", "device"]
+                .map(|reason| (reason, 0))
+                .into(),
+            ..PortTotals::default()
+        };
+        Self { config, number, seed, router, line: Line::default(), counted }
     }
 
     /// Changes to another configuration; queued packets stay, and packets in the delay line keep their arrival times.
@@ -98,6 +80,11 @@ impl Port {
             self.router.queue_mut().change(now, &config, self.seed);
         }
         self.config = config;
+    }
+
+    /// Counts packets that were not forwarded or that the device refused.
+    pub(crate) fn count_dropped(&mut self, reason: &'static str, packets: usize) {
+        *self.counted.dropped.entry(reason).or_default() += packets as u64;
     }
 
     pub(crate) fn mtu(&self) -> u16 {
@@ -172,25 +159,19 @@ impl Port {
     pub(crate) fn totals(&self) -> PortTotals {
         let stats = self.router.stats();
         let queue = self.router.queue();
-        let Drops { malformed, hop_limit, no_route, too_big, device } = self.drops;
         let rate = self.router.law().rate();
         PortTotals {
-            name: self.config.name.clone(),
-            received: self.received,
-            sent: self.sent,
-            reads: self.reads,
-            writes: self.writes,
-            dropped: [
-                ("malformed", malformed),
-                ("hop_limit", hop_limit),
-                ("no_route", no_route),
-                ("too_big", too_big),
-                ("queue_full", queue.overflowed),
-                ("queue_delay", queue.aged),
-                ("share", queue.over_share),
-                ("device", device),
-            ]
-            .into(),
+            dropped: self
+                .counted
+                .dropped
+                .clone()
+                .into_iter()
+                .chain([
+                    ("queue_full", queue.overflowed),
+                    ("queue_delay", queue.aged),
+                    ("share", queue.over_share),
+                ])
+                .collect(),
             marked: stats.marked,
             waiting: stats.waiting,
             line: Tally { packets: self.line.packets() as u64, bytes: self.line.bytes() },
@@ -201,9 +182,9 @@ impl Port {
             indicators: stats.indicators,
             overhead: stats.overhead,
             withheld: Withheld::ALL.map(|(reason, name)| (name, stats.withheld(reason))).into(),
-            icmp: self.icmp,
             delays: queue.delays.clone(),
             best_delays: queue.best_delays.clone(),
+            ..self.counted.clone()
         }
     }
 }

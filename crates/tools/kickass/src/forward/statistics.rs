@@ -19,7 +19,7 @@ pub struct Totals {
 
 /// Statistics of one port. All are counters, except `waiting`, `line` and the rates. Bytes are those of packets, IP headers
 /// included.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PortTotals {
     /// The device.
     pub name: String,
