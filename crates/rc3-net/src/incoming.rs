@@ -91,8 +91,8 @@ impl Incoming {
     }
 
     /// Refuses the handshake; the peer receives `CONNECTION_REFUSED` (RFC 9000 §20.1).
-    pub fn refuse(mut self) {
-        self.turn_down();
+    pub fn refuse(self) {
+        drop(self);
     }
 
     /// Answers with a Retry packet: the peer must start again with a token, which validates its address (RFC 9000
@@ -177,17 +177,13 @@ impl Incoming {
     fn core(&self) -> &core::Incoming {
         self.core.as_ref().expect("an answer consumes the handshake")
     }
-
-    fn turn_down(&mut self) {
-        if let Some(incoming) = self.core.take() {
-            self.shared.with(|state| state.refuse(incoming));
-        }
-    }
 }
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        self.turn_down();
+        if let Some(incoming) = self.core.take() {
+            self.shared.with(|state| state.refuse(incoming));
+        }
     }
 }
 

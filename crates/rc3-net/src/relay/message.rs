@@ -1,8 +1,8 @@
 //! The messages of a [`Link`](super::link::Link): datagrams on their way to the predecessor, and its reports.
 //!
 //! Both ends are processes of one host and perhaps of two versions of the program, so the hand-over names the version of
-//! this format. The first byte of a message is its kind; then come, as postcard writes them, any number of [`Entry`], or
-//! one value.
+//! this format. The first byte of a message is its kind; then come, as postcard writes them, any number of [`WireDetour`],
+//! or one value.
 //!
 //! Invariant: bytes that are no such message are an error, and never cost more than a few times their own length.
 
@@ -37,9 +37,9 @@ pub(super) const MESSAGE_MAX: usize = FULL + ENTRY_HEADER_MAX + u16::MAX as usiz
 /// No process leaves a message unread for longer without being useless as a predecessor.
 const AGE_MAX: Duration = Duration::from_secs(1);
 
-/// A datagram.
+/// A [`Detour`] as it is sent.
 #[derive(Serialize, Deserialize)]
-struct Entry<'a> {
+struct WireDetour<'a> {
     offer: Option<u64>,
     ecn: u8,
     ip: IpAddr,
@@ -59,7 +59,7 @@ fn as_bytes<S: Serializer>(bytes: &&[u8], serializer: S) -> Result<S::Ok, S::Err
     serializer.serialize_bytes(bytes)
 }
 
-impl Entry<'_> {
+impl WireDetour<'_> {
     fn detour(&self, now: Instant) -> Detour {
         let remote = match self.ip.to_canonical() {
             IpAddr::V4(ip) => SocketAddr::from((ip, self.port)),
@@ -128,7 +128,7 @@ impl Outgoing {
         };
         let arrived = self.begun.zip(meta.arrived);
         let age = arrived.map(|(begun, arrived)| begun.saturating_duration_since(arrived).as_micros());
-        self.extend(&Entry {
+        self.extend(&WireDetour {
             offer: *offer,
             ecn: meta.ecn,
             ip: meta.remote.ip(),
@@ -154,7 +154,7 @@ pub(super) fn parse(bytes: &[u8], now: Instant) -> postcard::Result<Message> {
         DATAGRAMS => {
             let mut detours = Vec::new();
             while !rest.is_empty() {
-                let (entry, left) = postcard::take_from_bytes::<Entry<'_>>(rest)?;
+                let (entry, left) = postcard::take_from_bytes::<WireDetour<'_>>(rest)?;
                 detours.push(entry.detour(now));
                 rest = left;
             }

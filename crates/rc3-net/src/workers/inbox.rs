@@ -41,20 +41,20 @@ pub(crate) struct Inbox {
 }
 
 /// The end of the others.
-pub(super) struct Slot {
+pub(super) struct InboxSender {
     messages: mpsc::Sender<Mail>,
     /// Of datagrams that wait.
     bytes: Arc<AtomicUsize>,
 }
 
-/// A slot and what falls through it.
-pub(super) fn inbox() -> (Slot, Inbox) {
+/// Both ends of an inbox.
+pub(super) fn inbox() -> (InboxSender, Inbox) {
     let (sender, receiver) = mpsc::channel(MESSAGES_MAX);
     let bytes = Arc::<AtomicUsize>::default();
-    (Slot { messages: sender, bytes: bytes.clone() }, Inbox { messages: receiver, bytes })
+    (InboxSender { messages: sender, bytes: bytes.clone() }, Inbox { messages: receiver, bytes })
 }
 
-impl Slot {
+impl InboxSender {
     /// Adds a copy of a datagram, which holds no larger buffer; returns whether there was room.
     pub(super) fn push(&self, parcel: &Parcel) -> bool {
         let len = parcel.1.len();
@@ -113,22 +113,22 @@ mod tests {
     #[test]
     fn a_flood_is_bounded_in_datagrams_and_in_bytes() {
         for len in [29, 1_200, 9_000] {
-            let (slot, mut inbox) = inbox();
-            let added = (0..2_000).filter(|_| slot.push(&parcel(len))).count();
+            let (sender, mut inbox) = inbox();
+            let added = (0..2_000).filter(|_| sender.push(&parcel(len))).count();
             assert_eq!(added, MESSAGES_MAX.min(BYTES_MAX / len));
             assert_eq!(drain(&mut inbox), added);
-            assert!(slot.push(&parcel(len)), "there is room again");
+            assert!(sender.push(&parcel(len)), "there is room again");
             assert_eq!(drain(&mut inbox), 1);
         }
     }
 
     #[test]
     fn junk_like_resets_leaves_room_for_datagrams() {
-        let (slot, mut inbox) = inbox();
+        let (sender, mut inbox) = inbox();
         for _ in 0..2_000 {
-            slot.push_other(Mail::Reset((parcel(29).0, [7; 16])));
+            sender.push_other(Mail::Reset((parcel(29).0, [7; 16])));
         }
-        assert!(slot.push(&parcel(29)));
+        assert!(sender.push(&parcel(29)));
         assert_eq!(drain(&mut inbox), MESSAGES_MAX - ROOM_FOR_DATAGRAMS + 1);
     }
 }

@@ -34,7 +34,7 @@ use rc3_core::{DatagramMeta, RouteChange, WorkerHash};
 pub(crate) use self::inbox::{Inbox, Mail};
 use self::{
     directory::Directory,
-    inbox::{Slot, inbox},
+    inbox::{InboxSender, inbox},
     turns::Turns,
 };
 #[cfg(feature = "metrics")]
@@ -54,7 +54,7 @@ pub(crate) type Reset = (DatagramMeta, [u8; 16]);
 struct Group {
     /// How datagrams are divided, if there are several.
     hash: Option<WorkerHash>,
-    slots: Box<[Slot]>,
+    inboxes: Box<[InboxSender]>,
     directory: Mutex<Directory>,
     turns: Turns,
     /// Connections of all workers that have not ended.
@@ -81,10 +81,10 @@ impl Member {
     /// A member and its inbox for each worker of `hash`, or for the only one.
     pub(crate) fn all(hash: Option<WorkerHash>) -> Vec<(Self, Inbox)> {
         let workers = hash.map_or(1, |hash| hash.workers());
-        let (slots, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox()).unzip();
+        let (senders, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox()).unzip();
         let group = Arc::new(Group {
             hash,
-            slots: slots.into(),
+            inboxes: senders.into(),
             directory: Mutex::new(Directory::default()),
             turns: Turns::new(workers),
             open: AtomicUsize::new(0),
@@ -106,7 +106,7 @@ impl Member {
 
     /// The number of workers.
     pub(crate) fn workers(&self) -> usize {
-        self.group.slots.len()
+        self.group.inboxes.len()
     }
 
     /// Passes a QUIC datagram of another worker to that one; returns any other datagram.
@@ -147,15 +147,15 @@ impl Member {
     fn hand_over(&self, worker: usize, parcel: &Parcel) {
         let mut counts = self.group.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
         counts.count(&parcel.1);
-        counts.dropped += u64::from(!self.group.slots[worker].push(parcel));
+        counts.dropped += u64::from(!self.group.inboxes[worker].push(parcel));
     }
 
     /// Passes what concerns all other workers to them: what one has learned about a path, and what may be a stateless
     /// reset, of which only the last bytes show whose it is.
     pub(crate) fn inform_others(&self, mail: impl Fn() -> Mail) {
-        for (worker, slot) in self.group.slots.iter().enumerate() {
+        for (worker, inbox) in self.group.inboxes.iter().enumerate() {
             if worker != self.number {
-                slot.push_other(mail());
+                inbox.push_other(mail());
             }
         }
     }
