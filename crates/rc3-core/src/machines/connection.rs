@@ -201,20 +201,10 @@ impl Connection {
         self.wake_writers();
     }
 
-    /// Handles an RLP datagram; call [`Self::process_events`] after the last of several. Returns whether it was
-    /// authentic and new.
+    /// Handles an RLP datagram that the system received at `arrived`; call [`Self::process_events`] after the last of
+    /// several. Returns whether it was authentic and new.
     #[doc(hidden)]
-    pub fn handle_rlp(&mut self, now: Instant, datagram: BytesMut) -> bool {
-        self.handle_rlp_arrived(now, now, datagram)
-    }
-
-    /// As [`Self::handle_rlp`], for a datagram that the system received at `arrived`.
-    pub(crate) fn handle_rlp_arrived(
-        &mut self,
-        now: Instant,
-        arrived: Instant,
-        mut datagram: BytesMut,
-    ) -> bool {
+    pub fn handle_rlp(&mut self, now: Instant, arrived: Instant, mut datagram: BytesMut) -> bool {
         let opened = match &mut self.overlay {
             Some(overlay) if self.life.lost.is_none() && self.life.fault.is_none() => {
                 overlay.openers.open(&mut datagram)

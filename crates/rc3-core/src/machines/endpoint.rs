@@ -213,7 +213,7 @@ impl Endpoint {
         };
         let connection = self.connection_mut(handle)?;
         let len = datagram.len();
-        if connection.handle_rlp_arrived(now, arrived, datagram) {
+        if connection.handle_rlp(now, arrived, datagram) {
             connection.on_rlp_from(meta.remote, len);
         }
         self.recount(handle);
@@ -549,7 +549,7 @@ impl Endpoint {
         let remote = connection.proven_address();
         let Some(connection) = self.connections.get_mut(handle) else { return };
         for (arrived, datagram) in self.receivers.take_undecryptable(handle, remote, ended) {
-            connection.handle_rlp_arrived(now, arrived, datagram);
+            connection.handle_rlp(now, arrived, datagram);
         }
         self.receivers.register(handle, connection, &self.quic);
         connection.process_events(now);

@@ -8,7 +8,7 @@
 //!
 //! All numbers are bytes.
 
-use std::ops::{Add, Sub};
+use std::ops::Add;
 
 /// A run in a set or map of spans, with its part of the tree's nodes.
 pub(crate) const SPAN_COST: u64 = 44;
@@ -55,6 +55,12 @@ impl Held {
         self.bytes + self.bytes / 2 + self.overhead
     }
 
+    /// One part of the sum has changed.
+    pub(crate) fn replace(&mut self, before: Self, after: Self) {
+        self.bytes = self.bytes + after.bytes - before.bytes;
+        self.overhead = self.overhead + after.overhead - before.overhead;
+    }
+
     /// How much the overhead may still grow, with `free` bytes of it beyond what the bytes pay for. `None`: already too
     /// much.
     pub(crate) fn overhead_room(self, free: u64) -> Option<u64> {
@@ -73,6 +79,13 @@ pub(crate) struct Received {
 }
 
 impl Received {
+    /// As [`Held::replace`].
+    pub(crate) fn replace(&mut self, before: Self, after: Self) {
+        self.all.replace(before.all, after.all);
+        self.by_primary.replace(before.by_primary, after.by_primary);
+        self.ahead = self.ahead + after.ahead - before.ahead;
+    }
+
     /// Unread bytes that the primary has brought or skipped.
     pub(crate) fn unread_of_primary(&self) -> u64 {
         self.all.bytes.saturating_sub(self.ahead)
@@ -94,37 +107,5 @@ impl Add for Held {
 
     fn add(self, other: Self) -> Self {
         Self { bytes: self.bytes + other.bytes, overhead: self.overhead + other.overhead }
-    }
-}
-
-impl Sub for Held {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        Self { bytes: self.bytes - other.bytes, overhead: self.overhead - other.overhead }
-    }
-}
-
-impl Add for Received {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self {
-            all: self.all + other.all,
-            by_primary: self.by_primary + other.by_primary,
-            ahead: self.ahead + other.ahead,
-        }
-    }
-}
-
-impl Sub for Received {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        Self {
-            all: self.all - other.all,
-            by_primary: self.by_primary - other.by_primary,
-            ahead: self.ahead - other.ahead,
-        }
     }
 }

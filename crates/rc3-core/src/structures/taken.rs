@@ -1,8 +1,6 @@
 //! The fates of received bytes.
 
-use bytes::Bytes;
-
-use super::reassembler::{Loop, Reassembler};
+use super::reassembler::Inserted;
 
 /// Received bytes, by fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -17,16 +15,8 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// Adds a piece, and counts its fate.
-    pub(crate) fn add(
-        &mut self,
-        reassembler: &mut Reassembler,
-        offset: u64,
-        data: Bytes,
-        datagram_len: usize,
-        source: Loop,
-    ) {
-        let inserted = reassembler.insert(offset, data, datagram_len, source);
+    /// Counts the fates of a piece.
+    pub(crate) fn add(&mut self, inserted: Inserted) {
         self.new += inserted.new;
         self.duplicate += inserted.duplicate;
         self.refused += inserted.refused;

@@ -53,7 +53,7 @@ fn sacks_of_every_other_datagram_of_many_streams_cost_few_mebibytes() {
                 let datagram = seal(&mut picky, |buf| {
                     sack::emit(stream, some.iter().copied(), 1400, buf);
                 });
-                pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+                pair.client.with(client, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..])));
                 sent += 1;
             }
         }

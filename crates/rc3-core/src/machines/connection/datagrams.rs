@@ -18,16 +18,16 @@ impl Connection {
 
     /// The next received datagram, oldest first.
     pub fn read_datagram(&mut self) -> Option<Bytes> {
-        self.primary.read_datagram()
+        self.primary.datagrams().recv()
     }
 
     /// Most bytes of a datagram now; `None` if either side has disabled datagrams. Follows the path MTU.
     pub fn max_datagram_size(&mut self) -> Option<usize> {
-        self.primary.max_datagram_size()
+        self.primary.datagrams().max_size()
     }
 
     /// Bytes of the largest datagram that can be queued without dropping another.
     pub fn datagram_send_buffer_space(&mut self) -> usize {
-        self.primary.datagram_send_buffer_space()
+        self.primary.datagrams().send_buffer_space()
     }
 }

@@ -20,8 +20,8 @@ const UNREPORTED_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct RecvCredit {
     window: WindowTuner,
-    /// What the connection leaves to RLP.
-    part: u64,
+    /// Bytes that the connection leaves to RLP.
+    left_to_rlp: u64,
     window_max: u64,
     stream_window_max: u64,
     granted: u64,
@@ -37,7 +37,7 @@ impl RecvCredit {
         Self {
             granted: window.window(),
             window,
-            part: u64::MAX,
+            left_to_rlp: u64::MAX,
             window_max: config.rlp_window,
             stream_window_max: config.rlp_stream_max(),
             consumed: 0,
@@ -47,7 +47,7 @@ impl RecvCredit {
 
     /// The initial limit of the connection, and its distance from what was read.
     pub(super) fn window(&self) -> u64 {
-        self.window.window().min(self.part)
+        self.window.window().min(self.left_to_rlp)
     }
 
     /// The limit a new stream starts with.
@@ -62,8 +62,8 @@ impl RecvCredit {
 
     /// Adapts the window to what the application has read by `now`, and to what the connection leaves to RLP; returns
     /// its new size if it has grown.
-    pub(crate) fn tune(&mut self, now: Instant, rtt: Duration, part: u64) -> Option<u64> {
-        self.part = part;
+    pub(crate) fn tune(&mut self, now: Instant, rtt: Duration, left_to_rlp: u64) -> Option<u64> {
+        self.left_to_rlp = left_to_rlp;
         self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window())
     }
 

@@ -209,7 +209,7 @@ impl RecvStream {
         taken: &mut Taken,
     ) -> Result<(), PeerMisbehaved> {
         let Framing::Records { pending_records, .. } = &mut self.framing else {
-            taken.add(&mut self.reassembler, offset, bytes, datagram_len, Loop::Primary);
+            taken.add(self.reassembler.insert(offset, bytes, datagram_len, Loop::Primary));
             return self.check_gaps(self.reassembler.run_count());
         };
         // Both are below 2^62.
@@ -250,7 +250,7 @@ impl RecvStream {
             let end = match head {
                 Head::Run { offset, data } => {
                     let end = offset + data.len() as u64;
-                    taken.add(&mut self.reassembler, offset, data, datagram_len, Loop::Primary);
+                    taken.add(self.reassembler.insert(offset, data, datagram_len, Loop::Primary));
                     end
                 }
                 Head::Skip(span) => {
@@ -322,7 +322,7 @@ impl RecvStream {
         room.bytes = room.bytes.min(stream_max.saturating_sub(self.reassembler.buffered()));
         let span = Span::new(offset, end);
         if room.has(&self.reassembler, &self.receipts, span) {
-            taken.add(&mut self.reassembler, offset, data, datagram_len, Loop::Rlp);
+            taken.add(self.reassembler.insert(offset, data, datagram_len, Loop::Rlp));
             if taken.refused == 0 {
                 self.receipts.insert(span, receipt);
             }

@@ -135,7 +135,7 @@ impl Streams {
         let stream = self.recv.get_mut(&id)?;
         let held = stream.held();
         let result = change(stream);
-        self.received = self.received + stream.held() - held;
+        self.received.replace(held, stream.held());
         Some(result)
     }
 
@@ -170,7 +170,7 @@ impl Streams {
 
     pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<RecvStream> {
         let stream = self.recv.remove(&id)?;
-        self.received = self.received - stream.held();
+        self.received.replace(stream.held(), Received::default());
         Some(*stream)
     }
 
@@ -187,7 +187,7 @@ impl Streams {
         let stream = self.send.get_mut(&id)?;
         let (held, present) = (stream.held(), stream.buffer.present());
         let result = change(stream);
-        self.sending = self.sending + stream.held() - held;
+        self.sending.replace(held, stream.held());
         self.present = self.present + stream.buffer.present() - present;
         if stream.notify_reader(PRESENT_MAX.saturating_sub(self.present)) {
             self.readable_sources.push_back(id);
@@ -250,7 +250,7 @@ impl Streams {
 
     pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<SendStream> {
         let stream = self.send.remove(&id)?;
-        self.sending = self.sending - stream.held();
+        self.sending.replace(stream.held(), Held::default());
         self.present -= stream.buffer.present();
         self.place(id, false, 0);
         self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
@@ -404,7 +404,7 @@ impl Streams {
         for stream in self.recv.values_mut() {
             let held = stream.held();
             stream.drop_pending_records();
-            self.received = self.received + stream.held() - held;
+            self.received.replace(held, stream.held());
         }
     }
 }

@@ -224,7 +224,7 @@ fn early_datagrams_carry_data_and_padding_and_nothing_else() {
         let (mut pair, _, server) = with_secret(secret.clone());
         let now = pair.now;
         let datagram = sealed(&secret, payload);
-        assert!(pair.server.with(server, |c| c.handle_rlp(now, BytesMut::from(&datagram[..]))));
+        assert!(pair.server.with(server, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..]))));
         assert_eq!(lost(&pair, server).is_some(), fault, "{payload:x?}: {:?}", lost(&pair, server));
     }
 }

@@ -27,7 +27,7 @@ fn lie(
         sack::emit(stream, spans.iter().copied(), 1400, buf);
     });
     let now = pair.now;
-    pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+    pair.client.with(client, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..])));
 }
 
 fn assert_closed(pair: &Pair, client: ConnectionHandle, what: &str) {
@@ -78,7 +78,7 @@ fn a_report_of_the_whole_stream_shows_no_byte() {
     let now = pair.now;
     for stream in [STREAM, STREAM, STREAM + 4] {
         let datagram = seal(&mut lying, |buf| emit_complete(stream, buf));
-        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+        pair.client.with(client, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..])));
     }
     let mut reader = Reader::default();
     assert!(pair.drive_until(RTT * 100, |pair| {
@@ -103,7 +103,7 @@ fn the_whole_of_a_stream_without_an_end_cannot_be_held() {
         let id = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
         assert_eq!(pair.client.with(client, |c| c.write(id, vec![1; 10].into())), Ok(10));
         let (now, datagram) = (pair.now, seal(&mut lying, |buf| emit_complete(stream, buf)));
-        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+        pair.client.with(client, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..])));
         assert_closed(&pair, client, "an unfinished stream");
     }
 }
@@ -303,7 +303,7 @@ fn rlp_sent_to_a_liar(lie: impl Fn(u64, u64) -> Option<(u64, u64)>) -> u64 {
         let report = Arrival { packet_number: newest, datagrams: newest + 1, bytes, micros };
         let datagram = seal(&mut lying, |buf| report.emit(buf));
         let now = pair.now;
-        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+        pair.client.with(client, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..])));
     }
     let stats = pair.client.connection(client).unwrap().stats();
     stats.sent.levels.iter().map(|level| level.bytes).sum()
@@ -324,7 +324,7 @@ fn reports_of_what_was_never_sent_end_the_connection() {
         pair.drive_until(RTT / 4, |_| false);
         let datagram = seal(&mut lying, |buf| buf.extend(lie));
         let now = pair.now;
-        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+        pair.client.with(client, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..])));
         let lost =
             pair.client.connection(client).unwrap().lost().map(ToString::to_string).unwrap_or_default();
         assert!(lost.contains(fault), "{lost:?}");
@@ -354,7 +354,7 @@ fn an_order_that_a_receiver_makes_up_gains_it_nothing_more() {
             }
         });
         let now = pair.now;
-        pair.client.with(client, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+        pair.client.with(client, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..])));
     }
     let stats = pair.client.connection(client).unwrap().stats();
     assert_eq!(stats.guard.unwrap().verdict, Verdict::Honoured, "the lie was not accepted");
@@ -373,7 +373,7 @@ fn questions_about_the_order_cost_a_receiver_nothing() {
     for _ in 0..1000 {
         let datagram = seal(&mut asking, emit_probe);
         let now = pair.now;
-        pair.server.with(server, |c| c.handle_rlp(now, BytesMut::from(&datagram[..])));
+        pair.server.with(server, |c| c.handle_rlp(now, now, BytesMut::from(&datagram[..])));
     }
     pair.drive_until(RTT * 4, |_| false);
     assert!(tap.lock().seen.len() <= before + 2, "{} datagrams in answer", tap.lock().seen.len() - before);

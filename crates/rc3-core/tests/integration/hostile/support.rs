@@ -81,7 +81,7 @@ pub(crate) fn data(
 /// Delivers a datagram made by the test's client to the server's connection.
 pub(crate) fn deliver(pair: &mut Pair, server: ConnectionHandle, datagram: &[u8]) {
     let now = pair.now;
-    pair.server.with(server, |c| c.handle_rlp(now, BytesMut::from(datagram)));
+    pair.server.with(server, |c| c.handle_rlp(now, now, BytesMut::from(datagram)));
 }
 
 /// The first stream a test's client opens: the control stream is the one before.

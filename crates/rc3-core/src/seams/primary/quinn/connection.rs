@@ -180,16 +180,9 @@ impl Quic {
         self.conn.datagrams().send(data, drop_old)
     }
 
-    pub(crate) fn read_datagram(&mut self) -> Option<Bytes> {
-        self.conn.datagrams().recv()
-    }
-
-    pub(crate) fn max_datagram_size(&mut self) -> Option<usize> {
-        self.conn.datagrams().max_size()
-    }
-
-    pub(crate) fn datagram_send_buffer_space(&mut self) -> usize {
-        self.conn.datagrams().send_buffer_space()
+    /// Received datagrams, and the room for those to send.
+    pub(crate) fn datagrams(&mut self) -> quinn_proto::Datagrams<'_> {
+        self.conn.datagrams()
     }
 
     /// How many streams the peer may have open at once, and how many the current limit allows.
