@@ -3,12 +3,11 @@
 mod client;
 mod endpoint;
 mod mode;
-mod passthrough;
 mod segment;
 mod server;
 mod transport;
 
-use self::passthrough::passed_to;
+use self::transport::passthrough::passed_to;
 pub use self::{
     client::ClientConfig,
     endpoint::EndpointConfig,
@@ -18,7 +17,7 @@ pub use self::{
 };
 pub(crate) use self::{
     endpoint::{ID_BYTES_MAX, ID_BYTES_MIN, random_id},
-    passthrough::{MtuDiscovery, Passthrough},
+    transport::passthrough::{MtuDiscovery, Passthrough},
 };
 
 /// Setters that replace the field of their name.

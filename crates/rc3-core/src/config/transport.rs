@@ -1,8 +1,11 @@
 //! Settings of one connection.
 
+pub(super) mod passthrough;
+
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Congestion, MtuDiscovery, Passthrough, RlpMode, setters};
+use self::passthrough::{MtuDiscovery, Passthrough};
+use super::{Congestion, RlpMode, setters};
 use crate::{
     laws::{constants::Law, ladder::Ladder, shares::FLOOR, window::WindowTuner},
     quic::{IdleTimeout, QuicTransport, Side, VarInt, congestion::ControllerFactory},

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{TransportConfig, setters};
-use crate::quic::{AckFrequencyConfig, MtuDiscoveryConfig, QuicTransport, congestion::ControllerFactory};
+use super::TransportConfig;
+use crate::{
+    config::setters,
+    quic::{AckFrequencyConfig, MtuDiscoveryConfig, QuicTransport, congestion::ControllerFactory},
+};
 
 /// Changes of quinn-proto's own settings, in the order in which the application made them.
 pub(crate) type Passthrough<C> = Vec<Arc<dyn Fn(&mut C) + Send + Sync>>;
@@ -22,7 +25,7 @@ macro_rules! passed_to {
         )*
     };
 }
-pub(super) use passed_to;
+pub(in crate::config) use passed_to;
 
 /// Whether and how far a connection probes for a larger path MTU (RFC 8899).
 #[derive(Debug, Clone, Default)]
