@@ -1,11 +1,10 @@
 //! What one packet costs in a router: in and out, with and without a signal, by discipline. Packets of 1500 bytes.
 
-use std::{hint::black_box, time::Duration, time::Instant};
+use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use kickass::{
     Rate,
-    code::Code,
     packet::Packet,
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
@@ -75,20 +74,5 @@ fn routers(c: &mut Criterion) {
     pass(c, "fq_codel", || FqCodel::new(FqCodelConfig { limit: LIMIT, ..FqCodelConfig::default() }));
 }
 
-fn parts(c: &mut Criterion) {
-    let bytes = packet(false);
-    let mut group = c.benchmark_group("packet");
-    group.throughput(Throughput::Elements(1));
-    let owned = || bytes.clone();
-    group.bench_function("parse", |b| b.iter_batched(owned, Packet::parse, BatchSize::SmallInput));
-    let whole = Packet::parse(bytes.clone()).expect("well formed");
-    group.bench_function("split", |b| {
-        b.iter_batched(|| whole.clone(), |mut packet| (packet.split(592, 0), packet), BatchSize::SmallInput);
-    });
-    group.finish();
-    let rate = Rate::from_bits_per_second(13_600_000).expect("a rate");
-    c.bench_function("code/nearest", |b| b.iter(|| Code::nearest(black_box(rate))));
-}
-
-criterion_group!(benches, routers, parts);
+criterion_group!(benches, routers);
 criterion_main!(benches);

@@ -113,7 +113,7 @@ async fn soak(arguments: &Arguments, seed: u64, until: Instant) -> Result<()> {
     drop(server);
     serving.await?;
     tally.fault()?;
-    println!("{tally}");
+    println!("{tally:?}");
     if let (Some(early), Some(late)) = (early, resident()) {
         println!("resident {:.1} MB after a tenth of the time, {:.1} MB at the end", mb(early), mb(late));
         if late > early + GROWTH_MAX {
@@ -131,7 +131,7 @@ async fn report(tally: Arc<Tally>, until: Instant) -> Option<usize> {
         tokio::time::sleep(step).await;
         let resident = resident();
         early = early.or(resident);
-        println!("{tally}, resident {:.1} MB", resident.map_or(f64::NAN, mb));
+        println!("{tally:?}, resident {:.1} MB", resident.map_or(f64::NAN, mb));
     }
     early
 }

@@ -1,11 +1,8 @@
 //! What happened, counted by everybody.
 
-use std::{
-    fmt,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use crate::Result;
@@ -42,19 +39,5 @@ impl Tally {
     pub(crate) fn fault(&self) -> Result<()> {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone();
         fault.map_or(Ok(()), |fault| Err(fault.into()))
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sessions, killed, moves, verified, bytes, given_up, .. } = self;
-        let [sessions, killed, moves, verified, bytes, given_up] =
-            [sessions, killed, moves, verified, bytes, given_up].map(|counter| counter.load(Relaxed));
-        write!(
-            f,
-            "{sessions} sessions ({killed} killed, {moves} changes of address), {verified} streams verified \
-             ({:.1} MB), {given_up} given up",
-            bytes as f64 / 1e6
-        )
     }
 }
