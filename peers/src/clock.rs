@@ -1,7 +1,6 @@
-//! Clocks of this machine, and what is measured by them.
+//! Clocks of this machine.
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::{Deserialize, Serialize};
 
 /// Nanoseconds of the monotonic clock, the same in all processes.
 pub(crate) fn now() -> u64 {
@@ -13,22 +12,4 @@ pub(crate) fn now() -> u64 {
 pub(crate) fn cpu() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// What a receiver answers: when the last byte was there, and CPU seconds since the connection was open.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Answer {
-    pub(crate) last: u64,
-    pub(crate) cpu: f64,
-}
-
-/// A flow that began to connect at `begun`: seconds until the connection was open, until the receiver had the last byte from then
-/// on, and of CPU time.
-#[derive(Debug, Serialize)]
-pub(crate) struct Timed {
-    pub(crate) begun: u64,
-    pub(crate) connect: f64,
-    pub(crate) flow: f64,
-    pub(crate) sender_cpu: f64,
-    pub(crate) receiver_cpu: f64,
 }

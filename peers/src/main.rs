@@ -3,10 +3,10 @@
 //!
 //! `rc3-peers version` prints what it has. `rc3-peers JOB` does a job that is JSON, as `rc3-lab net act` does its own:
 //!
-//! - `{"serve": TARGET}` prints its certificate in hexadecimal, and serves until standard input ends. A stream whose first byte
-//!   is 1 is sent back. To another one that has ended it answers with [`clock::Answer`] as JSON.
+//! - `{"serve": TARGET}` prints its certificate on a line, and serves until standard input ends. A stream whose first byte
+//!   is 1 is sent back. To another one that has ended it answers when its last byte was there, and its own CPU seconds.
 //! - `{"client": [TARGET, {"time": [BYTES, CONNECTIONS]}]}` sends one stream over each of so many new connections, and prints
-//!   a [`clock::Timed`] for each.
+//!   a line of JSON for each.
 //! - `{"client": [TARGET, {"ask": EXCHANGE}]}` makes exchanges, and prints the microseconds of each in one line.
 #![forbid(unsafe_code)]
 
@@ -41,7 +41,7 @@ enum Job {
 struct Target {
     setup: Setup,
     address: SocketAddr,
-    /// In hexadecimal.
+    /// What the server has printed.
     certificate: String,
 }
 

@@ -6,20 +6,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use data_encoding::{BASE64_MIME, HEXLOWER};
 use s2n_quic::{
     Client, Connection, Server, client::Connect, provider::io::Default as Io, stream::BidirectionalStream,
 };
+use serde_json::json;
 use tokio::io::AsyncReadExt;
 
-use crate::{
-    BLOCK, ECHO, ECHO_MAX, Exchange, HOST, Result, Target,
-    clock::{self, Answer, Timed},
-};
+use crate::{BLOCK, ECHO, ECHO_MAX, Exchange, HOST, Result, Target, clock};
 
-/// A certificate between these lines is PEM.
-const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
-const END: &str = "-----END CERTIFICATE-----";
+/// Separates the lines of a certificate, which is printed on one.
+const LINES: &str = "|";
 
 #[tokio::main]
 pub(crate) async fn serve(target: Target) -> Result<()> {
@@ -28,7 +24,7 @@ pub(crate) async fn serve(target: Target) -> Result<()> {
     let tls = (certificate.as_str(), key.as_str());
     let mut server =
         Server::builder().with_tls(tls)?.with_io(io(target.address, target.setup.mtu)?)?.start()?;
-    println!("{}", HEXLOWER.encode(certified.cert.der()));
+    println!("{}", certificate.trim().replace('\n', LINES));
     while let Some(connection) = server.accept().await {
         tokio::spawn(async move {
             if let Err(error) = receive(connection).await {
@@ -62,8 +58,7 @@ async fn answer(mut stream: BidirectionalStream, before: f64) -> Result<()> {
         }
     }
     if echo.is_empty() {
-        let answer = Answer { last, cpu: clock::cpu() - before };
-        stream.send(serde_json::to_vec(&answer)?.into()).await?;
+        stream.send(serde_json::to_vec(&(last, clock::cpu() - before))?.into()).await?;
     } else {
         stream.send_vectored(&mut echo).await?;
     }
@@ -78,16 +73,14 @@ pub(crate) async fn time(target: Target, bytes: u64, connections: u32) -> Result
         let (begun, before) = (clock::now(), clock::cpu());
         let mut connection = connect(&client, target.address).await?;
         let opened = clock::now();
-        let Answer { last, cpu } = upload(&mut connection, bytes, &block).await?;
+        let (last, receiver_cpu) = upload(&mut connection, bytes, &block).await?;
         let seconds = |from: u64, until: u64| until.saturating_sub(from) as f64 / 1e9;
-        let timed = Timed {
-            begun,
-            connect: seconds(begun, opened),
-            flow: seconds(opened, last),
-            sender_cpu: clock::cpu() - before,
-            receiver_cpu: cpu,
-        };
-        println!("{}", serde_json::to_string(&timed)?);
+        let (connect, flow) = (seconds(begun, opened), seconds(opened, last));
+        let sender_cpu = clock::cpu() - before;
+        println!(
+            "{}",
+            json!({ "begun": begun, "connect": connect, "flow": flow, "sender_cpu": sender_cpu, "receiver_cpu": receiver_cpu })
+        );
         connection.close(0_u32.into());
     }
     Ok(())
@@ -124,8 +117,7 @@ pub(crate) async fn ask(target: Target, exchange: Exchange) -> Result<()> {
 }
 
 fn client(target: &Target) -> Result<Client> {
-    let der = HEXLOWER.decode(target.certificate.as_bytes())?;
-    let pem = format!("{BEGIN}\n{}{END}\n", BASE64_MIME.encode(&der).replace('\r', ""));
+    let pem = target.certificate.replace(LINES, "\n");
     let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
     Ok(Client::builder().with_tls(pem.as_str())?.with_io(io(any, target.setup.mtu)?)?.start()?)
 }
@@ -143,8 +135,8 @@ async fn connect(client: &Client, address: SocketAddr) -> Result<Connection> {
     Ok(client.connect(Connect::new(address).with_server_name(HOST)).await?)
 }
 
-/// Sends so many bytes and returns the answer.
-async fn upload(connection: &mut Connection, bytes: u64, block: &Bytes) -> Result<Answer> {
+/// Sends so many bytes and returns when the receiver had the last, and its CPU seconds.
+async fn upload(connection: &mut Connection, bytes: u64, block: &Bytes) -> Result<(u64, f64)> {
     let mut stream = connection.open_bidirectional_stream().await?;
     let mut left = bytes;
     while left > 0 {
