@@ -2,6 +2,7 @@
 
 use std::{fmt::Write, fs, io, path::Path};
 
+use pulldown_cmark::{Event, Options, Parser, Tag};
 use rc3_picture::chart::Chart;
 
 /// A document.
@@ -159,28 +160,23 @@ impl Document {
 
     /// As a page of HTML that loads nothing but the pictures beside it.
     pub fn html(&self) -> String {
-        let mut text = format!(
+        let text = self.markdown();
+        let events = Parser::new_ext(&text, Options::ENABLE_TABLES).map(|event| match event {
+            Event::Start(Tag::Link { link_type, dest_url, title, id }) => {
+                // The other documents are there as pages, too.
+                let dest_url = dest_url.replace(".md", ".html").into();
+                Event::Start(Tag::Link { link_type, dest_url, title, id })
+            }
+            event => event,
+        });
+        let mut body = String::new();
+        pulldown_cmark::html::push_html(&mut body, events);
+        let title = self.title.replace('&', "&amp;").replace('<', "&lt;");
+        format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
-             <style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
-            title = escape(&self.title)
-        );
-        for block in &self.blocks {
-            match block {
-                Block::Heading(heading) => line(&mut text, format_args!("<h2>{}</h2>", escape(heading))),
-                Block::Text(paragraph) => line(&mut text, format_args!("<p>{}</p>", escape(paragraph))),
-                Block::Command(command) => line(&mut text, format_args!("<pre>{}</pre>", escape(command))),
-                Block::Link { text: says, to } => {
-                    // The other documents are there as pages, too.
-                    let to = to.strip_suffix(".md").map_or_else(|| to.clone(), |stem| format!("{stem}.html"));
-                    line(&mut text, format_args!("<p><a href=\"{}\">{}</a></p>", escape(&to), escape(says)));
-                }
-                Block::Picture { file, alt } => html_picture(&mut text, file, alt),
-                Block::Chart(stem, chart) => html_picture(&mut text, &format!("{stem}.svg"), &chart.title),
-                Block::Table(table) => html_table(&mut text, table),
-            }
-        }
-        text + "</body>\n</html>\n"
+             <style>\n{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+        )
     }
 }
 
@@ -189,7 +185,7 @@ body { font: 15px/1.5 Roboto, Helvetica, Arial, sans-serif; color: #202020; max-
 table { border-collapse: collapse; margin: 1em 0; font-size: 13px; display: block; overflow-x: auto; }
 th, td { padding: .25em .7em; border-bottom: 1px solid #e4e4e4; text-align: left; }
 th { border-bottom: 2px solid #606060; }
-.n { text-align: right; font-variant-numeric: tabular-nums; }
+td { font-variant-numeric: tabular-nums; }
 pre { background: #f5f5f5; padding: .6em 1em; overflow-x: auto; }
 img { max-width: 100%; height: auto; display: block; margin: 1em 0; }
 ";
@@ -212,26 +208,6 @@ fn markdown_table(text: &mut String, table: &Table) {
     }
 }
 
-fn html_picture(text: &mut String, file: &str, alt: &str) {
-    line(text, format_args!("<img src=\"{}\" alt=\"{}\">", escape(file), escape(alt)));
-}
-
-fn html_table(text: &mut String, table: &Table) {
-    let row = |cells: Vec<&String>, tag: &str| {
-        let cell = |(cell, (_, number)): (&String, &(String, bool))| {
-            let class = if *number { " class=\"n\"" } else { "" };
-            format!("<{tag}{class}>{}</{tag}>", escape(cell))
-        };
-        cells.into_iter().zip(&table.head).map(cell).collect::<String>()
-    };
-    let head = row(table.head.iter().map(|(name, _)| name).collect(), "th");
-    line(text, format_args!("<table>\n<thead><tr>{head}</tr></thead>\n<tbody>"));
-    for cells in &table.rows {
-        line(text, format_args!("<tr>{}</tr>", row(cells.iter().collect(), "td")));
-    }
-    line(text, format_args!("</tbody>\n</table>"));
-}
-
 /// Plain text as Markdown.
 fn mark(text: &str) -> String {
     let mut marked = String::with_capacity(text.len());
@@ -243,11 +219,6 @@ fn mark(text: &str) -> String {
         }
     }
     marked
-}
-
-/// Plain text as HTML.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -298,7 +269,7 @@ rc3-lab sim run a --set a=\"b\"
     fn html_is_well_formed_and_says_the_same() {
         let text = document().html();
         // Tags that HTML leaves open are closed for the parser of XML.
-        let closed = text.lines().map(|line| match line.starts_with("<meta") || line.starts_with("<img") {
+        let closed = text.lines().map(|line| match line.starts_with("<meta") {
             true => line.replace("\">", "\"/>"),
             false => line.to_owned(),
         });

@@ -86,7 +86,7 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
 }
 
 /// Values in order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample(Vec<f64>);
 
 impl FromIterator<f64> for Sample {

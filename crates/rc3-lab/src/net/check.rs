@@ -3,18 +3,11 @@
 use std::{
     fmt::Write,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use rc3_cli::output;
 
-use super::{
-    error::NetError,
-    namespace::{self, Namespace},
-    scheme::Scheme,
-    transport::Transport,
-    urgency,
-};
+use super::{error::NetError, namespace, scheme::Scheme, site::Site, transport::Transport, urgency};
 
 /// Something the laboratory uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,48 +61,29 @@ pub fn check(given: Option<&Path>) -> Result<(), NetError> {
 /// All requirements, in the order in which they depend on each other.
 pub fn requirements(peers: Option<&Path>) -> Vec<Requirement> {
     let is_root = nix::unistd::geteuid().is_root();
-    let ip = found("ip");
-    let able = is_root && ip.is_none();
+    let site =
+        if is_root { Site::new().map_err(|error| error.to_string()) } else { Err("needs root".to_owned()) };
+    let htb = site.as_ref().map_err(Clone::clone).and_then(|site| {
+        let made = site.sender.tc("qdisc add dev card root handle 1: htb default 10");
+        made.map_err(|error| error.to_string())
+    });
     let has_tun = Path::new("/dev/net/tun").exists();
-    let mut all = vec![
-        needed("root", unless(is_root, "this is another user"), "start it with sudo"),
-        needed("ip", ip, "install iproute2"),
-        needed("sysctl", found("sysctl"), "install procps"),
-        needed("TUN", unless(has_tun, "there is no /dev/net/tun"), "load the module tun"),
-    ];
-    if able {
-        all.extend(inside());
-    }
+    let bbr = unless(Scheme::own(Transport::TcpBbr).is_ok(), "the kernel does not have it");
     let chrt = unless(urgency::has_real_time(), "chrt cannot give a real-time priority");
     let program = unless(peers.is_some(), "there is no rc3-peers beside this program");
-    all.extend([
+    let hint = "install iproute2 and procps, use a kernel with CONFIG_NET_NS, CONFIG_VETH and CONFIG_IP_MULTIPLE_TABLES, \
+                outside of a container";
+    vec![
+        needed("root", unless(is_root, "this is another user"), "start it with sudo"),
+        needed("network namespaces", site.err(), hint),
+        needed("TUN", unless(has_tun, "there is no /dev/net/tun"), "load the module tun"),
+        needed("tc and HTB", htb.err(), "install iproute2, load the module sch_htb")
+            .only_for("card as fast as the link: card, fig15, fig16"),
+        needed("BBR of the kernel", bbr, "load the module tcp_bbr").only_for("the scheme tcp-bbr"),
         needed("chrt", chrt, "install util-linux, start it as root")
             .only_for("WAN in time while other programs run"),
         needed("rc3-peers", program, "build peers/, see docs/LABORATORY.md")
             .only_for("QUIC implementations of others"),
-    ]);
-    all
-}
-
-/// What only a namespace shows.
-fn inside() -> Vec<Requirement> {
-    let hint = "use a kernel with CONFIG_NET_NS, outside of a container";
-    let namespace = match Namespace::new("check") {
-        Ok(namespace) => namespace,
-        Err(error) => return vec![needed("network namespaces", Some(error.to_string()), hint)],
-    };
-    let fault = |done: Result<String, NetError>| done.err().map(|error| error.to_string());
-    let veth = fault(namespace.ip("link add card type veth peer name far"));
-    let rules = fault(namespace.ip("rule add iif card lookup 100"));
-    let htb = fault(namespace.tc("qdisc add dev card root handle 1: htb default 10"));
-    let bbr = unless(Scheme::own(Transport::TcpBbr).is_ok(), "the kernel does not have it");
-    vec![
-        needed("network namespaces", None, hint),
-        needed("veth", veth, "load the module veth"),
-        needed("policy routing", rules, "use a kernel with CONFIG_IP_MULTIPLE_TABLES"),
-        needed("tc and HTB", htb, "install iproute2, load the module sch_htb")
-            .only_for("card as fast as the link: card, fig15, fig16"),
-        needed("BBR of the kernel", bbr, "load the module tcp_bbr").only_for("the scheme tcp-bbr"),
     ]
 }
 
@@ -125,10 +99,6 @@ impl Requirement {
 
 fn unless(is_there: bool, why: &str) -> Option<String> {
     (!is_there).then(|| why.to_owned())
-}
-
-fn found(tool: &str) -> Option<String> {
-    Command::new(tool).arg("-V").output().err().map(|error| error.to_string())
 }
 
 /// Nothing, if the laboratory can run.

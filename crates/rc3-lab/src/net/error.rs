@@ -21,15 +21,7 @@ pub enum NetError {
     /// The host lacks what the laboratory needs.
     #[error("this host lacks {}", .0.join(", "))]
     Missing(Vec<String>),
-    /// A tool of the system failed.
-    #[error("`{command}` failed: {why}")]
-    Tool {
-        /// What was run.
-        command: String,
-        /// What it printed.
-        why: String,
-    },
-    /// A process of a measurement failed.
+    /// A process of a measurement or a tool of the system failed.
     #[error("{what}: {why}")]
     Process {
         /// Which.
@@ -85,9 +77,8 @@ impl NetError {
                 "name a file by --trace, with a time in milliseconds per line at which 1500 bytes are delivered"
             }
             Self::Missing(_) => "rc3-lab net check explains each",
-            Self::Tool { .. } => "run rc3-lab net check as root",
             Self::Process { .. } | Self::Json(_) => {
-                "try again; with RUST_LOG=debug the processes explain more"
+                "rc3-lab net check names what is missing; with RUST_LOG=debug processes explain more"
             }
             Self::Invalid(_) => "stop other programs, or lower --rate",
             Self::Busy { .. } => "stop other programs, lower --rate, or raise --lateness",

@@ -18,8 +18,6 @@ pub struct Port<'a> {
     pub network: u8,
     /// Networks behind it.
     pub routes: &'a [u8],
-    /// Networks that the host reaches by it.
-    pub reaches: &'a [u8],
     /// Rate of the link to it, and one-way delay.
     pub rate: &'a str,
     /// The delay.
@@ -47,7 +45,7 @@ fn networks(networks: &[u8]) -> String {
 }
 
 impl<'a> Port<'a> {
-    /// A port from which its host reaches nothing else yet.
+    /// A port.
     pub fn new(
         name: &'static str,
         host: &'a Namespace,
@@ -57,7 +55,7 @@ impl<'a> Port<'a> {
         delay: &'a str,
         keys: &'a str,
     ) -> Self {
-        Self { name, host, network, routes, reaches: &[], rate, delay, keys }
+        Self { name, host, network, routes, rate, delay, keys }
     }
 
     fn toml(&self) -> String {
@@ -72,7 +70,7 @@ impl<'a> Port<'a> {
 }
 
 impl Forwarder {
-    /// Starts one that reports its totals 20 times per second.
+    /// Starts one that reports its totals 20 times per second. Each host reaches the networks behind the other ports.
     ///
     /// # Errors
     /// If it does not come up.
@@ -82,7 +80,8 @@ impl Forwarder {
         fs::write(&config, toml(ports))?;
         let process = Process::urgent_job("forwarder", &Job::Forward(config))?;
         for port in ports {
-            for network in port.reaches {
+            let others = ports.iter().filter(|other| other.network != port.network);
+            for network in others.flat_map(|other| other.routes) {
                 port.host.ip(&format!("route replace 10.90.{network}.0/24 dev {}", port.name))?;
             }
         }

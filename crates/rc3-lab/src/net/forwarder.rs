@@ -69,8 +69,8 @@ fn run(
     bytes: u64,
 ) -> Result<(Timed, f64), NetError> {
     let (rate, keys) = (format!("{gigabits}gbit"), format!("{KEYS}{signals}"));
-    let back = Port { reaches: &[2], ..Port::new("kick-a", sender, 1, &[1], "20gbit", "1us", "") };
-    let there = Port { reaches: &[1], ..Port::new("kick-b", receiver, 2, &[2], &rate, "20ms", &keys) };
+    let back = Port::new("kick-a", sender, 1, &[1], "20gbit", "1us", "");
+    let there = Port::new("kick-b", receiver, 2, &[2], &rate, "20ms", &keys);
     let forwarder = Forwarder::start(&[back, there])?;
     let place = Place { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
     let tcp = Scheme::own(Transport::Tcp)?;

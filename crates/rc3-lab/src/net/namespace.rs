@@ -138,7 +138,7 @@ fn tool(name: &str, words: &str) -> Result<String, NetError> {
 /// Runs a tool and returns what it prints.
 fn call<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) -> Result<String, NetError> {
     let words: Vec<&str> = words.into_iter().collect();
-    let failed = |why: String| NetError::Tool { command: format!("{name} {}", words.join(" ")), why };
+    let failed = |why: String| NetError::Process { what: format!("{name} {}", words.join(" ")), why };
     let output = Command::new(name).args(&words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| failed(error.to_string()))?;
     if output.status.success() {

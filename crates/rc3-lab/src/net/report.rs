@@ -11,19 +11,6 @@ use super::{
 };
 use crate::document::{Block, Document, Table};
 
-/// What a report is about, besides the measurements.
-#[derive(Debug, Clone)]
-pub struct About {
-    /// The command line.
-    pub command: String,
-    /// Processes that wanted to run when it began, and when it ended.
-    pub load: [f64; 2],
-    /// What was compared.
-    pub schemes: Vec<Scheme>,
-    /// How often each scheme took its turn.
-    pub runs: u32,
-}
-
 /// Processes that wanted to run during the last minute, on average.
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -50,21 +37,22 @@ const HOW: &str = "FCT is the time from the first byte offered on an open connec
     than six runs it goes from the smallest to the largest value. A rank with = has an interval that overlaps that of the \
     first.";
 
-/// The whole of it. `others` are the parts of experiments that are not of flows.
-pub fn document(about: &About, results: &Results, others: Vec<Document>) -> Document {
-    let About { load: [before, after], runs, .. } = about;
+/// What was done on this machine, and its load when it began and when it ended.
+pub fn head(command: String, [before, after]: [f64; 2], schemes: &[Scheme], runs: u32) -> Document {
     let mut document = Document::new("rc3 beside others, on real sockets");
-    document.blocks.push(Block::Command(about.command.clone()));
-    if !results.cells.is_empty() {
-        document = document.text(HOW);
-    }
-    document = document
+    document.blocks.push(Block::Command(command));
+    document
         .text(format!(
             "Each scheme took {runs} turns, in another order each time. Load of the machine (processes that wanted to \
              run): {before:.1} at the start, {after:.1} at the end."
         ))
-        .table(versions(&about.schemes));
+        .table(versions(schemes))
+}
+
+/// With all that was measured. `others` are the parts of experiments that are not of flows.
+pub fn document(mut document: Document, results: &Results, others: Vec<Document>) -> Document {
     if !results.cells.is_empty() {
+        document = document.text(HOW);
         let ranks = Document::new("Ranks")
             .text("By the geometric mean over the sizes of FCT / ideal, which is in parentheses.")
             .table(tables::overview(results));
@@ -156,11 +144,11 @@ mod tests {
             ..Results::default()
         };
         let command = "rc3-lab net run beside".to_owned();
-        let about = About { command, load: [0.5, 1.5], schemes: Scheme::all(None), runs: 1 };
+        let head = head(command, [0.5, 1.5], &Scheme::all(None), 1);
         let chart = charts::completion(&results, &results.cells[0].1).unwrap();
         let other = Document::new("fig16").text("two flows").picture("fig16-1", chart);
         results.write_csv(folder.path()).unwrap();
-        document(&about, &results, vec![other]).write(folder.path()).unwrap();
+        document(head, &results, vec![other]).write(folder.path()).unwrap();
         let text = fs::read_to_string(folder.path().join("report.md")).unwrap();
         for part in [
             "rc3-lab net run beside",

@@ -18,7 +18,7 @@ use super::{
     experiment::{self, Experiment, Options, Work},
     interrupt, namespace,
     path::Path,
-    report::{self, About},
+    report,
     results::Results,
     scheme::Scheme,
     session::Session,
@@ -111,16 +111,12 @@ impl Lab {
                 Ok(())
             }
         });
-        let about = About {
-            command: command(),
-            load: [self.load, report::load()],
-            schemes: self.schemes.clone(),
-            runs: self.options.runs(),
-        };
+        let load = [self.load, report::load()];
+        let head = report::head(command(), load, &self.schemes, self.options.runs());
         if !(self.results.checks.is_empty() && self.results.flows.is_empty()) {
             self.results.write_csv(&out)?;
         }
-        report::document(&about, &self.results, sections)
+        report::document(head, &self.results, sections)
             .write(&out)
             .map_err(|source| NetError::File { path: out.clone(), source })?;
         done?;

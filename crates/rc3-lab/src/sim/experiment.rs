@@ -260,9 +260,7 @@ impl Experiment {
             rc3_picture::write(&chart, folder, &stem).map_err(not_written(&folder.join(&stem)))?;
             finding.pictures.push((format!("{stem}.svg"), chart.title));
         }
-        let document = finding.document();
-        write("report.md", document.markdown().as_bytes())?;
-        write("report.html", document.html().as_bytes())?;
+        finding.document().write(folder).map_err(not_written(folder))?;
         Ok(finding)
     }
 
@@ -300,12 +298,7 @@ pub fn flows_of(run: &Run) -> u64 {
 /// # Errors
 /// When a file cannot be written.
 pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), ExperimentError> {
-    let document = report::overview(findings);
-    for (name, text) in [("report.md", document.markdown()), ("report.html", document.html())] {
-        let path = out.join(name);
-        fs::write(&path, text).map_err(|error| ExperimentError::Write { path, error })?;
-    }
-    Ok(())
+    report::overview(findings).write(out).map_err(not_written(out))
 }
 
 /// Changes that make a scenario quick: one repetition of a tenth of the flows, 500 at most, and fewer hosts at each router.

@@ -1,24 +1,23 @@
 //! Pictures and tables of the figures, and what the paper says of them.
 
 use rc3_picture::chart::{Axis, Chart, Point, Scale, Shape, Unit};
-use rc3_text::units::three_digits;
 
-use super::{CUBIC, FQ_CODEL, KICKASS, KICKASS_FCT, KICKASS_RLP, PCC, Setting, results::Run};
+use super::{
+    CUBIC, FQ_CODEL, KICKASS, KICKASS_FCT, KICKASS_RLP, PCC, Setting,
+    results::{Run, compared},
+};
 use crate::{
     document::{Document, Table},
     net::{
-        act::load::Arrived,
         charts::chart,
         transport::{Modes, Transport},
     },
     statistics::Sample,
 };
 
-/// Sizes in packets of which flows are reported together; the law has none below 44.
+/// Sizes in packets of which flows are drawn together; the law has none below 44.
 const BINS: [(f64, f64); 5] = [(1.0, 60.0), (60.0, 100.0), (100.0, 200.0), (200.0, 500.0), (500.0, 2001.0)];
 const EVERY_SIZE: (f64, f64) = (0.0, f64::INFINITY);
-/// What has not waited is drawn here: there is no zero on the axis.
-const SHORTEST: f64 = 0.0001;
 /// What is the same within so much is unharmed.
 const HARM: f64 = 0.03;
 /// Two-sided 95 % of a normal distribution.
@@ -36,13 +35,101 @@ const TESTBED: &str = "Eight senders in one network namespace, their receiver in
                        all runs have the same. Each flow has a connection of its own, and its time is from connect to the last \
                        byte at the receiver. TCP is the kernel's and has no TLS; rc3 has, and its handshake takes one round \
                        trip, too.";
-const PATH: &str = "Two senders in one network namespace, a kickass forward with signals whose link has the rate of the access, \
-                    a namespace that forwards, a second kickass forward of 100 Mbit/s without signals, and the receiver in a \
-                    third namespace. The round trip is 50 ms. Cross traffic enters between the routers: 32 senders of kernel \
-                    TCP (CUBIC) with the sizes and silences of the light load, about half of the second link. Flows have 5 MB \
-                    at 10 Mbit/s and 20 MB at 100 Mbit/s. The paper's path is the Internet, 2000 miles long, with unknown \
-                    cross traffic; its flows and their number are not printed, nor numbers of the figure. A flow counts from \
-                    connect, so that the handshake and the round trip before its first rate count as TCP mode.";
+const PATH: &str = "Two senders, a kickass forward with signals and the rate of the access, a second one of 100 Mbit/s without \
+                    signals, the receiver; 50 ms. Between them 32 senders of kernel TCP (CUBIC) enter, with the light load, about \
+                    half of the second link. Flows have 5 MB at 10 Mbit/s and 20 MB at 100 Mbit/s. The paper's path is the \
+                    Internet with unknown cross traffic; it prints no numbers. A flow counts from connect, so that the handshake \
+                    and the round trip before its first rate count as TCP mode.";
+
+/// What a picture and a table have of each run.
+struct Quantity {
+    /// What is counted, and in which unit the table has it.
+    name: &'static str,
+    of: fn(&Run) -> Option<Sample>,
+    /// Its axis. What is below its start is drawn there: a logarithm has no zero.
+    axis: fn(Axis) -> Axis,
+    unit: Unit,
+    is_log: bool,
+    /// Values of the table in those of the picture, and its decimals.
+    factor: f64,
+    decimals: usize,
+}
+
+const FCT: Quantity = Quantity {
+    name: "flows by FCT, s",
+    of: |run| Some(run.fcts(EVERY_SIZE)),
+    axis: |axis| axis,
+    unit: Unit::Seconds,
+    is_log: true,
+    factor: 1.0,
+    decimals: 3,
+};
+const BACKLOG: Quantity = Quantity {
+    name: "time by queueing delay, ms",
+    of: |run| run.port.backlog.clone(),
+    axis: |axis| axis.starting(0.0001),
+    factor: 1e3,
+    decimals: 2,
+    ..FCT
+};
+const DELAY: Quantity =
+    Quantity { name: "packets by queueing delay, ms", of: |run| Some(run.port.delays.clone()), ..BACKLOG };
+const THROUGHPUT: Quantity = Quantity {
+    name: "flows by throughput, Mbit/s",
+    of: |run| Some(run.flows.iter().map(|flow| 8.0 * flow.bytes as f64 / flow.timed.total()).collect()),
+    axis: |axis| axis.starting(0.0),
+    unit: Unit::BitsPerSecond,
+    is_log: false,
+    factor: 1e-6,
+    decimals: 2,
+};
+const STEERED: Quantity = Quantity {
+    name: "flows by share of time in Kick-Ass mode, %",
+    of: |run| Some(modes_of(run).map(|modes| modes.steered / modes.seconds).collect()),
+    axis: |axis| axis.starting(0.0).ending(1.0),
+    unit: Unit::Share,
+    is_log: false,
+    factor: 100.0,
+    decimals: 1,
+};
+
+impl Quantity {
+    /// A line for each run: the share of what is not above a value.
+    fn chart(&self, title: &str, subtitle: &str, runs: &[Run]) -> Chart {
+        let (counted, name) = self.name.split_once(" by ").unwrap_or_default();
+        let name = name.split(", ").next().unwrap_or_default();
+        let scale = if self.is_log { Scale::Log } else { Scale::Linear };
+        let x = (self.axis)(Axis::new(name, scale, self.unit));
+        let y = Axis::new(counted, Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
+        let lines = runs.iter().filter_map(|run| {
+            let values: Vec<(f64, f64)> = (self.of)(run)?.distribution().collect();
+            let steps = values.chunk_by(|(one, _), (other, _)| one == other);
+            let points = steps.filter_map(|equal| {
+                let (value, share) = equal.last()?;
+                Some(Point::new(value.max(x.from.unwrap_or(*value)), *share))
+            });
+            Some(run.series(Shape::Line, points))
+        });
+        let lines: Vec<_> = lines.collect();
+        chart(title, subtitle, x, y, lines)
+    }
+
+    fn table(&self, runs: &[Run]) -> Table {
+        let head = ["#count", "#mean, standard error", "#10 %", "#median", "#90 %", "#99 %", "#most"];
+        table(&head, runs, |run| {
+            let sample = (self.of)(run)?;
+            let number = |value: f64| format!("{:.*}", self.decimals, value * self.factor);
+            let mean = format!("{} ± {}", number(sample.mean()), number(sample.standard_error()));
+            let shares = [0.1, 0.5, 0.9, 0.99, 1.0].map(|share| number(sample.quantile(share)));
+            Some([vec![sample.len().to_string(), mean], shares.into()].concat())
+        })
+    }
+
+    /// The table with its heading.
+    fn add_to(&self, document: Document, runs: &[Run]) -> Document {
+        document.text(format!("Distribution of {}:", self.name)).table(self.table(runs))
+    }
+}
 
 /// A sentence of the paper beside what was measured: what, printed, measured, whether it holds.
 type Claim = (String, &'static str, String, bool);
@@ -80,87 +167,24 @@ fn table(head: &[&str], runs: &[Run], cells: impl Fn(&Run) -> Option<Vec<String>
     table
 }
 
-/// A line for each run: the share of what is not above a value.
-fn distribution<I: Iterator<Item = (f64, f64)>>(
-    title: &str,
-    subtitle: &str,
-    (x, y): (Axis, &str),
-    runs: &[Run],
-    values: impl Fn(&Run) -> Option<I>,
-) -> Chart {
-    let line = |run: &Run| Some(run.series(Shape::Line, values(run)?.map(|(x, y)| Point::new(x, y))));
-    let y = Axis::new(y, Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
-    chart(title, subtitle, x, y, runs.iter().filter_map(line))
-}
-
-fn points(sample: &Sample) -> std::vec::IntoIter<(f64, f64)> {
-    sample.distribution().collect::<Vec<_>>().into_iter()
-}
-
-/// Number of flows, mean completion time with its standard error, median and 99 %.
-fn fct_cells(fcts: &Sample) -> Vec<String> {
-    vec![
-        fcts.len().to_string(),
-        format!("{:.3} ± {:.3}", fcts.mean(), fcts.standard_error()),
-        format!("{:.3}", fcts.quantile(0.5)),
-        format!("{:.3}", fcts.quantile(0.99)),
-    ]
-}
-
 /// Fig. 8: completion times under light load.
 pub(super) fn completion(runs: &[Run]) -> Document {
-    let all = |run: &Run| run.fcts(EVERY_SIZE);
-    let mean = |setting: &Setting| find(runs, setting).map(|run| all(run).mean());
-    let cubic = mean(&CUBIC).unwrap_or(f64::NAN);
+    let mean = |setting: &Setting| find(runs, setting).map(|run| run.fcts(EVERY_SIZE).mean());
+    let over_cubic = |setting: &Setting| Some(mean(setting)? / mean(&CUBIC)?);
     let kickass = [KICKASS, KICKASS_FCT, KICKASS_RLP].map(|setting| {
-        let over = mean(&setting).map(|fct| cubic / fct);
-        ratio(format!("mean FCT of CUBIC over that of {}", setting.title), "2 on average", over, |over| {
-            over >= 2.0
-        })
+        let what = format!("mean FCT of CUBIC over that of {}", setting.title);
+        ratio(what, "2 on average", over_cubic(&setting).map(f64::recip), |over| over >= 2.0)
     });
-    let over_cubic = |setting: &Setting| mean(setting).map(|fct| fct / cubic);
     let pcc = ratio("mean FCT of PCC over that of CUBIC", "longer", over_cubic(&PCC), |over| over > 1.0);
     let what = "mean FCT with FQ-CoDel and ECN over that without";
     let fq_codel = ratio(what, "no improvement", over_cubic(&FQ_CODEL), |over| over >= 0.9);
-    let head = ["#flows", "#mean FCT, s", "#median", "#99 %"];
-    let overall = table(
-        &[&head[..], &["#CUBIC's mean over it", "#packets dropped", "#marked", "#signals"]].concat(),
-        runs,
-        |run| {
-            let fcts = all(run);
-            let factor = three_digits(cubic / fcts.mean());
-            let counts = run.port.counts.map(|count| count.to_string());
-            Some([fct_cells(&fcts), vec![factor], counts.into()].concat())
-        },
-    );
-    let mut section = Document::new("Kick-Ass Fig. 8: completion times under light load")
+    let document = Document::new("Kick-Ass Fig. 8: completion times under light load")
         .text(format!("NU-EECS-16-09 §4.1, Fig. 8. {TESTBED} 100 Mbit/s; 100 packets of 1460 bytes and 0.5 s on average."))
         .text(VARIANTS)
         .picture("sockets-fig8", by_size(runs))
-        .picture(
-            "sockets-fig8-2",
-            distribution(
-                "Distribution of the FCT under light load",
-                LIGHT,
-                (Axis::new("FCT", Scale::Log, Unit::Seconds), "flows"),
-                runs,
-                |run| Some(points(&all(run))),
-            ),
-        )
-        .table(claims(kickass.into_iter().chain([pcc, fq_codel])))
-        .text("All flows:")
-        .table(overall)
-        .text("Modes of Kick-Ass:")
-        .table(modes_table(runs));
-    for (from, to) in BINS {
-        let of_size =
-            |run: &Run| Some(run.fcts((from, to))).filter(|fcts| fcts.len() > 1).map(|fcts| fct_cells(&fcts));
-        let table = table(&head, runs, of_size);
-        if !table.rows.is_empty() {
-            section = section.text(format!("{from} to {} packets:", to - 1.0)).table(table);
-        }
-    }
-    section
+        .picture("sockets-fig8-2", FCT.chart("Distribution of the FCT under light load", LIGHT, runs))
+        .table(claims(kickass.into_iter().chain([pcc, fq_codel])));
+    counts(FCT.add_to(document, runs), runs)
 }
 
 fn by_size(runs: &[Run]) -> Chart {
@@ -168,10 +192,8 @@ fn by_size(runs: &[Run]) -> Chart {
     let bars = |run: &Run| {
         let bins = BINS.iter().enumerate().map(|(x, bin)| (x as f64, run.fcts(*bin)));
         let bins = bins.filter(|(_, fcts)| fcts.len() > 1);
-        run.series(
-            Shape::Bars,
-            bins.map(|(x, fcts)| Point { x, y: fcts.mean(), error: Some(fcts.standard_error()) }),
-        )
+        let bar = |(x, fcts): (f64, Sample)| Point { x, y: fcts.mean(), error: Some(fcts.standard_error()) };
+        run.series(Shape::Bars, bins.map(bar))
     };
     let x = Axis::new("packets", Scale::Names(names), Unit::Number);
     let y = Axis::new("FCT", Scale::Linear, Unit::Seconds).starting(0.0);
@@ -180,48 +202,18 @@ fn by_size(runs: &[Run]) -> Chart {
 
 /// Fig. 9: how long packets wait at the bottleneck under heavy load.
 pub(super) fn waiting(runs: &[Run]) -> Document {
-    let axis = || Axis::new("queueing delay", Scale::Log, Unit::Seconds).starting(SHORTEST);
     let subtitle = format!("{HEAVY}; no delay at all is drawn as 0.1 ms");
-    let drawn = |points: Vec<(f64, f64)>| points.into_iter().map(|(x, y)| (x.max(SHORTEST), y));
-    let over_time = distribution(
-        "Instantaneous queueing delay under heavy load",
-        &subtitle,
-        (axis(), "time"),
-        runs,
-        |run| Some(drawn(run.port.backlog.as_ref()?.distribution().collect())),
-    );
-    let over_packets = distribution(
-        "Queueing delay of packets under heavy load",
-        &subtitle,
-        (axis(), "packets"),
-        runs,
-        |run| Some(drawn(run.port.distribution().collect())),
-    );
     let median = |setting: &Setting| {
         let median = 1e3 * find(runs, setting)?.port.backlog.as_ref()?.quantile(0.5);
         let what = format!("median queueing delay of {} over time", setting.title);
         Some((what, "0 ms", format!("{median:.2} ms"), median < 0.5))
     };
     let longest = |setting: &Setting| {
-        let longest = find(runs, setting)?.port.delay(1.0);
+        let longest = find(runs, setting)?.port.delays.quantile(1.0);
         let what = format!("longest queueing delay of {}", setting.title);
         Some((what, "above 1 s", format!("{longest:.2} s"), longest > 1.0))
     };
-    let claimed = [median(&KICKASS), median(&KICKASS_FCT), longest(&CUBIC), longest(&PCC)];
-    let shares = [0.5, 0.75, 0.9, 0.99, 1.0];
-    let head = ["#median, ms", "#75 %", "#90 %", "#99 %", "#longest"];
-    let backlogs = table(&[&head[..], &["#mean"]].concat(), runs, |run| {
-        let backlog = run.port.backlog.as_ref()?;
-        let values = shares.map(|share| backlog.quantile(share)).into_iter().chain([backlog.mean()]);
-        Some(values.map(|seconds| format!("{:.2}", 1e3 * seconds)).collect())
-    });
-    let more = ["#below 1 ms", "#packets dropped", "#marked", "#signals"];
-    let delays = table(&[&head[..], &more].concat(), runs, |run| {
-        let delays = shares.map(|share| format!("{:.2}", 1e3 * run.port.delay(share)));
-        let below = format!("{:.1} %", 100.0 * run.port.share_within(0.001));
-        Some([delays.into(), vec![below], run.port.counts.map(|count| count.to_string()).into()].concat())
-    });
-    Document::new("Kick-Ass Fig. 9: queueing delay under heavy load")
+    let document = Document::new("Kick-Ass Fig. 9: queueing delay under heavy load")
         .text(format!("NU-EECS-16-09 §4.1, Fig. 9. {TESTBED} 10 Mbit/s; 1 MB and 8 s on average."))
         .text(VARIANTS)
         .text(
@@ -229,108 +221,65 @@ pub(super) fn waiting(runs: &[Run]) -> Document {
              how long each has waited, to 5 % of it. With RLP these are the packets of the primary level, and the whole queue \
              says nothing about their delay.",
         )
-        .picture("sockets-fig9", over_time)
-        .picture("sockets-fig9-2", over_packets)
-        .table(claims(claimed))
-        .text("Over time:")
-        .table(backlogs)
-        .text("Over packets:")
-        .table(delays)
+        .picture(
+            "sockets-fig9",
+            BACKLOG.chart("Instantaneous queueing delay under heavy load", &subtitle, runs),
+        )
+        .picture("sockets-fig9-2", DELAY.chart("Queueing delay of packets under heavy load", &subtitle, runs))
+        .table(claims([median(&KICKASS), median(&KICKASS_FCT), longest(&CUBIC), longest(&PCC)]));
+    DELAY.add_to(BACKLOG.add_to(document, runs), runs)
 }
 
 /// Fig. 10: the throughput of each flow under heavy load.
 pub(super) fn throughput(runs: &[Run]) -> Document {
-    let rates = |run: &Run| -> Sample {
-        run.flows.iter().map(|flow| 8.0 * flow.bytes as f64 / flow.timed.total()).collect()
-    };
-    let median = |setting: &Setting| find(runs, setting).map(|run| rates(run).quantile(0.5));
+    let median = |setting: &Setting| Some((THROUGHPUT.of)(find(runs, setting)?)?.quantile(0.5));
     let claim = |setting: &Setting| {
         let what = format!("median throughput of Kick-Ass over that of {}", setting.title);
         let over = median(&KICKASS).zip(median(setting)).map(|(kickass, other)| kickass / other);
         ratio(what, "higher", over, |over| over > 1.0)
     };
-    let head = ["#flows", "#mean, Mbit/s", "#10 %", "#median", "#90 %", "#mean FCT, s"];
-    let rows = table(&head, runs, |run| {
-        let (rates, fcts) = (rates(run), run.fcts(EVERY_SIZE));
-        let values = [rates.mean(), rates.quantile(0.1), rates.quantile(0.5), rates.quantile(0.9)];
-        let values = values.map(|rate| format!("{:.2}", rate / 1e6));
-        let fct = format!("{:.2} ± {:.2}", fcts.mean(), fcts.standard_error());
-        Some([vec![rates.len().to_string()], values.into(), vec![fct]].concat())
-    });
-    let x = Axis::new("throughput of a flow", Scale::Linear, Unit::BitsPerSecond).starting(0.0);
-    Document::new("Kick-Ass Fig. 10: throughput of flows under heavy load")
+    let document = Document::new("Kick-Ass Fig. 10: throughput of flows under heavy load")
         .text("NU-EECS-16-09 §4.1, Fig. 10. Bytes by the time from connect to the last byte, of the flows that all runs have.")
-        .picture(
-            "sockets-fig10",
-            distribution("Throughput of flows under heavy load", HEAVY, (x, "flows"), runs, |run| {
-                Some(points(&rates(run)))
-            }),
-        )
-        .table(claims([CUBIC, FQ_CODEL, PCC].iter().map(claim)))
-        .table(rows)
-        .text("Modes of Kick-Ass:")
-        .table(modes_table(runs))
+        .picture("sockets-fig10", THROUGHPUT.chart("Throughput of flows under heavy load", HEAVY, runs))
+        .table(claims([CUBIC, FQ_CODEL, PCC].iter().map(claim)));
+    counts(FCT.add_to(THROUGHPUT.add_to(document, runs), runs), runs)
 }
 
 /// Kernel TCP beside Kick-Ass at a port with signals, under light load.
 pub(super) fn shared(alone: &Run, shared: &Run) -> Document {
-    let only = |run: &Run, keep: &dyn Fn(&Arrived) -> bool| {
-        let flows = run.flows.iter().filter(|flow| keep(flow)).cloned().collect();
-        Run { flows, ..run.clone() }
+    let only = |title: &'static str, is_tcp: bool| {
+        let mut run = Run { title, ..shared.clone() };
+        run.flows.retain(|flow| (flow.scheme == Transport::Tcp.name()) == is_tcp);
+        run
     };
-    let (beside, kickass) = (only(shared, &|flow| is_tcp(flow)), only(shared, &|flow| !is_tcp(flow)));
-    let paired = super::results::compared(&[alone.clone(), beside]);
-    let fcts = |run: &Run| run.fcts(EVERY_SIZE);
-    let after = fcts(&paired[1]).mean() / fcts(&paired[0]).mean();
-    let rows = [
-        ("TCP, others TCP", &paired[0]),
-        ("TCP, others Kick-Ass", &paired[1]),
-        ("Kick-Ass, others TCP", &kickass),
-    ];
-    let rows: Vec<Run> = rows.map(|(title, run)| Run { title, ..run.clone() }).into();
-    let claim = (
-        "mean FCT of TCP beside Kick-Ass over that among TCP".to_owned(),
-        "does not interfere",
-        format!("{after:.3}"),
-        after <= 1.0 + HARM,
-    );
-    Document::new("TCP beside Kick-Ass under light load")
+    let alone = Run { title: "TCP, others TCP", ..alone.clone() };
+    let mut runs = compared(&[alone, only("TCP, others Kick-Ass", true)]);
+    let after = runs[1].fcts(EVERY_SIZE).mean() / runs[0].fcts(EVERY_SIZE).mean();
+    let what = "mean FCT of TCP beside Kick-Ass over that among TCP".to_owned();
+    let claim = (what, "does not interfere", format!("{after:.3}"), after <= 1.0 + HARM);
+    let document = Document::new("TCP beside Kick-Ass under light load")
         .text(
             "NU-EECS-16-09 §4.1, which leaves out the figure. As the light load of Fig. 8, at a port with signals: kernel TCP \
              (CUBIC) from all eight senders, and from every other one with Kick-Ass from those between. The flows of those that \
              are TCP in both are compared.",
         )
-        .picture(
-            "sockets-shared",
-            distribution(
-                "FCT of TCP alone and beside Kick-Ass",
-                LIGHT,
-                (Axis::new("FCT", Scale::Log, Unit::Seconds), "flows"),
-                &paired,
-                |run| Some(points(&fcts(run))),
-            ),
-        )
-        .table(claims([Some(claim)]))
-        .table(table(&["#flows", "#mean FCT, s", "#median", "#99 %"], &rows, |run| Some(fct_cells(&fcts(run)))))
-}
-
-fn is_tcp(flow: &Arrived) -> bool {
-    flow.scheme == Transport::Tcp.name()
+        .picture("sockets-shared", FCT.chart("FCT of TCP alone and beside Kick-Ass", LIGHT, &runs))
+        .table(claims([Some(claim)]));
+    runs.push(only("Kick-Ass, others TCP", false));
+    FCT.add_to(document, &runs)
 }
 
 /// Fig. 11: the share of time in Kick-Ass mode of long flows, through a second router with cross traffic.
 pub(super) fn modes(runs: &[Run]) -> Document {
-    let shares = |run: &Run| -> Sample { modes_of(run).map(|modes| modes.steered / modes.seconds).collect() };
     let interval = |run: &Run| {
-        let shares = shares(run);
-        (shares.mean(), DEVIATIONS * shares.standard_error())
+        let shares = (STEERED.of)(run)?;
+        Some((shares.mean(), DEVIATIONS * shares.standard_error()))
     };
-    let text = |(mean, half): (f64, f64)| format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * half);
-    let (slow, fast) = (runs.first().map(interval), runs.get(1).map(interval));
+    let (slow, fast) = (runs.first().and_then(interval), runs.get(1).and_then(interval));
     let claimed = [
-        slow.map(|slow| {
-            let what = "time in Kick-Ass mode at 10 Mbit/s".to_owned();
-            (what, "entirely", text(slow), slow.0 >= 1.0 - TOLERANCE)
+        slow.map(|(mean, half)| {
+            let measured = format!("{:.1} ± {:.1} %", 100.0 * mean, 100.0 * half);
+            ("time in Kick-Ass mode at 10 Mbit/s".to_owned(), "entirely", measured, mean >= 1.0 - TOLERANCE)
         }),
         slow.zip(fast).map(|(slow, fast)| {
             let what = "time in TCP mode at 100 Mbit/s, over that at 10 Mbit/s".to_owned();
@@ -338,44 +287,23 @@ pub(super) fn modes(runs: &[Run]) -> Document {
             (what, "increases", measured, fast.0 + fast.1 < slow.0 - slow.1)
         }),
     ];
-    let at_least = |run: &Run| {
-        let shares = shares(run);
-        let flows = shares.len() as f64;
-        // Those above, and the flow itself.
-        let points = points(&shares).map(move |(share, up_to)| (share, 1.0 - up_to + 1.0 / flows));
-        Some([(0.0, 1.0)].into_iter().chain(points))
-    };
-    let x = Axis::new("share of time in Kick-Ass mode, at least", Scale::Linear, Unit::Share);
     let subtitle = "two routers, 50 ms, cross traffic at the second, real sockets";
-    let rows = table(&["#flows", "#mean, 95 % interval", "#lowest", "#median", "#highest"], runs, |run| {
-        let shares = shares(run);
-        let parts = [0.0, 0.5, 1.0].map(|part| format!("{:.1} %", 100.0 * shares.quantile(part)));
-        Some([vec![shares.len().to_string(), text(interval(run))], parts.into()].concat())
-    });
-    Document::new("Kick-Ass Fig. 11: time in Kick-Ass mode over two routers")
+    let document = Document::new("Kick-Ass Fig. 11: time in Kick-Ass mode over two routers")
         .text(format!("NU-EECS-16-09 §4.2, Fig. 11. {PATH}"))
-        .picture(
-            "sockets-fig11",
-            distribution(
-                "Flows by their share of time in Kick-Ass mode",
-                subtitle,
-                (x.starting(0.0).ending(1.0), "flows"),
-                runs,
-                at_least,
-            ),
-        )
-        .table(claims(claimed))
-        .table(rows)
-        .text("Modes of Kick-Ass:")
-        .table(modes_table(runs))
+        .picture("sockets-fig11", STEERED.chart("Flows by their time in Kick-Ass mode", subtitle, runs))
+        .table(claims(claimed));
+    counts(STEERED.add_to(document, runs), runs)
 }
 
 fn modes_of(run: &Run) -> impl Iterator<Item = Modes> {
     run.steered.iter().filter_map(|flow| flow.timed.modes)
 }
 
-/// In which mode flows of Kick-Ass were.
-fn modes_table(runs: &[Run]) -> Table {
+/// What the bottleneck counted, and in which mode flows of Kick-Ass were.
+fn counts(document: Document, runs: &[Run]) -> Document {
+    let ports = table(&["#packets dropped", "#marked", "#signals"], runs, |run| {
+        Some(run.port.counts.map(|count| count.to_string()).into())
+    });
     let head = [
         "#flows",
         "#time in Kick-Ass mode",
@@ -384,23 +312,22 @@ fn modes_table(runs: &[Run]) -> Table {
         "#back for silence",
         "#back for loss or mark",
     ];
-    table(&head, runs, |run| {
+    let modes = table(&head, runs, |run| {
         let flows = modes_of(run).count();
         let sum = |of: fn(&Modes) -> f64| modes_of(run).map(|modes| of(&modes)).sum::<f64>();
-        let per_flow = |of: fn(&Modes) -> u64| {
-            format!("{:.2}", modes_of(run).map(|modes| of(&modes)).sum::<u64>() as f64 / flows as f64)
-        };
+        let per_flow = |of: fn(&Modes) -> f64| format!("{:.2}", sum(of) / flows as f64);
         (flows > 0).then(|| {
             vec![
                 flows.to_string(),
                 format!("{:.1} %", 100.0 * sum(|modes| modes.steered) / sum(|modes| modes.seconds)),
-                modes_of(run).map(|modes| modes.signals).sum::<u64>().to_string(),
-                per_flow(|modes| modes.to_kickass),
-                per_flow(|modes| modes.by_silence),
-                per_flow(|modes| modes.by_congestion),
+                sum(|modes| modes.signals as f64).to_string(),
+                per_flow(|modes| modes.to_kickass as f64),
+                per_flow(|modes| modes.by_silence as f64),
+                per_flow(|modes| modes.by_congestion as f64),
             ]
         })
-    })
+    });
+    document.text("At the bottleneck:").table(ports).text("Modes of Kick-Ass:").table(modes)
 }
 
 #[cfg(test)]
@@ -419,12 +346,10 @@ mod tests {
         let claims = &tables(&section)[0].rows;
         assert_eq!(claims[0][1..], ["2 on average", "2.00", "yes"]);
         assert_eq!(claims[1][1..], ["longer", "3.33", "yes"]);
-        let overall = tables(&section)[1];
-        assert_eq!(
-            overall.rows[0],
-            ["CUBIC, drop-tail", "2", "0.450 ± 0.050", "0.400", "0.500", "1", "4", "5", "6"]
-        );
-        let modes = tables(&section)[2];
+        let fcts = &tables(&section)[1].rows;
+        assert_eq!(fcts[0][..5], ["CUBIC, drop-tail", "2", "0.450 ± 0.050", "0.400", "0.400"]);
+        assert_eq!(tables(&section)[2].rows[0], ["CUBIC, drop-tail", "4", "5", "6"]);
+        let modes = tables(&section)[3];
         assert_eq!(modes.rows, [["rc3, Kick-Ass", "2", "50.0 %", "8", "1.00", "1.00", "0.00"]]);
     }
 
@@ -433,11 +358,11 @@ mod tests {
         let runs = [run(CUBIC.title, &[0.146, 0.146]), run(KICKASS.title, &[0.073, 0.073])];
         let section = waiting(&runs);
         assert_eq!(tables(&section)[0].rows[0][1..], ["0 ms", "1.00 ms", "no"]);
-        assert_eq!(tables(&section)[1].rows[0][1..], ["1.00", "2.00", "2.00", "2.00", "2.00", "1.00"]);
-        assert_eq!(tables(&section)[2].rows[0][1..6], ["10.00", "10.00", "10.00", "500.00", "500.00"]);
+        assert_eq!(tables(&section)[1].rows[0][3..], ["0.00", "1.00", "2.00", "2.00", "2.00"]);
+        assert_eq!(tables(&section)[2].rows[0][3..], ["1.00", "10.00", "10.00", "500.00", "500.00"]);
         let section = throughput(&runs);
         assert_eq!(tables(&section)[0].rows[0][1..], ["higher", "2.00", "yes"]);
-        assert_eq!(tables(&section)[1].rows[0][2..6], ["8.00", "8.00", "8.00", "8.00"]);
+        assert_eq!(tables(&section)[1].rows[0][2..5], ["8.00 ± 0.00", "8.00", "8.00"]);
     }
 
     #[test]
@@ -450,5 +375,16 @@ mod tests {
         let section = modes(&[run("Kick-Ass a", &[2.0, 2.0]), run("Kick-Ass b", &[2.0, 2.0])]);
         let claims = &tables(&section)[0].rows;
         assert_eq!([claims[0][3].as_str(), claims[1][3].as_str()], ["no", "no"], "{claims:?}");
+    }
+
+    #[test]
+    fn a_picture_has_a_step_for_each_value() {
+        let delays = DELAY.chart("", "", &[run("a", &[0.5])]);
+        let steps: Vec<_> = delays.series[0].points.iter().map(|point| (point.x, point.y)).collect();
+        assert_eq!(steps, [(0.001, 0.3), (0.01, 0.9), (0.5, 1.0)]);
+        assert_eq!(delays.y.name, "packets");
+        // Nothing waits, which is drawn where the axis begins.
+        let backlog = BACKLOG.chart("", "", &[run("a", &[0.5])]);
+        assert_eq!(backlog.series[0].points[0].x, 0.0001);
     }
 }

@@ -34,71 +34,43 @@ struct Setting {
     colour: Colour,
     /// Senders take them in turn.
     schemes: &'static [Transport],
-    /// Whether kernel TCP uses ECN.
-    ecn: bool,
     /// Further keys of the port to the receiver.
     keys: &'static str,
 }
 
-const CUBIC: Setting = Setting {
-    title: "CUBIC, drop-tail",
-    colour: Colour::Vermillion,
-    schemes: &[Transport::Tcp],
-    ecn: false,
-    keys: NONE,
-};
-const FQ_CODEL: Setting = Setting {
-    title: "CUBIC, FQ-CoDel with ECN",
-    colour: Colour::Orange,
-    ecn: true,
-    keys: "queue = { kind = \"fq-codel\", ecn = true }",
-    ..CUBIC
-};
-const PCC: Setting =
-    Setting { title: "rc3, PCC", colour: Colour::Black, schemes: &[Transport::Rc3Pcc], ..CUBIC };
-const NEWRENO: Setting =
-    Setting { title: "rc3, NewReno", colour: Colour::Grey, schemes: &[Transport::Rc3Newreno], ..CUBIC };
-const KICKASS: Setting = Setting {
-    title: "rc3, Kick-Ass",
-    colour: Colour::Blue,
-    schemes: &[Transport::Rc3Kickass],
-    keys: SIGNALS,
-    ..CUBIC
-};
+const fn setting(
+    title: &'static str,
+    colour: Colour,
+    schemes: &'static [Transport],
+    keys: &'static str,
+) -> Setting {
+    Setting { title, colour, schemes, keys }
+}
+
+const CUBIC: Setting = setting("CUBIC, drop-tail", Colour::Vermillion, &[Transport::Tcp], "");
+const FQ_CODEL: Setting = setting("CUBIC, FQ-CoDel with ECN", Colour::Orange, &[Transport::Tcp], ECN);
+const PCC: Setting = setting("rc3, PCC", Colour::Black, &[Transport::Rc3Pcc], "");
+const NEWRENO: Setting = setting("rc3, NewReno", Colour::Grey, &[Transport::Rc3Newreno], "");
+const KICKASS: Setting = setting("rc3, Kick-Ass", Colour::Blue, &[Transport::Rc3Kickass], SIGNALS);
 /// The values that the authors of RCP use for completion times.
-const KICKASS_FCT: Setting = Setting {
-    title: "rc3, Kick-Ass, other RCP",
-    colour: Colour::Purple,
-    keys: "kickass = { rcp = { alpha = 0.1, beta = 1.0 } }",
-    ..KICKASS
-};
-const RLP: Setting = Setting {
-    title: "rc3, NewReno and RLP",
-    colour: Colour::Green,
-    schemes: &[Transport::Rc3NewrenoRlp],
-    keys: "queue = { kind = \"strict-priority\" }",
-    ..CUBIC
-};
-const KICKASS_RLP: Setting = Setting {
-    title: "rc3, Kick-Ass and RLP",
-    colour: Colour::Sky,
-    schemes: &[Transport::Rc3KickassRlp],
-    keys: "queue = { kind = \"strict-priority\" }\nkickass = {}",
-    ..CUBIC
-};
+const KICKASS_FCT: Setting =
+    setting("rc3, Kick-Ass, other RCP", Colour::Purple, &[Transport::Rc3Kickass], OTHER_RCP);
+const RLP: Setting = setting("rc3, NewReno and RLP", Colour::Green, &[Transport::Rc3NewrenoRlp], PRIORITY);
+const KICKASS_RLP: Setting =
+    setting("rc3, Kick-Ass and RLP", Colour::Sky, &[Transport::Rc3KickassRlp], PRIORITY_AND_SIGNALS);
 /// Those that have the port for themselves, in the order of the tables.
 const ALL: [Setting; 8] = [CUBIC, FQ_CODEL, PCC, NEWRENO, KICKASS, KICKASS_FCT, RLP, KICKASS_RLP];
 /// Kernel TCP alone at a port with signals, and with Kick-Ass at every other sender.
-const ALONE: Setting = Setting { title: "TCP alone", keys: SIGNALS, ..CUBIC };
-const SHARED: Setting = Setting {
-    title: "TCP beside Kick-Ass",
-    colour: Colour::Blue,
-    schemes: &[Transport::Tcp, Transport::Rc3Kickass],
-    ..ALONE
-};
+const ALONE: Setting = setting("TCP alone", Colour::Vermillion, &[Transport::Tcp], SIGNALS);
+const SHARED: Setting =
+    setting("TCP beside Kick-Ass", Colour::Blue, &[Transport::Tcp, Transport::Rc3Kickass], SIGNALS);
 
-const NONE: &str = "";
+/// Kernel TCP uses ECN where the queue marks.
+const ECN: &str = "queue = { kind = \"fq-codel\", ecn = true }";
 const SIGNALS: &str = "kickass = {}";
+const OTHER_RCP: &str = "kickass = { rcp = { alpha = 0.1, beta = 1.0 } }";
+const PRIORITY: &str = "queue = { kind = \"strict-priority\" }";
+const PRIORITY_AND_SIGNALS: &str = "queue = { kind = \"strict-priority\" }\nkickass = {}";
 
 /// Long flows through two routers, of which the first signals: the rate of its link, and whether others use the second.
 const ACCESS: [(&str, Colour, &str, u64, bool); 3] = [
@@ -169,15 +141,19 @@ fn testbed(
         let what = format!("{name}, {}", setting.title);
         let run = lab.step(&what, || {
             for host in [&sender, &receiver] {
-                host.sysctl(&[if setting.ecn { "net.ipv4.tcp_ecn=1" } else { "net.ipv4.tcp_ecn=0" }])?;
+                host.sysctl(&[if setting.keys == ECN {
+                    "net.ipv4.tcp_ecn=1"
+                } else {
+                    "net.ipv4.tcp_ecn=0"
+                }])?;
             }
             let keys = format!("buffer = \"1500k\"\n{}", setting.keys);
-            let near = Port { reaches: &[2], ..Port::new("kick-a", &sender, 1, &[1], "1gbit", "50ms", "") };
-            let far = Port { reaches: &[1], ..Port::new("kick-b", &receiver, 2, &[2], rate, "50ms", &keys) };
+            let near = Port::new("kick-a", &sender, 1, &[1], "1gbit", "50ms", "");
+            let far = Port::new("kick-b", &receiver, 2, &[2], rate, "50ms", &keys);
             let forwarder = Forwarder::start(&[near, far])?;
-            let servers = Servers::start(&sender, &receiver, PORT)?;
+            let servers = serve(&sender, &receiver)?;
             let traffic = Traffic { time: Some(time), ..Traffic::of(load, 8) };
-            let flows = servers.load(&sender, setting.schemes, traffic)?.rest(time + PATIENCE)?;
+            let flows = self::load(&servers, &sender, setting.schemes, traffic)?.rest(time + PATIENCE)?;
             Run::new(&flows, &forwarder.totals()?)
         })?;
         runs.push(Run { title: setting.title, colour: setting.colour, ..run });
@@ -192,22 +168,19 @@ fn over_two_routers(rate: &str, size: u64, with_others: bool, time: Duration) ->
     middle.sysctl(&["net.ipv4.ip_forward=1"])?;
     let signals = "buffer = \"1500k\"\nkickass = {}";
     let access = Forwarder::start(&[
-        Port { reaches: &[2], ..Port::new("kick-a", &sender, 1, &[1], "1gbit", "5ms", "") },
-        Port { reaches: &[1], ..Port::new("kick-m", &middle, 3, &[2, 3], rate, "5ms", signals) },
+        Port::new("kick-a", &sender, 1, &[1], "1gbit", "5ms", ""),
+        Port::new("kick-m", &middle, 3, &[2, 3], rate, "5ms", signals),
     ])?;
     let _core = Forwarder::start(&[
-        Port { reaches: &[2], ..Port::new("kick-n", &middle, 4, &[1, 4], "1gbit", "20ms", "") },
-        Port {
-            reaches: &[1, 4],
-            ..Port::new("kick-b", &receiver, 2, &[2], "100mbit", "20ms", "buffer = \"625k\"")
-        },
+        Port::new("kick-n", &middle, 4, &[1, 4], "1gbit", "20ms", ""),
+        Port::new("kick-b", &receiver, 2, &[2], "100mbit", "20ms", "buffer = \"625k\""),
     ])?;
-    let servers = Servers::start(&sender, &receiver, PORT)?;
+    let servers = serve(&sender, &receiver)?;
     // They stop with the long flows.
-    let others = || servers.load(&middle, &[Transport::Tcp], Traffic::of(Load::Light, 32));
+    let others = || load(&servers, &middle, &[Transport::Tcp], Traffic::of(Load::Light, 32));
     let _others = with_others.then(others).transpose()?;
     let traffic = Traffic { size: Some(size), time: Some(time), ..Traffic::of(Load::Light, 2) };
-    let flows = servers.load(&sender, &[Transport::Rc3Kickass], traffic)?.rest(time + PATIENCE)?;
+    let flows = load(&servers, &sender, &[Transport::Rc3Kickass], traffic)?.rest(time + PATIENCE)?;
     Run::new(&flows, &access.totals()?)
 }
 
@@ -218,29 +191,21 @@ fn host(role: &str) -> Result<Namespace, NetError> {
     Ok(host)
 }
 
-/// Receivers of rc3 and of kernel TCP at one address.
-struct Servers {
-    rc3: Server,
-    _tcp: Server,
+/// Starts receivers of rc3 and of kernel TCP at one address.
+fn serve(sender: &Namespace, receiver: &Namespace) -> Result<[Server; 2], NetError> {
+    let place = Place { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
+    Ok([Scheme::own(Transport::Rc3)?.serve(&place)?, Scheme::own(Transport::Tcp)?.serve(&place)?])
 }
 
-impl Servers {
-    fn start(sender: &Namespace, receiver: &Namespace, port: u16) -> Result<Self, NetError> {
-        let place = Place { sender, receiver, address: SocketAddr::from((address(2), port)), mtu: None };
-        let serve = |transport| Scheme::own(transport)?.serve(&place);
-        Ok(Self { rc3: serve(Transport::Rc3)?, _tcp: serve(Transport::Tcp)? })
-    }
-
-    /// Starts senders.
-    fn load(
-        &self,
-        host: &Namespace,
-        transports: &[Transport],
-        traffic: Traffic,
-    ) -> Result<Process, NetError> {
-        let job = Job::Load(self.rc3.target.clone(), transports.to_vec(), traffic);
-        let load = Process::job("load", host, &job)?;
-        load.line()?;
-        Ok(load)
-    }
+/// Starts senders.
+fn load(
+    servers: &[Server; 2],
+    host: &Namespace,
+    transports: &[Transport],
+    traffic: Traffic,
+) -> Result<Process, NetError> {
+    let job = Job::Load(servers[0].target.clone(), transports.to_vec(), traffic);
+    let load = Process::job("load", host, &job)?;
+    load.line()?;
+    Ok(load)
 }

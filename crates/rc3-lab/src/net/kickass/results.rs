@@ -1,6 +1,6 @@
 //! What a run has left behind: the flows that arrived, and what the forwarder has counted at the bottleneck.
 
-use std::{collections::HashSet, io};
+use std::{collections::HashSet, io, iter::repeat_n};
 
 use rc3_picture::chart::{Colour, Point, Series, Shape};
 use serde_json::Value;
@@ -33,8 +33,8 @@ pub(super) struct Run {
 /// The port that all flows leave by.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bottleneck {
-    /// How long packets waited: ends of buckets in seconds, packets. Those at the best level, if there are levels.
-    delays: Vec<(f64, u64)>,
+    /// How long packets waited, up to the end of a bucket, in seconds. Those at the best level, if there are levels.
+    pub(super) delays: Sample,
     /// Looked at over time: how long what waits will take to leave, in seconds. None where there are levels, of which
     /// the better ones wait less.
     pub(super) backlog: Option<Sample>,
@@ -102,31 +102,13 @@ impl Bottleneck {
         let waiting = totals.iter().filter_map(|event| port(event)?["waiting"]["bytes"].as_f64());
         let count = |value: &Value| value.as_u64().unwrap_or(0);
         let dropped = WANTED.map(|reason| count(&last["dropped"][reason])).iter().sum();
+        let buckets = best.unwrap_or_else(|| &last["queue_delay"])["buckets"].clone();
+        let buckets: Vec<(f64, usize)> = serde_json::from_value(buckets).ok()?;
         Some(Self {
-            delays: serde_json::from_value(best.unwrap_or_else(|| &last["queue_delay"])["buckets"].clone())
-                .ok()?,
+            delays: buckets.into_iter().flat_map(|(end, packets)| repeat_n(end, packets)).collect(),
             backlog: best.is_none().then(|| waiting.map(|bytes| 8.0 * bytes / rate).collect()),
             counts: [dropped, count(&last["marked"]), count(&last["signalled"])],
         })
-    }
-
-    /// Ends of buckets with the share of packets that have not waited longer.
-    pub(super) fn distribution(&self) -> impl Iterator<Item = (f64, f64)> {
-        let all: u64 = self.delays.iter().map(|(_, count)| count).sum();
-        self.delays.iter().scan(0, move |below, (end, count)| {
-            *below += count;
-            Some((*end, *below as f64 / all as f64))
-        })
-    }
-
-    /// This share of the packets has not waited longer, in seconds.
-    pub(super) fn delay(&self, share: f64) -> f64 {
-        self.distribution().find(|(_, below)| *below >= share).map_or(f64::NAN, |(end, _)| end)
-    }
-
-    /// The share of packets that have not waited longer.
-    pub(super) fn share_within(&self, seconds: f64) -> f64 {
-        self.distribution().take_while(|(end, _)| *end <= seconds).last().map_or(0.0, |(_, below)| below)
     }
 }
 

@@ -1,6 +1,9 @@
 //! The two QUIC libraries of this program. Their names are the same, so one text serves both.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
 
 use data_encoding::HEXLOWER;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -17,25 +20,16 @@ const LARGE_WINDOW: u32 = 32 << 20;
 const LARGE_RECV_BUFFER: usize = 4 << 20;
 const LARGE_SEND_BUFFER: usize = 1 << 20;
 
-pub(crate) struct Identity {
-    certificate: CertificateDer<'static>,
-    key: PrivateKeyDer<'static>,
-}
-
-impl Identity {
-    fn new() -> Result<Self> {
-        let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
-        let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
-        Ok(Self { certificate: certified.cert.into(), key })
-    }
-
-    fn server(self) -> Result<Arc<rustls::ServerConfig>> {
-        let mut config = rustls::ServerConfig::builder()
-            .with_no_client_auth()
-            .with_single_cert(vec![self.certificate], self.key)?;
-        config.alpn_protocols = vec![b"flows".to_vec()];
-        Ok(Arc::new(config))
-    }
+/// The settings of a new server, and its certificate in hexadecimal.
+fn server() -> Result<(Arc<rustls::ServerConfig>, String)> {
+    let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
+    let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
+    let certificate = HEXLOWER.encode(certified.cert.der());
+    let mut config = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![certified.cert.into()], key)?;
+    config.alpn_protocols = vec![b"flows".to_vec()];
+    Ok((Arc::new(config), certificate))
 }
 
 fn client(target: &Target) -> Result<Arc<rustls::ClientConfig>> {
@@ -50,13 +44,8 @@ fn client(target: &Target) -> Result<Arc<rustls::ClientConfig>> {
     Ok(Arc::new(config))
 }
 
-fn any_port(peer: SocketAddr) -> SocketAddr {
-    let ip: std::net::IpAddr = match peer {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    SocketAddr::new(ip, 0)
-}
+/// Of clients.
+const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 macro_rules! library {
     ($name:ident, $library:ident) => {
@@ -75,7 +64,6 @@ macro_rules! library {
                     ANSWER_MAX, Answer, BLOCK, CONTENT, ECHO, ECHO_MAX, Exchange, KEEP, KEPT, Result, Setup,
                     Task, Timed, cpu_time,
                 },
-                Identity,
                 configure::$name as configure,
             };
             use crate::net::clock;
@@ -84,9 +72,8 @@ macro_rules! library {
             type Open = (SendStream, RecvStream);
 
             pub(crate) async fn serve(setup: Setup, address: SocketAddr) -> Result<()> {
-                let identity = Identity::new()?;
-                let certificate = data_encoding::HEXLOWER.encode(&identity.certificate);
-                let endpoint = configure::server(setup, identity, address)?;
+                let (crypto, certificate) = super::server()?;
+                let endpoint = configure::server(setup, crypto, address)?;
                 println!("{certificate}");
                 while let Some(incoming) = endpoint.accept().await {
                     tokio::spawn(async move {
@@ -271,7 +258,7 @@ pub(super) mod configure {
 
         use super::super::{
             super::{Modes, Result, Setup, Target, Transport},
-            Identity, any_port, client as client_crypto,
+            ANY, client as client_crypto,
         };
 
         fn transport(setup: Setup) -> Arc<TransportConfig> {
@@ -305,8 +292,12 @@ pub(super) mod configure {
             Arc::new(config)
         }
 
-        pub(crate) fn server(setup: Setup, identity: Identity, address: SocketAddr) -> Result<Endpoint> {
-            let mut config = ServerConfig::with_crypto(identity.server()?);
+        pub(crate) fn server(
+            setup: Setup,
+            crypto: Arc<rustls::ServerConfig>,
+            address: SocketAddr,
+        ) -> Result<Endpoint> {
+            let mut config = ServerConfig::with_crypto(crypto);
             config.transport_config(transport(setup));
             let mut options = EndpointOptions::default();
             if let Some(workers) = setup.workers {
@@ -318,7 +309,7 @@ pub(super) mod configure {
         pub(crate) fn client(target: &Target) -> Result<Endpoint> {
             let mut config = ClientConfig::new(client_crypto(target)?);
             config.transport_config(transport(target.setup));
-            let mut endpoint = Endpoint::client(any_port(target.address))?;
+            let mut endpoint = Endpoint::client(ANY)?;
             endpoint.set_default_client_config(config);
             Ok(endpoint)
         }
@@ -350,8 +341,7 @@ pub(super) mod configure {
 
         use super::super::{
             super::{Modes, Result, Setup, Target, Transport},
-            IW32, Identity, LARGE_RECV_BUFFER, LARGE_SEND_BUFFER, LARGE_WINDOW, any_port,
-            client as client_crypto,
+            ANY, IW32, LARGE_RECV_BUFFER, LARGE_SEND_BUFFER, LARGE_WINDOW, client as client_crypto,
         };
 
         fn transport(setup: Setup) -> Arc<TransportConfig> {
@@ -393,8 +383,12 @@ pub(super) mod configure {
             Ok(Endpoint::new(config, server, socket.into(), Arc::new(TokioRuntime))?)
         }
 
-        pub(crate) fn server(setup: Setup, identity: Identity, address: SocketAddr) -> Result<Endpoint> {
-            let crypto = QuicServerConfig::try_from(identity.server()?)?;
+        pub(crate) fn server(
+            setup: Setup,
+            crypto: Arc<rustls::ServerConfig>,
+            address: SocketAddr,
+        ) -> Result<Endpoint> {
+            let crypto = QuicServerConfig::try_from(crypto)?;
             let mut config = ServerConfig::with_crypto(Arc::new(crypto));
             config.transport_config(transport(setup));
             endpoint(setup, Some(config), address)
@@ -404,7 +398,7 @@ pub(super) mod configure {
             let crypto = QuicClientConfig::try_from(client_crypto(target)?)?;
             let mut config = ClientConfig::new(Arc::new(crypto));
             config.transport_config(transport(target.setup));
-            let mut endpoint = endpoint(target.setup, None, any_port(target.address))?;
+            let mut endpoint = endpoint(target.setup, None, ANY)?;
             endpoint.set_default_client_config(config);
             Ok(endpoint)
         }

@@ -164,12 +164,12 @@ impl Target {
     /// # Errors
     /// If the system refuses.
     pub fn client(&self) -> Result<Client> {
-        let carrier = match self.setup.transport.kernel() {
-            Some(congestion) => Carrier::Tcp(congestion),
-            None if self.setup.transport.is_quinn() => Carrier::Quinn(quic::configure::quinn::client(self)?),
-            None => Carrier::Rc3(self.rc3_endpoint()?),
-        };
-        Ok(Client { carrier, address: self.address })
+        let (transport, address) = (self.setup.transport, self.address);
+        Ok(match transport.kernel() {
+            Some(congestion) => Client::Tcp(congestion, address),
+            None if transport.is_quinn() => Client::Quinn(quic::configure::quinn::client(self)?, address),
+            None => Client::Rc3(self.rc3_endpoint()?, address),
+        })
     }
 }
 
@@ -197,20 +197,15 @@ pub struct Exchange {
     pub new_connections: bool,
 }
 
-/// A client of one server.
+/// A client of the server at this address.
 #[derive(Debug)]
-pub struct Client {
-    carrier: Carrier,
-    address: SocketAddr,
-}
-
-/// What carries the connections of a client.
-#[derive(Debug)]
-enum Carrier {
-    Rc3(rc3_net::Endpoint),
-    Quinn(::quinn::Endpoint),
-    /// With this congestion control.
-    Tcp(&'static str),
+pub enum Client {
+    /// Of rc3.
+    Rc3(rc3_net::Endpoint, SocketAddr),
+    /// Of quinn.
+    Quinn(::quinn::Endpoint, SocketAddr),
+    /// Of kernel TCP with this congestion control.
+    Tcp(&'static str, SocketAddr),
 }
 
 impl Client {
@@ -219,11 +214,11 @@ impl Client {
     /// # Errors
     /// If the connection fails.
     pub async fn flow(&self, bytes: u64) -> Result<Timed> {
-        match &self.carrier {
-            Carrier::Rc3(endpoint) => quic::rc3::flow(endpoint, self.address, bytes).await,
-            Carrier::Quinn(endpoint) => quic::quinn::flow(endpoint, self.address, bytes).await,
-            Carrier::Tcp(congestion) => {
-                tokio::task::block_in_place(|| tcp::flow(congestion, self.address, bytes))
+        match self {
+            Self::Rc3(endpoint, address) => quic::rc3::flow(endpoint, *address, bytes).await,
+            Self::Quinn(endpoint, address) => quic::quinn::flow(endpoint, *address, bytes).await,
+            Self::Tcp(congestion, address) => {
+                tokio::task::block_in_place(|| tcp::flow(congestion, *address, bytes))
             }
         }
     }
@@ -233,10 +228,10 @@ impl Client {
     /// # Errors
     /// If a connection fails.
     pub async fn run(&self, task: Task) -> Result<()> {
-        match &self.carrier {
-            Carrier::Rc3(endpoint) => quic::rc3::run(endpoint, self.address, task).await,
-            Carrier::Quinn(endpoint) => quic::quinn::run(endpoint, self.address, task).await,
-            Carrier::Tcp(congestion) => tcp::run(congestion, self.address, task),
+        match self {
+            Self::Rc3(endpoint, address) => quic::rc3::run(endpoint, *address, task).await,
+            Self::Quinn(endpoint, address) => quic::quinn::run(endpoint, *address, task).await,
+            Self::Tcp(congestion, address) => tcp::run(congestion, *address, task),
         }
     }
 }

@@ -171,14 +171,11 @@ impl Wan {
         Ok(fds.map(|fd| fd.revents().intersects(PollFlags::IN | PollFlags::HUP)))
     }
 
-    /// Answers each line; false at the end of the input.
+    /// Answers a line; false at the end of the input.
     fn answer(&mut self) -> io::Result<bool> {
-        let mut words = [0; 64];
-        let read = rustix::io::read(io::stdin(), &mut words[..])?;
-        for _ in words[..read].iter().filter(|byte| **byte == b'\n') {
-            self.report()?;
-        }
-        Ok(read > 0)
+        // One at a time: who asks waits for the answer.
+        let is_asked = rustix::io::read(io::stdin(), &mut [0; 64][..])? > 0;
+        if is_asked { self.report().map(|()| true) } else { Ok(false) }
     }
 
     fn report(&mut self) -> io::Result<()> {

@@ -41,7 +41,7 @@ fn a_run_is_read_from_lines_and_totals() {
     assert_eq!(run.fcts((1.0, 100.0)).len(), 0);
     assert_eq!(run.port.counts, [4, 5, 6]);
     assert_eq!(run.port.backlog.as_ref().unwrap().quantile(1.0), 0.002);
-    assert_eq!((run.port.delay(0.5), run.port.delay(1.0), run.port.share_within(0.01)), (0.01, 0.5, 0.9));
+    assert_eq!([0.5, 0.9, 1.0].map(|share| run.port.delays.quantile(share)), [0.01, 0.01, 0.5]);
     assert!(Run::new(&["no flow".to_owned()], &[]).is_err());
     assert!(Run::new(&[], &[json!({ "ports": [] })]).is_err());
 }
