@@ -89,18 +89,11 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split(text, SIZE_EXAMPLE)?;
     let name = unit.to_ascii_lowercase();
     let bare = name.strip_suffix('b').unwrap_or(&name);
-    let factor = match bare {
-        "" => 1,
-        "k" => 1_000,
-        "m" => 1_000_000,
-        "g" => 1_000_000_000,
-        "t" => 1_000_000_000_000,
-        "ki" => 1 << 10,
-        "mi" => 1 << 20,
-        "gi" => 1 << 30,
-        "ti" => 1 << 40,
-        _ => return Err(UnitError::Unit(unit.to_owned(), SIZE_EXAMPLE)),
-    };
+    let factor = SIZE_UNITS
+        .iter()
+        .find(|(known, _)| known.trim_end_matches('B').eq_ignore_ascii_case(bare))
+        .ok_or_else(|| UnitError::Unit(unit.to_owned(), SIZE_EXAMPLE))?
+        .1;
     scale(text, number, factor, "bytes")
 }
 

@@ -1,5 +1,7 @@
 //! Which fields a header or trailers may have (RFC 9114 §4.2, §4.3).
 
+use http::{HeaderName, HeaderValue, StatusCode};
+
 use super::{Refused, section::Section};
 
 /// What a section belongs to.
@@ -46,8 +48,7 @@ mod pseudo {
 pub(super) struct Head {
     pub(super) method: Method,
     pub(super) content_length: Option<u64>,
-    /// Zero without one.
-    status: u16,
+    status: Option<StatusCode>,
     /// Those that the section has.
     pseudo: u8,
     has_fields: bool,
@@ -87,12 +88,12 @@ pub(super) fn method(encoded: &[u8]) -> Method {
 impl Head {
     /// Whether another response follows (RFC 9114 §4.1).
     pub(super) fn is_interim(&self) -> bool {
-        self.status / 100 == 1
+        self.status.is_some_and(|status| status.is_informational())
     }
 
     /// Whether the response never has content, whatever its length (RFC 9110 §6.4.1).
     pub(super) fn has_no_content(&self) -> bool {
-        matches!(self.status, 204 | 304)
+        matches!(self.status, Some(StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED))
     }
 
     fn add_pseudo(&mut self, kind: Kind, name: &[u8], value: &[u8]) -> Result<(), Refused> {
@@ -114,7 +115,11 @@ impl Head {
         self.pseudo |= bit;
         match bit {
             pseudo::METHOD => self.method = Method::new(value),
-            pseudo::STATUS => self.status = status(value)?,
+            pseudo::STATUS => {
+                let status = StatusCode::from_bytes(value);
+                let wrong = |_| Refused::malformed("the status is no number of three digits");
+                self.status = Some(status.map_err(wrong)?);
+            }
             pseudo::PATH if value.is_empty() => return Err(Refused::malformed("the path is empty")),
             pseudo::AUTHORITY if value.contains(&b'@') => {
                 return Err(Refused::malformed("the authority has user information"));
@@ -126,7 +131,8 @@ impl Head {
 
     fn add(&mut self, kind: Kind, name: &[u8], value: &[u8]) -> Result<(), Refused> {
         self.has_fields = true;
-        if !is_name(name) || !is_value(value) {
+        // Tokens without capitals (RFC 9114 §4.2); no control characters except tabs (RFC 9110 §5.5).
+        if HeaderName::from_lowercase(name).is_err() || HeaderValue::from_bytes(value).is_err() {
             return Err(Refused::malformed("a field has characters that are not allowed"));
         }
         match name {
@@ -164,26 +170,6 @@ impl Head {
         } else {
             Err(Refused::malformed("a pseudo-field is missing"))
         }
-    }
-}
-
-/// A token without capitals (RFC 9110 §5.1, RFC 9114 §4.2).
-fn is_name(name: &[u8]) -> bool {
-    let is_token = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9') || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.iter().copied().all(is_token)
-}
-
-/// No control characters except tabs (RFC 9110 §5.5).
-fn is_value(value: &[u8]) -> bool {
-    value.iter().all(|&byte| byte == b'\t' || !byte.is_ascii_control())
-}
-
-fn status(value: &[u8]) -> Result<u16, Refused> {
-    match value {
-        [b'1'..=b'9', b'0'..=b'9', b'0'..=b'9'] => {
-            Ok(value.iter().fold(0, |status, digit| status * 10 + u16::from(digit - b'0')))
-        }
-        _ => Err(Refused::malformed("the status is no number of three digits")),
     }
 }
 

@@ -157,41 +157,30 @@ pub enum Colour {
     Sand,
 }
 
+/// All colours, in the order in which charts use them.
+const PALETTE: [(Colour, (u8, u8, u8)); 12] = [
+    (Colour::Blue, (0, 114, 178)),
+    (Colour::Vermillion, (213, 94, 0)),
+    (Colour::Green, (0, 158, 115)),
+    (Colour::Orange, (230, 159, 0)),
+    (Colour::Purple, (204, 121, 167)),
+    (Colour::Sky, (86, 180, 233)),
+    (Colour::Grey, (110, 110, 110)),
+    (Colour::Black, (0, 0, 0)),
+    (Colour::Wine, (136, 34, 85)),
+    (Colour::Olive, (153, 153, 51)),
+    (Colour::Indigo, (51, 34, 136)),
+    (Colour::Sand, (221, 204, 119)),
+];
+
 impl Colour {
     /// The colour of the `index`-th of many: different ones for up to twelve.
     pub fn nth(index: usize) -> Self {
-        const ORDER: [Colour; 12] = [
-            Colour::Blue,
-            Colour::Vermillion,
-            Colour::Green,
-            Colour::Orange,
-            Colour::Purple,
-            Colour::Sky,
-            Colour::Grey,
-            Colour::Black,
-            Colour::Wine,
-            Colour::Olive,
-            Colour::Indigo,
-            Colour::Sand,
-        ];
-        ORDER[index % ORDER.len()]
+        PALETTE[index % PALETTE.len()].0
     }
 
     /// Red, green, blue.
     pub fn rgb(self) -> (u8, u8, u8) {
-        match self {
-            Self::Blue => (0, 114, 178),
-            Self::Vermillion => (213, 94, 0),
-            Self::Green => (0, 158, 115),
-            Self::Orange => (230, 159, 0),
-            Self::Purple => (204, 121, 167),
-            Self::Sky => (86, 180, 233),
-            Self::Grey => (110, 110, 110),
-            Self::Black => (0, 0, 0),
-            Self::Wine => (136, 34, 85),
-            Self::Olive => (153, 153, 51),
-            Self::Indigo => (51, 34, 136),
-            Self::Sand => (221, 204, 119),
-        }
+        PALETTE[self as usize].1
     }
 }

@@ -156,6 +156,7 @@ mod tests {
     fn twelve_series_have_twelve_colours() {
         let colours: BTreeSet<_> = (0..12).map(|index| Colour::nth(index).rgb()).collect();
         assert_eq!(colours.len(), 12);
+        assert!((0..12).all(|index| Colour::nth(index) as usize == index));
     }
 
     #[test]

@@ -32,11 +32,10 @@ fn main() -> ExitCode {
     let filter: Targets = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_default();
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     tracing_subscriber::registry().with(lines.with_filter(filter)).init();
-    let json = low.json();
     let exit = match Command::resolve(low) {
         Ok(command) => run(command),
         Err(error) => {
-            usage::complain(json, &error, error.hint());
+            usage::complain(usage::wants_json(), &error, error.hint());
             Exit::Usage
         }
     };
@@ -83,7 +82,7 @@ fn run(command: Command) -> Exit {
             with_runtime(Duration::ZERO, work, complain)
         }
         Command::Check(job) => check_path(&job),
-        Command::CheckListen(job) => with_runtime(GRACE, listen(&job), until_stopped),
+        Command::CheckListen(args) => with_runtime(GRACE, listen(&args), until_stopped),
         // A read of standard input may never end.
         Command::Tunnel(command) => with_runtime(Duration::ZERO, tunnel(&command), until_stopped),
         Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
@@ -121,10 +120,10 @@ fn check_path(job: &CheckJob) -> Exit {
 
 async fn tunnel(command: &TunnelCommand) -> Result<()> {
     match command {
-        TunnelCommand::Serve(job) => serve::serve(job).await,
-        TunnelCommand::Connect(job) => client::run(job).await,
-        TunnelCommand::ShowIdentity(files) => {
-            output::emit(files.identity()?.fingerprint().to_string());
+        TunnelCommand::Serve(args) => serve::serve(args).await,
+        TunnelCommand::Connect(args, peer) => client::run(args, peer).await,
+        TunnelCommand::ShowIdentity(args) => {
+            output::emit(args.files()?.identity()?.fingerprint().to_string());
             Ok(())
         }
     }

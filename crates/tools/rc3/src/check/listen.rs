@@ -4,7 +4,6 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
-    path::PathBuf,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -24,6 +23,7 @@ use super::{
     visitor::{Visitor, newcomers},
 };
 use crate::{
+    cli::{high::network, low::CheckArgs},
     error::{Error, Result},
     figures::PathFigures,
     transfer::{
@@ -46,19 +46,6 @@ use crate::{
 /// Default time without bytes or messages after which a check ends.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Parameters of a listener.
-#[derive(Debug, Clone, Default)]
-pub struct ListenJob {
-    /// The address to listen on; `None` is any, IPv4 and IPv6.
-    pub address: Option<SocketAddr>,
-    /// Address in the ticket instead of that of the default route: a host, and a port if it differs.
-    pub advertise: Option<(String, Option<u16>)>,
-    /// File for the ticket, instead of printing it.
-    pub ticket_file: Option<PathBuf>,
-    /// Marks. Paths are remembered only until the next probes.
-    pub network: Network,
-}
-
 /// How long a released port may take to become free.
 const BIND_TRIES: u32 = 200;
 const BIND_PAUSE: Duration = Duration::from_millis(10);
@@ -80,11 +67,11 @@ pub struct Listener {
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn listen(job: &ListenJob) -> Result<()> {
-    let listener = Listener::bind(&job.network, job.address, PATIENCE)?;
-    let ticket = listener.ticket(job.advertise.as_ref())?;
+pub async fn listen(args: &CheckArgs) -> Result<()> {
+    let listener = Listener::bind(&network(args.network.clone()), args.bind, PATIENCE)?;
+    let ticket = listener.ticket(args.advertise.as_ref())?;
     // Removed on drop.
-    let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
+    let written = args.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
     let written = written.map_err(|error| Error::local("write the ticket", error))?;
     match &written {
         Some(file) => {

@@ -19,8 +19,7 @@ use super::{
 };
 use crate::{
     check::{
-        CheckJob,
-        listen::{self, ListenJob},
+        CheckJob, listen,
         plan::{self, Plan},
         visit::VisitJob,
     },
@@ -64,7 +63,7 @@ pub enum Command {
     /// Check this host, and a path.
     Check(Box<CheckJob>),
     /// Answer checks of another host.
-    CheckListen(ListenJob),
+    CheckListen(Box<CheckArgs>),
     /// Carry TCP connections.
     Tunnel(Box<TunnelCommand>),
     /// Completions.
@@ -143,12 +142,11 @@ fn scenario(args: DemoArgs) -> Result<Scenario> {
 }
 
 fn check(args: CheckArgs) -> Result<Command> {
+    if args.listen {
+        return Ok(Command::CheckListen(Box::new(args)));
+    }
     let CheckArgs { ticket, ticket_file, only, sizes, runs, seconds, both, forget, .. } = args;
     let network = self::network(args.network);
-    if args.listen {
-        let (address, advertise) = (args.bind, args.advertise);
-        return Ok(Command::CheckListen(ListenJob { address, advertise, ticket_file, network }));
-    }
     let plan = Plan { sizes, runs, seconds, both, forget };
     if !plan.is_bounded() {
         let message = format!("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX);
@@ -361,8 +359,8 @@ mod tests {
             refused(&["check", &ticket, "--picture", "a.gif"]).contains("the format of the picture a.gif")
         );
         let words = ["rc3", "check", "--listen", "--address", "127.0.0.1:7"];
-        let Ok(Command::CheckListen(job)) = resolve(&words) else { panic!("not a listener") };
-        assert_eq!(job.address, Some("127.0.0.1:7".parse().unwrap()));
+        let Ok(Command::CheckListen(args)) = resolve(&words) else { panic!("not a listener") };
+        assert_eq!(args.bind, Some("127.0.0.1:7".parse().unwrap()));
     }
 
     #[test]

@@ -31,24 +31,6 @@ pub struct LowArgs {
     pub command: LowCommand,
 }
 
-impl LowArgs {
-    /// Whether the command prints JSON.
-    pub fn json(&self) -> bool {
-        match &self.command {
-            #[cfg(unix)]
-            LowCommand::Demo(args) => args.json,
-            LowCommand::Recv(args) => args.output.json,
-            LowCommand::Send(args) => args.output.json,
-            LowCommand::Copy(args) => args.output.json,
-            LowCommand::Check(args) => args.json,
-            LowCommand::CopyPeer
-            | LowCommand::Tunnel(_)
-            | LowCommand::Completions { .. }
-            | LowCommand::Man { .. } => false,
-        }
-    }
-}
-
 /// The commands.
 #[derive(Debug, Clone, Subcommand)]
 pub enum LowCommand {

@@ -5,7 +5,6 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::Args;
 
 use super::{
-    high::{network, rlp},
     low::{NetworkArgs, RlpChoice, parse_advertise, parse_listen},
     ticket,
 };
@@ -15,11 +14,9 @@ use crate::{
     tunnel::{
         address::{Forward, Target, dynamic},
         allow::Pattern,
-        client::ClientJob,
         connect::PeerChoice,
         files::Files,
         remote::RemoteListen,
-        serve::ServeJob,
     },
 };
 
@@ -110,34 +107,36 @@ pub struct TunnelArgs {
 #[derive(Debug, Clone)]
 pub enum TunnelCommand {
     /// Listen.
-    Serve(ServeJob),
-    /// Connect.
-    Connect(ClientJob),
+    Serve(TunnelArgs),
+    /// Connect to this peer.
+    Connect(TunnelArgs, PeerChoice),
     /// Print the identity.
-    ShowIdentity(Files),
+    ShowIdentity(TunnelArgs),
 }
 
-/// Resolves the flags.
+impl TunnelArgs {
+    /// The user's files.
+    ///
+    /// # Errors
+    /// When no directory is given, and the environment names none.
+    pub fn files(&self) -> Result<Files> {
+        let directory = self.state.clone().or_else(state_directory).ok_or_else(|| {
+            Error::usage(
+                "cannot find the state directory: HOME is not set",
+                "name a directory by --state DIR",
+            )
+        })?;
+        Ok(Files::new(directory, self.identity.clone()))
+    }
+}
+
+/// Checks which flags are there.
 pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand> {
-    let directory = args.state.clone().or_else(state_directory).ok_or_else(|| {
-        Error::usage("cannot find the state directory: HOME is not set", "name a directory by --state DIR")
-    })?;
-    let files = Files::new(directory, args.identity.clone());
     if args.show_identity {
-        return Ok(TunnelCommand::ShowIdentity(files));
+        return Ok(TunnelCommand::ShowIdentity(args));
     }
     if args.listen {
-        return Ok(TunnelCommand::Serve(ServeJob {
-            address: args.bind,
-            advertise: args.advertise,
-            ticket_file: args.ticket_file,
-            pairing: !args.no_ticket,
-            allow: args.allow,
-            remote_listen: args.allow_remote_listen.unwrap_or_default(),
-            files,
-            rlp: rlp(args.rlp),
-            network: network(args.network),
-        }));
+        return Ok(TunnelCommand::Serve(args));
     }
     // clap drops a requirement that conflicts with another argument.
     if let Some(option) = of_listening_side(&args) {
@@ -148,16 +147,8 @@ pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand> {
         let hint = "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help";
         return Err(Error::usage("nothing to forward", hint));
     }
-    Ok(TunnelCommand::Connect(ClientJob {
-        peer: peer(&args)?,
-        local: args.local,
-        remote: args.remote,
-        dynamic: args.dynamic,
-        stdio: args.stdio,
-        files,
-        rlp: rlp(args.rlp),
-        network: network(args.network),
-    }))
+    let peer = peer(&args)?;
+    Ok(TunnelCommand::Connect(args, peer))
 }
 
 /// An option that only the listening side has.
@@ -226,11 +217,11 @@ mod tests {
     #[test]
     fn several_forwards_go_to_one_peer() {
         let words = ["-L", "1:a:2", "-L3:b:4", "-R", "5:c:6", "-D", "7", "--stdio", "Far"];
-        let Ok(TunnelCommand::Connect(job)) = run(&words) else { panic!("not a client") };
+        let Ok(TunnelCommand::Connect(job, peer)) = run(&words) else { panic!("not a client") };
         assert_eq!((job.local.len(), job.remote.len(), job.dynamic.len()), (2, 1, 1));
         assert_eq!(job.stdio, Some("localhost:22".parse().unwrap()));
-        assert_eq!(job.peer, PeerChoice::Name("far".to_owned()));
-        let Ok(TunnelCommand::Connect(job)) = run(&["--stdio=h:5", "far"]) else { panic!("not a client") };
+        assert_eq!(peer, PeerChoice::Name("far".to_owned()));
+        let Ok(TunnelCommand::Connect(job, _)) = run(&["--stdio=h:5", "far"]) else { panic!("not a client") };
         assert_eq!(job.stdio, Some("h:5".parse().unwrap()));
     }
 
@@ -238,24 +229,27 @@ mod tests {
     fn a_ticket_names_its_host() {
         let ticket = Ticket::new("Far.example", 1, Fingerprint([1; 32]), Secret([1; 16])).unwrap();
         let line = ticket.to_string();
-        let Ok(TunnelCommand::Connect(job)) = run(&["-D1", &line]) else { panic!("not a client") };
-        assert_eq!(job.peer, PeerChoice::Ticket(ticket.clone(), "far.example".to_owned()));
-        let Ok(TunnelCommand::Connect(job)) = run(&["-D1", &line, "--name", "far"]) else {
+        let Ok(TunnelCommand::Connect(_, peer)) = run(&["-D1", &line]) else { panic!("not a client") };
+        assert_eq!(peer, PeerChoice::Ticket(ticket.clone(), "far.example".to_owned()));
+        let Ok(TunnelCommand::Connect(_, peer)) = run(&["-D1", &line, "--name", "far"]) else {
             panic!("not a client")
         };
-        assert_eq!(job.peer, PeerChoice::Ticket(ticket, "far".to_owned()));
+        assert_eq!(peer, PeerChoice::Ticket(ticket, "far".to_owned()));
         assert!(refused(&["-D1", &line, "--name", "a b"]).contains("one word"));
     }
 
     #[test]
     fn the_listening_side_allows_what_it_names() {
         let Ok(TunnelCommand::Serve(job)) = run(&["--listen"]) else { panic!("not a server") };
-        assert_eq!((job.remote_listen, job.pairing, job.allow.len()), (RemoteListen::Never, true, 0));
+        assert_eq!((job.allow_remote_listen, job.no_ticket, job.allow.len()), (None, false, 0));
         let words = ["--listen", "--allow-remote-listen", "--allow", "a:1", "--allow", "*:2", "--no-ticket"];
         let Ok(TunnelCommand::Serve(job)) = run(&words) else { panic!("not a server") };
-        assert_eq!((job.remote_listen, job.pairing, job.allow.len()), (RemoteListen::Loopback, false, 2));
+        assert_eq!(
+            (job.allow_remote_listen, job.no_ticket, job.allow.len()),
+            (Some(RemoteListen::Loopback), true, 2)
+        );
         let Ok(TunnelCommand::Serve(job)) = run(&["--listen", "--allow-remote-listen=any"]) else { panic!() };
-        assert_eq!(job.remote_listen, RemoteListen::Any);
+        assert_eq!(job.allow_remote_listen, Some(RemoteListen::Any));
     }
 
     #[test]

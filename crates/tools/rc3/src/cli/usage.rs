@@ -18,9 +18,7 @@ use crate::{
 /// Prints what clap found, and returns the exit code. Help and version are no errors.
 pub fn misused(error: &clap::Error) -> Exit {
     let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    // Without a parsed command line, only the words tell whether a program reads the output.
-    let wants_json = env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
-    if asked || !wants_json {
+    if asked || !wants_json() {
         return match error.print().and_then(|()| io::stdout().flush()) {
             _ if !asked => Exit::Usage,
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -36,6 +34,11 @@ pub fn misused(error: &clap::Error) -> Exit {
     let message = first.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
     complain(true, &message, "run the command with --help");
     Exit::Usage
+}
+
+/// Whether a program reads the output, by the words of the command line, which need not be valid.
+pub fn wants_json() -> bool {
+    env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json")
 }
 
 /// Prints an error and its hint, as text or as a JSON event.

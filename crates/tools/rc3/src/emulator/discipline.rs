@@ -3,8 +3,10 @@
 use clap::ValueEnum;
 use rc3_core::units::Rate;
 use rc3_link::{Packet, Policer, Stamped};
-use rc3_queue::{DropTail, FqCodel, FqCodelConfig, Queue, Routed, StrictPriority};
+use rc3_queue::{DropTail, FqCodel, FqCodelConfig, Queue, StrictPriority};
 use serde::Serialize;
+
+use super::path::Carried;
 
 /// A queue discipline, by the name it has on the command line and in JSON.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize)]
@@ -38,12 +40,12 @@ impl Discipline {
 
     /// The queue, holding at most `limit` bytes in front of a link of this rate. `seed` decides which flows share a
     /// queue.
-    pub(super) fn queue<T: Routed + Send + 'static>(
+    pub(super) fn queue(
         self,
         limit: u64,
         rate: Rate,
         seed: u64,
-    ) -> Box<dyn Queue<Packet<Stamped<T>>> + Send> {
+    ) -> Box<dyn Queue<Packet<Stamped<Carried>>> + Send> {
         match self {
             Self::Priority => Box::new(StrictPriority::by_level(limit)),
             Self::Fifo => Box::new(DropTail::new(limit)),

@@ -3,89 +3,91 @@
 //! Invariant: background packets enter the link at their own instants, in order with the carried ones, however late the
 //! emulator runs. Units: sizes are bytes on the wire, headers included.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
+use kickass::packet::Flow;
 use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
 };
 use rc3_core::units::{Level, Rate};
-use rc3_link::{Link, LinkStats, Packet};
+use rc3_link::{Link, Packet};
 use rc3_queue::Routed;
+
+use super::train::TrafficClass;
+
+const PROTOCOL_UDP: u8 = 17;
+
+/// ECN bits of the IP header: congestion experienced (RFC 3168 §5).
+const CE: u8 = 0b11;
 
 /// Size of a background packet: a full Ethernet payload.
 const BACKGROUND_SIZE: usize = 1500;
 
-/// Content of the link.
+/// A datagram on the link.
 #[derive(Debug, Clone)]
-pub(super) enum Passing<T> {
-    Carried(T),
-    /// A background packet, discarded at the far end.
-    Background,
+pub(super) struct Carried {
+    /// The client that sent it or will receive it; `None` of background traffic, which is discarded at the far end.
+    pub(super) client: Option<SocketAddr>,
+    pub(super) class: TrafficClass,
+    /// A copy, so that a queued datagram does not keep the memory of its whole batch.
+    pub(super) contents: Box<[u8]>,
 }
 
-impl<T: Routed> Routed for Passing<T> {
+impl Routed for Carried {
+    /// The client's flow: the server is the same for all. Background traffic is one flow.
     fn flow_hash(&self, key: u64) -> u64 {
-        match self {
-            Self::Carried(carried) => carried.flow_hash(key),
-            // Background traffic is one flow.
-            Self::Background => key,
-        }
+        let Some(client) = self.client else { return key };
+        let (ip, port) = (client.ip(), client.port());
+        Flow { source: ip, destination: ip, protocol: PROTOCOL_UDP, ports: Some((port, port)) }.hash(key)
     }
 
     fn mark_congestion(&mut self) -> bool {
-        match self {
-            Self::Carried(carried) => carried.mark_congestion(),
-            Self::Background => false,
+        let is_capable = self.class.ecn & CE != 0;
+        if is_capable {
+            self.class.ecn |= CE;
         }
+        is_capable
     }
 }
 
-/// One direction of the link, for payloads `T`.
+/// One direction of the link.
 #[derive(Debug)]
-pub(super) struct Path<T> {
-    link: Link<Passing<T>>,
+pub(super) struct Path {
+    pub(super) link: Link<Carried>,
     background: Option<Background>,
 }
 
-impl<T: Clone> Path<T> {
-    pub(super) fn new(link: Link<Passing<T>>, background: Option<Background>) -> Self {
+impl Path {
+    pub(super) fn new(link: Link<Carried>, background: Option<Background>) -> Self {
         Self { link, background }
     }
 
-    pub(super) fn send(&mut self, now: Instant, packet: Packet<T>) {
+    pub(super) fn send(&mut self, now: Instant, packet: Packet<Carried>) {
         self.advance(now);
-        let Packet { size, level, payload } = packet;
-        self.link.send(now, Packet { size, level, payload: Passing::Carried(payload) });
+        self.link.send(now, packet);
     }
 
-    /// The next carried payload that has arrived by `now`.
-    pub(super) fn poll_output(&mut self, now: Instant) -> Option<T> {
+    /// The next datagram of a client that has arrived by `now`.
+    pub(super) fn poll_output(&mut self, now: Instant) -> Option<(SocketAddr, Carried)> {
         self.advance(now);
         loop {
-            if let Passing::Carried(arrived) = self.link.poll_output(now)? {
-                return Some(arrived);
+            let arrived = self.link.poll_output(now)?;
+            if let Some(client) = arrived.client {
+                return Some((client, arrived));
             }
         }
-    }
-
-    /// No carried payload arrives before this instant.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.link.poll_timeout()
-    }
-
-    /// Carried and background packets together.
-    pub(super) fn stats(&self) -> &LinkStats {
-        self.link.stats()
     }
 
     fn advance(&mut self, now: Instant) {
         let Some(background) = &mut self.background else { return };
         while let Some(at) = background.poll(now) {
-            self.link.send(
-                at,
-                Packet { size: BACKGROUND_SIZE, level: Level::PRIMARY, payload: Passing::Background },
-            );
+            let class = TrafficClass { dscp: 0, ecn: 0 };
+            let payload = Carried { client: None, class, contents: Box::default() };
+            self.link.send(at, Packet { size: BACKGROUND_SIZE, level: Level::PRIMARY, payload });
         }
     }
 }
@@ -134,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    fn path(megabits: u64, load: f64, start: Instant) -> Path<u32> {
+    fn path(megabits: u64, load: f64, start: Instant) -> Path {
         let rate = Rate::from_bits_per_second(megabits * 1_000_000).unwrap();
         let config = LinkConfig { rate: Some(rate), ..LinkConfig::default() };
         let background = Background::new(start, rate, load, 5);
@@ -145,9 +147,9 @@ mod tests {
     fn background_traffic_takes_its_share_of_the_rate() {
         let start = Instant::now();
         let mut path = path(120, 0.3, start);
-        assert_eq!(path.poll_output(start + Duration::from_secs(10)), None);
+        assert!(path.poll_output(start + Duration::from_secs(10)).is_none());
         // 30,000 expected; the standard deviation of a Poisson count is its square root.
-        let Tally { packets, bytes } = path.stats().total().offered;
+        let Tally { packets, bytes } = path.link.stats().total().offered;
         assert!((29_300..=30_700).contains(&packets), "{packets}");
         assert_eq!(bytes, packets * 1500);
     }
@@ -179,17 +181,31 @@ mod tests {
         let mut path = path(12, 0.9, start);
         for tick in 0..1000 {
             let now = start + Duration::from_millis(10 * tick);
-            path.send(now, Packet { size: 100, level: Level::PRIMARY, payload: tick as u32 });
+            let client = Some(SocketAddr::from(([192, 0, 2, 1], tick as u16)));
+            let class = TrafficClass { dscp: 0, ecn: 0 };
+            let payload = Carried { client, class, contents: Box::default() };
+            path.send(now, Packet { size: 100, level: Level::PRIMARY, payload });
         }
-        let output: Vec<u32> =
-            std::iter::from_fn(|| path.poll_output(start + Duration::from_secs(20))).collect();
+        let arrived = std::iter::from_fn(|| path.poll_output(start + Duration::from_secs(20)));
+        let output: Vec<u16> = arrived.map(|(client, _)| client.port()).collect();
         assert_eq!(output, (0..1000).collect::<Vec<_>>());
-        assert!(path.stats().level(Level::PRIMARY).queueing_delay_max > Duration::from_millis(5));
+        assert!(path.link.stats().level(Level::PRIMARY).queueing_delay_max > Duration::from_millis(5));
     }
 
     #[test]
     fn a_load_of_zero_is_no_background() {
         let rate = Rate::from_bits_per_second(1_000_000).unwrap();
         assert!(Background::new(Instant::now(), rate, 0.0, 1).is_none());
+    }
+
+    #[test]
+    fn congestion_is_marked_for_endpoints_with_ecn() {
+        for (ecn, after) in [(0, 0), (1, 3), (2, 3), (3, 3)] {
+            let client = Some(SocketAddr::from(([192, 0, 2, 1], 1)));
+            let mut carried =
+                Carried { client, class: TrafficClass { dscp: 9, ecn }, contents: Box::default() };
+            assert_eq!(carried.mark_congestion(), ecn != 0);
+            assert_eq!(carried.class, TrafficClass { dscp: 9, ecn: after });
+        }
     }
 }

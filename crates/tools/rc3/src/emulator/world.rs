@@ -4,18 +4,16 @@
 
 use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
 
-use kickass::packet::Flow;
 use rc3_core::units::Level;
 use rc3_link::{Impairments, Link, LinkConfig, Packet};
 use rc3_net::{
     marks::Marks,
     socket::{Datagram, RECV_MESSAGES_MAX, RecvBatch, Socket},
 };
-use rc3_queue::Routed;
 
 use super::{
     Discipline, EmulatorConfig, EmulatorStats,
-    path::{Background, Passing, Path},
+    path::{Background, Carried, Path},
     peers::Peers,
     port::Port,
     train::{TrafficClass, Train},
@@ -23,11 +21,6 @@ use super::{
 
 /// IPv4 and UDP headers in front of each payload.
 const HEADER_BYTES: usize = 28;
-
-const PROTOCOL_UDP: u8 = 17;
-
-/// ECN bits of the IP header: congestion experienced (RFC 3168 §5).
-const CE: u8 = 0b11;
 
 /// Receive calls in a row on one socket, so that a flood from one side does not starve the other.
 const RECV_CALLS_MAX: usize = 8;
@@ -44,40 +37,14 @@ pub(super) struct World {
     levels: LevelOfDscp,
     client_side: Port,
     peers: Peers,
-    to_server: Path<Carried>,
-    to_client: Path<Carried>,
+    to_server: Path,
+    to_client: Path,
     batch: RecvBatch,
     train: Train,
     /// Packets refused and receive calls that failed since the last reset.
     failed: u64,
     /// Losses of the sockets until the last reset.
     lost_before: u64,
-}
-
-/// A datagram on the link.
-#[derive(Debug, Clone)]
-struct Carried {
-    /// The client that sent it or will receive it.
-    client: SocketAddr,
-    class: TrafficClass,
-    /// A copy, so that a queued datagram does not keep the memory of its whole batch.
-    contents: Box<[u8]>,
-}
-
-impl Routed for Carried {
-    /// The client's flow: the server is the same for all.
-    fn flow_hash(&self, key: u64) -> u64 {
-        let (ip, port) = (self.client.ip(), self.client.port());
-        Flow { source: ip, destination: ip, protocol: PROTOCOL_UDP, ports: Some((port, port)) }.hash(key)
-    }
-
-    fn mark_congestion(&mut self) -> bool {
-        let is_capable = self.class.ecn & CE != 0;
-        if is_capable {
-            self.class.ecn |= CE;
-        }
-        is_capable
-    }
 }
 
 /// Whether the order of arrival among levels is irrelevant, so that they may be read separately.
@@ -136,10 +103,7 @@ impl World {
 
     /// When the next packet is due, if one is in flight.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        match (self.to_server.poll_timeout(), self.to_client.poll_timeout()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        [&self.to_server, &self.to_client].into_iter().filter_map(|path| path.link.poll_timeout()).min()
     }
 
     /// Resets to an empty link at `now`, and discards what the sockets hold.
@@ -160,8 +124,8 @@ impl World {
 
     pub(super) fn stats(&self) -> EmulatorStats {
         EmulatorStats {
-            to_server: self.to_server.stats().clone(),
-            to_client: self.to_client.stats().clone(),
+            to_server: self.to_server.link.stats().clone(),
+            to_client: self.to_client.link.stats().clone(),
             clients: self.peers.len(),
             failed: self.failed + self.lost().saturating_sub(self.lost_before),
         }
@@ -203,13 +167,13 @@ impl World {
 
     fn deliver(&mut self, now: Instant) -> bool {
         let mut found = false;
-        while let Some(Carried { client, class, contents }) = self.to_server.poll_output(now) {
+        while let Some((client, Carried { class, contents, .. })) = self.to_server.poll_output(now) {
             found = true;
             if let Some(peer) = self.peers.find(client) {
                 self.train.push(peer.port.primary(), self.server, class, &contents);
             }
         }
-        while let Some(Carried { client, class, contents }) = self.to_client.poll_output(now) {
+        while let Some((client, Carried { class, contents, .. })) = self.to_client.poll_output(now) {
             found = true;
             self.train.push(self.client_side.primary(), client, class, &contents);
         }
@@ -260,7 +224,7 @@ impl LevelOfDscp {
             size: data.len() + HEADER_BYTES,
             level: self.level(meta.dscp),
             payload: Carried {
-                client,
+                client: Some(client),
                 class: TrafficClass { dscp: meta.dscp, ecn: meta.ecn },
                 contents: data.as_ref().into(),
             },
@@ -288,7 +252,7 @@ fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram))
 }
 
 /// One direction of the link, idle, with this background traffic. `lane` separates the random choices of the two.
-fn path(config: &EmulatorConfig, lane: u64, load: f64, now: Instant) -> Path<Carried> {
+fn path(config: &EmulatorConfig, lane: u64, load: f64, now: Instant) -> Path {
     let EmulatorConfig { rate, rtt, buffer, loss, queue, seed, .. } = *config;
     let seed = seed.wrapping_mul(4);
     let law = LinkConfig {
@@ -299,12 +263,12 @@ fn path(config: &EmulatorConfig, lane: u64, load: f64, now: Instant) -> Path<Car
         seed: seed.wrapping_add(lane),
         ..LinkConfig::default()
     };
-    let link = Link::new(law, queue.queue::<Passing<Carried>>(buffer, rate, seed));
+    let link = Link::new(law, queue.queue(buffer, rate, seed));
     Path::new(link, Background::new(now, rate, load, seed.wrapping_add(2)))
 }
 
 /// The directions to the server, with the background traffic, and to the clients.
-fn paths(config: &EmulatorConfig, now: Instant) -> (Path<Carried>, Path<Carried>) {
+fn paths(config: &EmulatorConfig, now: Instant) -> (Path, Path) {
     (path(config, 0, config.load, now), path(config, 1, 0.0, now))
 }
 
@@ -336,17 +300,6 @@ mod tests {
         assert_eq!(levels.level(1), Level::FIRST);
         assert_eq!(levels.level(46), Level::PRIMARY);
         assert_eq!(levels.level(63), Level::PRIMARY);
-    }
-
-    #[test]
-    fn congestion_is_marked_for_endpoints_with_ecn() {
-        for (ecn, after) in [(0, 0), (1, 3), (2, 3), (3, 3)] {
-            let client = SocketAddr::from(([192, 0, 2, 1], 1));
-            let mut carried =
-                Carried { client, class: TrafficClass { dscp: 9, ecn }, contents: Box::default() };
-            assert_eq!(carried.mark_congestion(), ecn != 0);
-            assert_eq!(carried.class, TrafficClass { dscp: 9, ecn: after });
-        }
     }
 
     #[test]

@@ -9,6 +9,9 @@ use std::{
 
 use super::address::{AddressError, Target};
 
+/// The name that is always this host's.
+const LOCAL: &str = "localhost";
+
 /// The argument of `--allow`: a host and a port, either of which may be `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
@@ -55,38 +58,19 @@ fn same_host(one: &str, other: &str) -> bool {
     one == other || address(one).is_some_and(|ip| Some(ip) == address(other))
 }
 
-/// The allowed targets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allowed(Vec<Pattern>);
-
-impl Allowed {
-    /// The targets of these patterns; without any, all of this host's loopback addresses.
-    pub fn new(patterns: Vec<Pattern>) -> Self {
-        Self(patterns)
-    }
-
-    /// Whether a peer may reach this target. `localhost` and loopback addresses are the only ones without patterns.
-    pub fn allows(&self, target: &Target) -> bool {
-        match self.0.as_slice() {
-            [] => is_local_name(target.host()) || address_of(target).is_some_and(is_loopback),
-            patterns => patterns.iter().any(|pattern| pattern.allows(target)),
-        }
-    }
-
-    /// The addresses of an allowed target that may be connected to: whatever a resolver claims, `localhost` is a loopback
-    /// address.
-    pub fn reachable(target: &Target, resolved: impl IntoIterator<Item = SocketAddr>) -> Vec<SocketAddr> {
-        let local = is_local_name(target.host());
-        resolved.into_iter().filter(|address| !local || is_loopback(address.ip())).collect()
+/// Whether a peer may reach this target. `localhost` and loopback addresses are the only ones without patterns.
+pub fn is_allowed(patterns: &[Pattern], target: &Target) -> bool {
+    match patterns {
+        [] => target.host() == LOCAL || target.host().parse().is_ok_and(is_loopback),
+        patterns => patterns.iter().any(|pattern| pattern.allows(target)),
     }
 }
 
-fn is_local_name(host: &str) -> bool {
-    host == "localhost"
-}
-
-fn address_of(target: &Target) -> Option<IpAddr> {
-    target.host().parse().ok()
+/// The addresses of an allowed target that may be connected to: whatever a resolver claims, `localhost` is a loopback
+/// address.
+pub fn reachable(target: &Target, resolved: impl IntoIterator<Item = SocketAddr>) -> Vec<SocketAddr> {
+    let is_local = target.host() == LOCAL;
+    resolved.into_iter().filter(|address| !is_local || is_loopback(address.ip())).collect()
 }
 
 fn is_loopback(ip: IpAddr) -> bool {
@@ -98,8 +82,8 @@ mod tests {
     use super::*;
 
     fn allowed(patterns: &[&str], target: &str) -> bool {
-        let patterns = patterns.iter().map(|pattern| pattern.parse().unwrap()).collect();
-        Allowed::new(patterns).allows(&target.parse().unwrap())
+        let patterns: Vec<Pattern> = patterns.iter().map(|pattern| pattern.parse().unwrap()).collect();
+        is_allowed(&patterns, &target.parse().unwrap())
     }
 
     #[test]
@@ -135,7 +119,7 @@ mod tests {
     #[test]
     fn localhost_is_loopback_whatever_a_resolver_claims() {
         let found = ["192.0.2.1:22", "127.0.0.1:22", "[::1]:22"].map(|at| at.parse().unwrap());
-        let reachable = |target: &str| Allowed::reachable(&target.parse().unwrap(), found);
+        let reachable = |target: &str| reachable(&target.parse().unwrap(), found);
         assert_eq!(reachable("localhost:22"), found[1..]);
         assert_eq!(reachable("example.org:22"), found);
     }

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use rc3_net::{Connection, RecvStream, RlpMode, SendStream};
+use rc3_net::{Connection, RecvStream, SendStream};
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
@@ -13,48 +13,30 @@ use tokio::{
 
 use super::{
     CONNECTIONS_MAX, DONE,
-    address::{Forward, Target},
+    address::Target,
     attained::INTERACTIVE,
     connect::{self, PeerChoice, Tunnel},
     dial::dial,
-    files::Files,
     local, not_listening,
     notes::{Failures, note},
     open::{Answer, Open},
-    relay::{Broken, Outgoing, relay_ahead, relay_tcp, relay_tcp_ahead},
+    relay::{Broken, Outgoing, relay, relay_tcp},
     socks, stdio, stopped,
 };
 use crate::{
+    cli::{
+        high::{network, rlp},
+        tunnel::TunnelArgs,
+    },
     error::{Error, ErrorKind, Result},
     identity::peers::{KnownPeer, Pin},
-    transfer::{FAILED, conclude::conclude, ended, network::Network},
+    transfer::{FAILED, conclude::conclude, ended},
 };
 
 /// Time limit for a SOCKS client's request.
 const SOCKS_PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for the first message of a stream.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
-
-/// Parameters of the side that connects.
-#[derive(Debug, Clone)]
-pub struct ClientJob {
-    /// The peer.
-    pub peer: PeerChoice,
-    /// `-L`: listen here, connect there.
-    pub local: Vec<Forward>,
-    /// `-R`: listen there, connect here.
-    pub remote: Vec<Forward>,
-    /// `-D`: SOCKS listeners here.
-    pub dynamic: Vec<SocketAddr>,
-    /// The target of standard input and output.
-    pub stdio: Option<Target>,
-    /// Identity and lists of peers.
-    pub files: Files,
-    /// Whether RLP is allowed.
-    pub rlp: RlpMode,
-    /// Marks and memory of paths.
-    pub network: Network,
-}
 
 /// Connects and forwards until interrupted, or until standard input and output have ended.
 ///
@@ -64,15 +46,16 @@ pub struct ClientJob {
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn run(job: &ClientJob) -> Result<()> {
+pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
     // An address that is taken ends the command before it connects.
-    let listeners = Listeners::bind(job).await?;
-    let (peer, secret) = connect::find(&job.peer, &job.files)?;
-    let (endpoint, address) = connect::open(&job.network, &peer).await?;
+    let listeners = Listeners::bind(args).await?;
+    let files = args.files()?;
+    let (peer, secret) = connect::find(peer, &files)?;
+    let (endpoint, address) = connect::open(&network(args.network.clone()), &peer).await?;
     let work = async {
-        let (tunnel, pin) = Tunnel::connect(&endpoint, address, &peer, secret, &job.files, job.rlp).await?;
+        let (tunnel, pin) = Tunnel::connect(&endpoint, address, &peer, secret, &files, rlp(args.rlp)).await?;
         announce(&peer, pin);
-        forward(job, tunnel, listeners, &peer).await
+        forward(args, tunnel, listeners, &peer).await
     };
     conclude(&endpoint, work, stopped(), |error| match error.map(Error::kind) {
         None => (DONE, "is done"),
@@ -97,12 +80,12 @@ struct Listeners {
 }
 
 impl Listeners {
-    async fn bind(job: &ClientJob) -> Result<Self> {
+    async fn bind(args: &TunnelArgs) -> Result<Self> {
         let (mut local, mut dynamic) = (Vec::new(), Vec::new());
-        for forward in &job.local {
+        for forward in &args.local {
             local.push((bind(forward.listen).await?, forward.target.clone()));
         }
-        for &address in &job.dynamic {
+        for &address in &args.dynamic {
             dynamic.push(bind(address).await?);
         }
         Ok(Self { local, dynamic })
@@ -110,7 +93,7 @@ impl Listeners {
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    local::bind(address).await.map_err(|error| not_listening(address, error))
+    TcpListener::bind(address).await.map_err(|error| not_listening(address, error))
 }
 
 /// What the tasks of a tunnel share.
@@ -121,21 +104,26 @@ struct Shared {
     failures: Failures,
 }
 
-async fn forward(job: &ClientJob, mut tunnel: Tunnel, listeners: Listeners, peer: &KnownPeer) -> Result<()> {
+async fn forward(
+    args: &TunnelArgs,
+    mut tunnel: Tunnel,
+    listeners: Listeners,
+    peer: &KnownPeer,
+) -> Result<()> {
     let connection = tunnel.connection.clone();
-    let remote = job.remote.iter().map(|forward| forward.target.clone()).collect();
+    let remote = args.remote.iter().map(|forward| forward.target.clone()).collect();
     let shared = Arc::new(Shared { connection: connection.clone(), remote, failures: Failures::default() });
     let mut tasks = JoinSet::new();
     start_listeners(listeners, &shared, peer, &mut tasks)?;
     // Streams of a remote listener may arrive before the reply about the next one.
     tasks.spawn(accept_streams(Arc::clone(&shared)));
-    for (id, forward) in (0..).zip(&job.remote) {
+    for (id, forward) in (0..).zip(&args.remote) {
         let port = tunnel.listen(id, forward.listen).await?;
         let address = SocketAddr::new(forward.listen.ip(), port);
         note(&format!("{} listens on {address} for {}", peer.name, forward.target));
     }
     let stdio = async {
-        match &job.stdio {
+        match &args.stdio {
             Some(target) => standard_streams(&connection, target).await,
             None => std::future::pending().await,
         }
@@ -179,7 +167,7 @@ fn start_listeners(
 /// A connection to a `-L` listener.
 async fn serve_local(tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<Shared>, target: Target) {
     let Ok(stream) = Outgoing::open(&shared.connection, &Open::Target(target.clone())).await else { return };
-    if let Err(Broken::Answer(answer)) = relay_tcp_ahead(tcp, stream).await {
+    if let Err(Broken::Answer(answer)) = relay_tcp(tcp, stream, true).await {
         shared.failures.note(&format!("cannot reach {target}: {answer}"));
     }
 }
@@ -205,7 +193,7 @@ async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: 
         return;
     }
     if answer == Answer::Connected {
-        let _ = relay_tcp(tcp, stream.send, stream.recv).await;
+        let _ = relay_tcp(tcp, stream, false).await;
     } else {
         shared.failures.note(&format!("cannot reach {target}: {answer}"));
         let _ = tcp.shutdown().await;
@@ -245,7 +233,7 @@ async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<Sh
     if send.write_all(&[answer.code()]).await.is_ok()
         && let Ok(tcp) = connected
     {
-        let _ = relay_tcp(tcp, send, recv).await;
+        let _ = relay_tcp(tcp, Outgoing { send, recv }, false).await;
     }
 }
 
@@ -271,7 +259,7 @@ fn here(answer: Answer) -> &'static str {
 /// Standard input and output, until both directions have ended.
 async fn standard_streams(connection: &Connection, target: &Target) -> Result<()> {
     let stream = Outgoing::open(connection, &Open::Target(target.clone())).await?;
-    relay_ahead(tokio::io::stdin(), stdio::Output::new(), stream).await.map_err(|error| match error {
+    relay(tokio::io::stdin(), stdio::Output::new(), stream, true).await.map_err(|error| match error {
         Broken::Answer(answer) => out_of_reach(target, answer),
         error => ended(connection, Error::lost(error)),
     })

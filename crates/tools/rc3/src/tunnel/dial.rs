@@ -4,18 +4,10 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::{net::TcpStream, time::timeout};
 
-use super::{address::Target, allow::Allowed, open::Answer};
+use super::{address::Target, allow::reachable, open::Answer};
 
 /// Time limit for resolving a name, and for each connection attempt.
 const PATIENCE: Duration = Duration::from_secs(15);
-
-/// Connects to a target if a peer may reach it. A refused target is neither resolved nor contacted.
-pub(super) async fn dial_allowed(allowed: &Allowed, target: &Target) -> Result<TcpStream, Answer> {
-    if !allowed.allows(target) {
-        return Err(Answer::NotAllowed);
-    }
-    dial(target).await
-}
 
 /// Connects to a target.
 pub(super) async fn dial(target: &Target) -> Result<TcpStream, Answer> {
@@ -23,7 +15,7 @@ pub(super) async fn dial(target: &Target) -> Result<TcpStream, Answer> {
     let found =
         timeout(PATIENCE, lookup).await.map_err(|_| Answer::NotFound)?.map_err(|_| Answer::NotFound)?;
     let mut last = Answer::NotFound;
-    for address in Allowed::reachable(target, found) {
+    for address in reachable(target, found) {
         match attempt(address).await {
             Ok(stream) => return Ok(stream),
             Err(answer) => last = answer,

@@ -1,6 +1,6 @@
 //! Listeners for TCP connections, at either end.
 
-use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -11,11 +11,6 @@ use tokio::{
 
 /// Pause after a failure to accept, such as one for want of file descriptors.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
-
-/// Listens.
-pub(super) async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    TcpListener::bind(address).await
-}
 
 /// Serves each connection in a task, for ever. While no permit is free, connections wait in the system's backlog.
 /// Dropping the future ends the tasks.

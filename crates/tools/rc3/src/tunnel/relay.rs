@@ -69,31 +69,13 @@ async fn answered(recv: &mut RecvStream) -> Result<(), Broken> {
     }
 }
 
-/// Relays a TCP connection to a stream whose answer is still due: bytes leave before it arrives.
-pub(super) async fn relay_tcp_ahead(tcp: TcpStream, stream: Outgoing) -> Result<(), Broken> {
-    let mut end = TcpEnd::new(tcp);
+/// Relays a TCP connection. While the answer of the stream is due, bytes leave before it arrives.
+pub(super) async fn relay_tcp(tcp: TcpStream, stream: Outgoing, answer_due: bool) -> Result<(), Broken> {
+    let mut end = TcpEnd { tcp, ended: false };
     let (reader, writer) = end.tcp.split();
-    relay_ahead(reader, writer, stream).await?;
+    relay(reader, writer, stream, answer_due).await?;
     end.ended = true;
     Ok(())
-}
-
-/// Relays a TCP connection.
-pub(super) async fn relay_tcp(tcp: TcpStream, send: SendStream, recv: RecvStream) -> Result<(), Broken> {
-    let mut end = TcpEnd::new(tcp);
-    let (reader, writer) = end.tcp.split();
-    relay(reader, writer, send, recv, false).await?;
-    end.ended = true;
-    Ok(())
-}
-
-/// Relays any reader and writer to a stream whose answer is still due.
-pub(super) async fn relay_ahead(
-    reader: impl AsyncRead + Unpin,
-    writer: impl AsyncWrite + Unpin,
-    stream: Outgoing,
-) -> Result<(), Broken> {
-    relay(reader, writer, stream.send, stream.recv, true).await
 }
 
 /// A TCP connection. Unless both directions have ended it is reset on drop, whether a direction failed or the relay was
@@ -101,12 +83,6 @@ pub(super) async fn relay_ahead(
 struct TcpEnd {
     tcp: TcpStream,
     ended: bool,
-}
-
-impl TcpEnd {
-    fn new(tcp: TcpStream) -> Self {
-        Self { tcp, ended: false }
-    }
 }
 
 impl Drop for TcpEnd {
@@ -119,29 +95,28 @@ impl Drop for TcpEnd {
 
 /// A stream, reset on drop as a [`TcpEnd`] is.
 struct StreamEnd {
-    send: SendStream,
-    recv: RecvStream,
+    stream: Outgoing,
     ended: bool,
 }
 
 impl Drop for StreamEnd {
     fn drop(&mut self) {
         if !self.ended {
-            let _ = self.send.reset(BROKEN);
-            let _ = self.recv.stop(BROKEN);
+            let _ = self.stream.send.reset(BROKEN);
+            let _ = self.stream.recv.stop(BROKEN);
         }
     }
 }
 
-async fn relay(
+/// Relays any reader and writer.
+pub(super) async fn relay(
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
-    send: SendStream,
-    recv: RecvStream,
+    stream: Outgoing,
     answer_due: bool,
 ) -> Result<(), Broken> {
-    let mut end = StreamEnd { send, recv, ended: false };
-    let StreamEnd { send, recv, .. } = &mut end;
+    let mut end = StreamEnd { stream, ended: false };
+    let Outgoing { send, recv } = &mut end.stream;
     let inward = async {
         if answer_due {
             answered(recv).await?;

@@ -1,9 +1,6 @@
 //! Listeners for a peer (`-R`), at the side that listens.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use rc3_net::Connection;
 use tokio::{net::TcpListener, sync::Semaphore};
@@ -11,39 +8,34 @@ use tokio::{net::TcpListener, sync::Semaphore};
 use super::{
     local,
     open::Open,
-    relay::{Outgoing, relay_tcp_ahead},
+    relay::{Outgoing, relay_tcp},
 };
 
 /// Where a peer may listen on this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum RemoteListen {
-    /// Nowhere.
-    #[default]
-    #[value(skip)]
-    Never,
     /// On loopback addresses
     Loopback,
     /// On all addresses
     Any,
 }
 
-impl RemoteListen {
-    /// Opens a peer's listener; the error is a reason for the peer.
-    pub(super) async fn open(self, ip: IpAddr, port: u16) -> Result<TcpListener, String> {
-        let allowed = match self {
-            Self::Never => false,
-            Self::Loopback => ip.to_canonical().is_loopback(),
-            Self::Any => true,
-        };
-        if !allowed {
-            return Err(match self {
-                Self::Never => "it does not allow remote listeners",
-                _ => "it allows loopback addresses only",
-            }
-            .to_owned());
+/// Opens a peer's listener, and finds its port; the error is a reason for the peer.
+pub(super) async fn open(
+    allowed: Option<RemoteListen>,
+    address: SocketAddr,
+) -> Result<(TcpListener, u16), String> {
+    let is_loopback = address.ip().to_canonical().is_loopback();
+    match allowed {
+        None => return Err("it does not allow remote listeners".to_owned()),
+        Some(RemoteListen::Loopback) if !is_loopback => {
+            return Err("it allows loopback addresses only".to_owned());
         }
-        local::bind(SocketAddr::new(ip, port)).await.map_err(|error| error.to_string())
+        Some(_) => {}
     }
+    let bound = TcpListener::bind(address).await;
+    let with_port = bound.and_then(|listener| listener.local_addr().map(|bound| (listener, bound.port())));
+    with_port.map_err(|error| error.to_string())
 }
 
 /// Forwards the connections of a listener to the peer, for ever.
@@ -53,7 +45,7 @@ pub(super) async fn forward(listener: TcpListener, id: u16, connection: Connecti
         async move {
             if let Ok(stream) = Outgoing::open(&connection, &Open::Listener(id)).await {
                 // The peer prints why it cannot reach its target.
-                let _ = relay_tcp_ahead(tcp, stream).await;
+                let _ = relay_tcp(tcp, stream, true).await;
             }
             drop(permit);
         }
@@ -67,12 +59,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_peer_listens_only_where_it_may() {
-        let (loopback, any) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0]));
-        assert!(RemoteListen::Never.open(loopback, 0).await.is_err());
-        assert!(RemoteListen::Loopback.open(any, 0).await.is_err());
-        assert!(RemoteListen::Loopback.open("::".parse().unwrap(), 0).await.is_err());
-        let bound = RemoteListen::Loopback.open(loopback, 0).await.unwrap().local_addr().unwrap();
+        let (loopback, any) = (SocketAddr::from(([127, 0, 0, 1], 0)), SocketAddr::from(([0, 0, 0, 0], 0)));
+        assert!(open(None, loopback).await.is_err());
+        assert!(open(Some(RemoteListen::Loopback), any).await.is_err());
+        assert!(open(Some(RemoteListen::Loopback), "[::]:0".parse().unwrap()).await.is_err());
+        let bound = open(Some(RemoteListen::Loopback), loopback).await.unwrap().0.local_addr().unwrap();
         assert!(bound.ip().is_loopback() && bound.port() != 0);
-        assert!(RemoteListen::Any.open(any, 0).await.is_ok());
+        assert!(open(Some(RemoteListen::Any), any).await.is_ok());
     }
 }

@@ -4,30 +4,32 @@ use std::{
     collections::HashSet,
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 
 use rc3_cli::output;
-use rc3_net::{Connection, Endpoint, RecvStream, RlpMode, SendStream, ServerConfig};
+use rc3_net::{Connection, Endpoint, RecvStream, SendStream, ServerConfig};
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
 use super::{
     ALPN, BROKEN, CONNECTIONS_MAX, DONE, LISTENERS_MAX, PORT,
-    allow::{Allowed, Pattern},
+    allow::is_allowed,
     attained::INTERACTIVE,
     control::{FromClient, FromServer, VERSION},
-    dial::dial_allowed,
-    files::Files,
+    dial::dial,
     not_listening,
     notes::note,
     open::{Answer, Open},
-    relay::relay_tcp,
-    remote::{self, RemoteListen},
+    relay::{Outgoing, relay_tcp},
+    remote,
     transport::{open_up, transport},
 };
 use crate::{
+    cli::{
+        high::{network, rlp},
+        tunnel::TunnelArgs,
+    },
     error::{Error, Result},
     identity::{mutual, peers::AuthorizedPeers},
     transfer::{
@@ -51,35 +53,6 @@ const MEMORY_MAX: u64 = 1 << 30;
 /// Time limit for the first message of a stream.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Parameters of the listening side.
-#[derive(Debug, Clone)]
-pub struct ServeJob {
-    /// The address to listen on; `None` is port [`PORT`] of any, IPv4 and IPv6.
-    pub address: Option<SocketAddr>,
-    /// Address in the ticket instead of that of the default route: a host, and a port if it differs.
-    pub advertise: Option<(String, Option<u16>)>,
-    /// File for the ticket, instead of printing it.
-    pub ticket_file: Option<PathBuf>,
-    /// Whether there is a ticket at all, with which unknown identities pair.
-    pub pairing: bool,
-    /// The targets that peers may reach; none is all loopback targets.
-    pub allow: Vec<Pattern>,
-    /// Where peers may listen.
-    pub remote_listen: RemoteListen,
-    /// Identity and lists of peers.
-    pub files: Files,
-    /// Whether RLP is allowed.
-    pub rlp: RlpMode,
-    /// Marks and memory of paths.
-    pub network: Network,
-}
-
-/// What all peers share.
-struct Shared {
-    allowed: Allowed,
-    remote_listen: RemoteListen,
-}
-
 /// Prints a ticket and serves until interrupted.
 ///
 /// # Errors
@@ -87,19 +60,18 @@ struct Shared {
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn serve(job: &ServeJob) -> Result<()> {
-    let identity = job.files.identity()?;
-    let authorized = job.files.authorized();
+pub async fn serve(args: &TunnelArgs) -> Result<()> {
+    let files = args.files()?;
+    let (identity, authorized) = (files.identity()?, files.authorized());
     // A list that cannot be used should be noticed before a peer is refused.
     authorized.contains(identity.fingerprint())?;
     let mut config = ServerConfig::with_crypto(Arc::new(mutual::server(&identity, ALPN)?));
-    config.transport_config(transport(job.rlp));
-    let endpoint = bind(&config, &job.network, job.address)?;
-    let secret = job.pairing.then(random::<SECRET_BYTES>).transpose()?.map(Secret);
+    config.transport_config(transport(rlp(args.rlp)));
+    let endpoint = bind(&config, &network(args.network.clone()), args.bind)?;
+    let secret = (!args.no_ticket).then(random::<SECRET_BYTES>).transpose()?.map(Secret);
     // Removed on drop.
-    let _written = announce(job, &endpoint, identity.fingerprint(), secret)?;
-    let shared =
-        Arc::new(Shared { allowed: Allowed::new(job.allow.clone()), remote_listen: job.remote_listen });
+    let _written = announce(args, &endpoint, identity.fingerprint(), secret)?;
+    let shared = Arc::new(args.clone());
     let mut serving = Box::pin(admit(&endpoint, Peers { secret, authorized }, &shared));
     tokio::select! {
         () = &mut serving => {}
@@ -129,7 +101,7 @@ fn bind(config: &ServerConfig, network: &Network, address: Option<SocketAddr>) -
 
 /// Prints the ticket, or writes it to its file.
 fn announce(
-    job: &ServeJob,
+    args: &TunnelArgs,
     endpoint: &Endpoint,
     fingerprint: Fingerprint,
     secret: Option<Secret>,
@@ -138,9 +110,9 @@ fn announce(
     let bound = endpoint.local_addr().map_err(|error| local("find the port", error))?;
     note(&format!("listening on UDP {bound}"));
     let Some(secret) = secret else { return Ok(None) };
-    let ticket: Ticket = reachable::invite(bound, job.advertise.as_ref(), fingerprint, secret)
+    let ticket: Ticket = reachable::invite(bound, args.advertise.as_ref(), fingerprint, secret)
         .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-    let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
+    let written = args.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
     let written = written.map_err(|error| local("write the ticket", error))?;
     match &written {
         Some(file) => note(&format!("the ticket is in {}", printable_path(file.path()))),
@@ -153,7 +125,7 @@ fn announce(
 }
 
 /// Serves every authorised peer in a task, until the endpoint closes.
-async fn admit(endpoint: &Endpoint, peers: Peers, shared: &Arc<Shared>) {
+async fn admit(endpoint: &Endpoint, peers: Peers, args: &Arc<TunnelArgs>) {
     let admit = move |connection: &Connection, hello: &FromClient| peers.admit(connection, hello);
     let mut newcomers = Newcomers::new(endpoint.clone(), admit);
     let mut sessions = JoinSet::new();
@@ -162,11 +134,11 @@ async fn admit(endpoint: &Endpoint, peers: Peers, shared: &Arc<Shared>) {
         while sessions.try_join_next().is_some() {}
         match admitted {
             Ok((peer, _)) if sessions.len() < PEERS_MAX => {
-                let shared = Arc::clone(shared);
+                let args = Arc::clone(args);
                 sessions.spawn(async move {
                     let remote = peer.connection.remote_address();
                     note(&format!("{remote}: connected"));
-                    let error = attend(peer, &shared).await;
+                    let error = attend(peer, &args).await;
                     note(&format!("{remote}: {error}"));
                 });
             }
@@ -220,7 +192,7 @@ impl Peers {
 }
 
 /// Serves a peer until its connection ends; returns why.
-async fn attend(peer: Control, shared: &Arc<Shared>) -> Error {
+async fn attend(peer: Control, args: &Arc<TunnelArgs>) -> Error {
     let Control { connection, send: mut control, recv: requests } = peer;
     open_up(&connection);
     let mut messages = message::listen::<FromClient>(requests);
@@ -246,7 +218,7 @@ async fn attend(peer: Control, shared: &Arc<Shared>) -> Error {
                 reply = Some(if !listeners.insert(id) || listeners.len() > LISTENERS_MAX {
                     FromServer::NotListening { id, reason: format!("it allows {LISTENERS_MAX} listeners") }
                 } else {
-                    match open_listener(shared.remote_listen, ip, port).await {
+                    match remote::open(args.allow_remote_listen, SocketAddr::new(ip, port)).await {
                         Ok((listener, port)) => {
                             listening.spawn(remote::forward(listener, id, connection.clone(), Arc::clone(&permits)));
                             FromServer::Listening { id, port }
@@ -257,23 +229,13 @@ async fn attend(peer: Control, shared: &Arc<Shared>) -> Error {
             }
             stream = connection.accept_bi() => match stream {
                 Ok((send, recv)) => {
-                    streams.spawn(serve_stream(send, recv, Arc::clone(shared)));
+                    streams.spawn(serve_stream(send, recv, Arc::clone(args)));
                 }
                 Err(error) => return error.into(),
             },
             Some(_) = streams.join_next() => {}
         }
     }
-}
-
-async fn open_listener(
-    remote_listen: RemoteListen,
-    ip: std::net::IpAddr,
-    port: u16,
-) -> Result<(tokio::net::TcpListener, u16), String> {
-    let listener = remote_listen.open(ip, port).await?;
-    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
-    Ok((listener, port))
 }
 
 /// Closes the connection of a peer that needs no more streams, once the targets have taken the bytes of all that there
@@ -295,14 +257,16 @@ fn end(connection: &Connection, what: &str) -> Error {
 }
 
 /// One TCP connection for a peer.
-async fn serve_stream(mut send: SendStream, mut recv: RecvStream, shared: Arc<Shared>) {
+async fn serve_stream(mut send: SendStream, mut recv: RecvStream, args: Arc<TunnelArgs>) {
     let _ = send.set_priority(INTERACTIVE);
     let Ok(open) = timeout(OPEN_PATIENCE, Open::read(&mut recv)).await else {
         let _ = send.reset(BROKEN);
         return;
     };
     let connected = match open {
-        Ok(Open::Target(target)) => dial_allowed(&shared.allowed, &target).await,
+        // A target that is not allowed is neither resolved nor contacted.
+        Ok(Open::Target(target)) if !is_allowed(&args.allow, &target) => Err(Answer::NotAllowed),
+        Ok(Open::Target(target)) => dial(&target).await,
         Ok(Open::Listener(_)) | Err(_) => Err(Answer::Malformed),
     };
     let answer = connected.as_ref().err().copied().unwrap_or(Answer::Connected);
@@ -310,6 +274,6 @@ async fn serve_stream(mut send: SendStream, mut recv: RecvStream, shared: Arc<Sh
     if send.write_all(&[answer.code()]).await.is_ok()
         && let Ok(tcp) = connected
     {
-        let _ = relay_tcp(tcp, send, recv).await;
+        let _ = relay_tcp(tcp, Outgoing { send, recv }, false).await;
     }
 }
