@@ -6,10 +6,8 @@
 pub mod check;
 pub mod cli;
 pub mod copy;
-#[cfg(unix)]
 pub mod demo;
 pub mod descriptors;
-#[cfg(unix)]
 pub mod emulator;
 pub mod error;
 pub mod figures;
@@ -17,7 +15,7 @@ pub mod identity;
 mod mtu;
 mod picture;
 pub mod scheme;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 #[path = "../tests/cli/skip.rs"]
 mod skip;
 mod steps;

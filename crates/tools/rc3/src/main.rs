@@ -4,7 +4,6 @@
 use std::{env, io, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, Parser};
-#[cfg(unix)]
 use rc3::demo::demo;
 use rc3::{
     NAME,
@@ -61,7 +60,6 @@ fn run(command: Command) -> Exit {
         }
     };
     match command {
-        #[cfg(unix)]
         Command::Demo(job) => with_runtime(GRACE, demo(&job), complain),
         Command::Recv(job, style) => {
             let grace = if job.dir.is_some() { GRACE } else { Duration::ZERO };

@@ -9,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rc3_cli::output;
 use rc3_net::{Connection, Endpoint, ServerConfig};
 use rc3_text::units::about_time;
 use tokio::time::{sleep, timeout};
@@ -23,7 +22,7 @@ use super::{
     visitor::{Visitor, newcomers},
 };
 use crate::{
-    cli::{high::network, low::CheckArgs},
+    cli::{high::network, low::CheckArgs, ticket::publish},
     error::{Error, Result},
     figures::PathFigures,
     transfer::{
@@ -34,12 +33,10 @@ use crate::{
         message,
         network::Network,
         newcomers::Newcomers,
-        paths::printable_path,
         progress::{count, line},
         random::random,
         reachable,
         ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
-        ticket_file::TicketFile,
     },
 };
 
@@ -71,18 +68,7 @@ pub async fn listen(args: &CheckArgs) -> Result<()> {
     let listener = Listener::bind(&network(args.network.clone()), args.bind, PATIENCE)?;
     let ticket = listener.ticket(args.advertise.as_ref())?;
     // Removed on drop.
-    let written = args.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
-    let written = written.map_err(|error| Error::local("write the ticket", error))?;
-    match &written {
-        Some(file) => {
-            let path = printable_path(file.path());
-            note(&format!("the ticket is in {path}; on the other machine: rc3 check --ticket-file {path}"));
-        }
-        None => {
-            note("on the other machine: rc3 check -, then paste this ticket:");
-            output::print(&format!("{ticket}\n")).map_err(|error| Error::local("print the ticket", error))?;
-        }
-    }
+    let _written = publish(&ticket, args.ticket_file.as_deref(), "rc3 check")?;
     listener.serve(note, interrupted()).await?;
     Err(Error::interrupted(0))
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use clap::{Args, value_parser};
+use rc3_text::units::parse_size;
 use serde::{Deserialize, Serialize};
 
 use crate::scheme::Scheme;
@@ -20,17 +22,25 @@ const FLOW_TIME_MAX: Duration = Duration::from_secs(600);
 const BULK_BYTES_PER_SECOND: u64 = 50_000_000_000;
 
 /// The flows of one check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
 pub struct Plan {
-    /// Sizes in bytes.
+    /// Sizes of the flows, separated by commas
+    #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
+    #[arg(conflicts_with = "listen")]
     pub sizes: Vec<u64>,
-    /// Runs of each size.
+    /// Runs per size and scheme
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(conflicts_with = "listen")]
     pub runs: u32,
-    /// Length of each bulk flow; 0: none.
+    /// Length of the bulk flows; 0 leaves them out
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(0..=600))]
+    #[arg(conflicts_with = "listen")]
     pub seconds: u32,
-    /// Whether flows go in both directions, instead of only to the listener.
+    /// Measure flows from the listener too
+    #[arg(long, conflicts_with = "listen")]
     pub both: bool,
-    /// Whether each flow meets an unknown path.
+    /// Let each flow meet an unknown path; remembered paths are neither used nor stored
+    #[arg(long, conflicts_with = "listen")]
     pub forget: bool,
 }
 

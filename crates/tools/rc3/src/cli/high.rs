@@ -5,25 +5,25 @@ use std::path::{Path, PathBuf};
 use clap_complete::Shell;
 use rc3_net::{Congestion, RlpMode};
 use rc3_picture::Format;
-#[cfg(unix)]
 use rc3_text::units::size_text;
 
-#[cfg(unix)]
-use super::low::DemoArgs;
-use super::low::{
-    CheckArgs, CheckPart, CongestionChoice, LowArgs, LowCommand, NetworkArgs, RecvArgs, RlpChoice, SendArgs,
-};
 use super::{
+    low::{
+        CheckArgs, CheckPart, CongestionChoice, DemoArgs, LowArgs, LowCommand, NetworkArgs, RecvArgs,
+        RlpChoice, SendArgs,
+    },
     ticket,
     tunnel::{self, TunnelCommand},
 };
 use crate::{
-    check::{
-        CheckJob, listen,
-        plan::{self, Plan},
-        visit::VisitJob,
-    },
+    check::{CheckJob, listen, plan, visit::VisitJob},
     copy::CopyJob,
+    demo::{
+        DemoJob,
+        links::Links,
+        scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
+    },
+    emulator::EmulatorConfig,
     error::{Error, Result},
     transfer::{
         destination::Fsync,
@@ -36,21 +36,11 @@ use crate::{
         ticket::Ticket,
     },
 };
-#[cfg(unix)]
-use crate::{
-    demo::{
-        DemoJob,
-        links::Links,
-        scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
-    },
-    emulator::EmulatorConfig,
-};
 
 /// A command ready to run.
 #[derive(Debug)]
 pub enum Command {
     /// Show both schemes.
-    #[cfg(unix)]
     Demo(Box<DemoJob>),
     /// Receive files, or a pipe.
     Recv(Box<ReceiveJob>, Style),
@@ -79,7 +69,6 @@ impl Command {
     /// [`ErrorKind::Usage`](crate::error::ErrorKind::Usage) when flags do not fit together.
     pub fn resolve(low: LowArgs) -> Result<Self> {
         Ok(match low.command {
-            #[cfg(unix)]
             LowCommand::Demo(args) => {
                 let (style, svg) = (Style::choose(args.json, false), args.svg.clone());
                 Self::Demo(Box::new(DemoJob { scenarios: scenarios(args)?, style, svg }))
@@ -99,7 +88,6 @@ impl Command {
     }
 }
 
-#[cfg(unix)]
 fn scenarios(args: DemoArgs) -> Result<Links<Scenario>> {
     // Choosing one of these selects a single link.
     let is_chosen = args.queue.is_some() || args.nic.is_some() || args.buffer.is_some();
@@ -108,7 +96,6 @@ fn scenarios(args: DemoArgs) -> Result<Links<Scenario>> {
     Ok(Links { link, fast_card })
 }
 
-#[cfg(unix)]
 fn scenario(args: DemoArgs) -> Result<Scenario> {
     use std::time::Duration;
     let sizes_fit = args.sizes.iter().all(|&bytes| (1..=SIZE_BYTES_MAX).contains(&bytes));
@@ -145,9 +132,8 @@ fn check(args: CheckArgs) -> Result<Command> {
     if args.listen {
         return Ok(Command::CheckListen(Box::new(args)));
     }
-    let CheckArgs { ticket, ticket_file, only, sizes, runs, seconds, both, forget, .. } = args;
+    let CheckArgs { ticket, ticket_file, only, plan, .. } = args;
     let network = self::network(args.network);
-    let plan = Plan { sizes, runs, seconds, both, forget };
     if !plan.is_bounded() {
         let message = format!("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX);
         return Err(Error::usage(message, "see rc3 check --help"));
@@ -260,7 +246,7 @@ fn send(args: SendArgs) -> Result<Command> {
     Ok(Command::Send(Box::new(job), style))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::time::Duration;
 
@@ -268,6 +254,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        check::plan::Plan,
         emulator::Discipline,
         error::ErrorKind,
         transfer::ticket::{Fingerprint, Secret},

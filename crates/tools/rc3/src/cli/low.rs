@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{exit::Exit, tunnel::TunnelArgs};
 use crate::{
+    check::plan::Plan,
     copy::cli::CopyArgs,
     error::Error,
     transfer::{
@@ -19,7 +20,6 @@ use crate::{
         patterns::Patterns,
     },
 };
-#[cfg(unix)]
 use crate::{demo::buffer::Buffer, emulator::Discipline};
 
 /// Fast first round trips over wide-area links: a demonstration, and verified file transfer.
@@ -35,7 +35,6 @@ pub struct LowArgs {
 #[derive(Debug, Clone, Subcommand)]
 pub enum LowCommand {
     /// Compare rc3 with plain QUIC over an emulated wide-area link on this machine
-    #[cfg(unix)]
     Demo(DemoArgs),
     /// Receive files: prints a ticket for the sender
     Recv(RecvArgs),
@@ -64,7 +63,6 @@ pub enum LowCommand {
 }
 
 /// `rc3 demo`
-#[cfg(unix)]
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
 Real endpoints on loopback sockets send real data over an emulated link. FCT is from connect to the last \
@@ -288,24 +286,9 @@ pub struct CheckArgs {
     /// Check only these parts, separated by commas [default: all]
     #[arg(long, value_enum, value_name = "PARTS", value_delimiter = ',', conflicts_with = "listen")]
     pub only: Vec<CheckPart>,
-    /// Sizes of the flows, separated by commas
-    #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
-    #[arg(conflicts_with = "listen")]
-    pub sizes: Vec<u64>,
-    /// Runs per size and scheme
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
-    #[arg(conflicts_with = "listen")]
-    pub runs: u32,
-    /// Length of the bulk flows; 0 leaves them out
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(0..=600))]
-    #[arg(conflicts_with = "listen")]
-    pub seconds: u32,
-    /// Measure flows from the listener too
-    #[arg(long, conflicts_with = "listen")]
-    pub both: bool,
-    /// Let each flow meet an unknown path; remembered paths are neither used nor stored
-    #[arg(long, conflicts_with = "listen")]
-    pub forget: bool,
+    /// The flows
+    #[command(flatten)]
+    pub plan: Plan,
     /// Print one JSON event per line: host, path, start, flow, bulk, result, bulk_result, done, error
     #[arg(long, conflicts_with = "listen")]
     pub json: bool,
@@ -451,12 +434,10 @@ pub(crate) fn rate(text: &str) -> Result<Rate, UnitError> {
     parse_rate(text).map(Rate::from)
 }
 
-#[cfg(unix)]
 fn parse_probability(text: &str) -> Result<f64, String> {
     parse_share(text).or_else(|error| if text.trim() == "1" { Ok(1.0) } else { Err(error) })
 }
 
-#[cfg(unix)]
 fn parse_share(text: &str) -> Result<f64, String> {
     let number: f64 = text.trim().parse().map_err(|_| "not a number, write for example 0.01".to_owned())?;
     if (0.0..1.0).contains(&number) {
@@ -530,7 +511,6 @@ mod tests {
         }
     }
 
-    #[cfg(unix)]
     #[test]
     fn shares_and_probabilities_have_their_ranges() {
         assert_eq!(parse_share("0.3"), Ok(0.3));

@@ -3,7 +3,6 @@
 pub mod exit;
 pub mod high;
 pub mod low;
-#[cfg(unix)]
 pub mod terminal;
 pub mod ticket;
 pub mod tunnel;

@@ -7,12 +7,15 @@ use std::{
     path::Path,
 };
 
+use rc3_cli::output;
+
 use crate::{
     error::{Error, Result},
     transfer::{
         paths::printable_path,
+        progress::line,
         ticket::{Ticket, TicketError},
-        ticket_file::{first_line, read},
+        ticket_file::{TicketFile, first_line, read},
     },
 };
 
@@ -73,4 +76,22 @@ fn unreadable(from: &str, error: io::Error) -> Error {
 
 fn parse(line: &str) -> Result<Ticket> {
     line.parse().map_err(|error: TicketError| Error::usage(format!("not a ticket: {error}"), WAYS))
+}
+
+/// Writes the ticket of a side that listens to a file, which is removed on drop, or prints it; `command` is what the other
+/// side runs.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn publish(ticket: &Ticket, file: Option<&Path>, command: &str) -> Result<Option<TicketFile>> {
+    let Some(path) = file else {
+        line(io::stderr(), &format!("on the other machine: {command} -, then paste this ticket:"));
+        output::print(&format!("{ticket}\n")).map_err(|error| Error::local("print the ticket", error))?;
+        return Ok(None);
+    };
+    let written = TicketFile::write(path, ticket).map_err(|error| Error::local("write the ticket", error))?;
+    let path = printable_path(written.path());
+    let text = format!("the ticket is in {path}; on the other machine: {command} --ticket-file {path}");
+    line(io::stderr(), &text);
+    Ok(Some(written))
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rc3_picture::chart::{Chart, Colour};
 use rc3_text::units::{about_bytes, about_time, rate_text, three_digits};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     bars::{self, Look},
@@ -16,7 +17,6 @@ use super::{
     scenario::Scenario,
 };
 use crate::{
-    emulator::Discipline,
     picture::{Line, chart},
     scheme::Scheme,
     table::{align, median, milliseconds, time},
@@ -112,39 +112,23 @@ pub struct Report {
     pub rows: Vec<Row>,
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    rate_bits_per_second: u64,
-    rtt_ms: f64,
-    buffer_bytes: u64,
-    nic_bits_per_second: u64,
-    loss: f64,
-    load: f64,
-    queue: Discipline,
-    forget: bool,
-    levels: u8,
-    runs: u32,
-    seed: u64,
-    results: Vec<&'a Measured>,
-}
-
 impl Report {
-    fn as_json(&self) -> Json<'_> {
+    fn as_json(&self) -> Value {
         let Self { scenario, runs, rows } = self;
-        Json {
-            rate_bits_per_second: scenario.rate.bits_per_second(),
-            rtt_ms: milliseconds(scenario.rtt),
-            buffer_bytes: scenario.buffer,
-            nic_bits_per_second: scenario.nic.bits_per_second(),
-            loss: scenario.loss,
-            load: scenario.load,
-            queue: scenario.queue,
-            forget: scenario.forget,
-            levels: scenario.ladder.levels(),
-            runs: *runs,
-            seed: scenario.seed,
-            results: rows.iter().flat_map(|row| [&row.plain, &row.rc3]).collect(),
-        }
+        json!({
+            "rate_bits_per_second": scenario.rate.bits_per_second(),
+            "rtt_ms": milliseconds(scenario.rtt),
+            "buffer_bytes": scenario.buffer,
+            "nic_bits_per_second": scenario.nic.bits_per_second(),
+            "loss": scenario.loss,
+            "load": scenario.load,
+            "queue": scenario.queue,
+            "forget": scenario.forget,
+            "levels": scenario.ladder.levels(),
+            "runs": runs,
+            "seed": scenario.seed,
+            "results": rows.iter().flat_map(|row| [&row.plain, &row.rc3]).collect::<Vec<_>>(),
+        })
     }
 
     /// Everything as text, with bars for such a terminal.
@@ -284,7 +268,7 @@ pub(super) mod tests {
     use rc3_core::{Ladder, units::Rate};
 
     use super::*;
-    use crate::demo::scenario::Runs;
+    use crate::{demo::scenario::Runs, emulator::Discipline};
 
     pub(in crate::demo) fn scenario() -> Scenario {
         let rate = Rate::from_bits_per_second(200_000_000).unwrap();

@@ -6,6 +6,7 @@
 use std::{
     fs::{DirBuilder, File},
     io::{self, Read, Write},
+    os::unix::fs::DirBuilderExt,
     path::Path,
 };
 
@@ -66,10 +67,7 @@ pub fn ticket_secret(identity: &Identity) -> Secret {
 
 /// Makes a directory that only its owner can enter, with those above it.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
+    DirBuilder::new().mode(0o700).recursive(true).create(path)
 }
 
 fn read(path: &Path, file: File) -> Result<Identity> {
@@ -99,7 +97,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::{
         fs::{self, Permissions},

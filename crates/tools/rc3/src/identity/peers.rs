@@ -7,6 +7,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -213,16 +214,13 @@ fn append(path: &Path, line: &str) -> Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         make_directory(parent).map_err(failed)?;
     }
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path).map_err(failed)?;
+    let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    let mut file = opened.map_err(failed)?;
     let start = if unfinished { "\n" } else { "" };
     file.write_all(format!("{start}{line}\n").as_bytes()).map_err(failed)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::{
         fs::{self, Permissions},

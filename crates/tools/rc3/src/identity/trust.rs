@@ -1,6 +1,6 @@
 //! Whether a file or directory is only its user's: nobody else, except root, may own it or have rights that expose it.
 
-use std::{fs::File, io, path::Path};
+use std::{fs::File, io, os::unix::fs::MetadataExt, path::Path};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -50,15 +50,11 @@ pub(super) fn expect_own_directory(path: &Path) -> Result<()> {
     match File::open(parent) {
         Ok(directory) => expect(parent, &directory, 0o022, "change"),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // A system whose directories cannot be opened has no such owners either.
-        Err(_) if cfg!(not(unix)) => Ok(()),
         Err(error) => Err(Error::local(format!("read {}", printable_path(parent)), error)),
     }
 }
 
-#[cfg(unix)]
 fn expect(path: &Path, file: &File, exposing: u32, verb: &'static str) -> Result<()> {
-    use std::os::unix::fs::MetadataExt;
     let failed = |error| Error::local(format!("read {}", printable_path(path)), error);
     let found = file.metadata().map_err(failed)?;
     let owner = found.uid();
@@ -73,12 +69,7 @@ fn expect(path: &Path, file: &File, exposing: u32, verb: &'static str) -> Result
     Ok(())
 }
 
-#[cfg(not(unix))]
-fn expect(_: &Path, _: &File, _: u32, _: &'static str) -> Result<()> {
-    Ok(())
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::{
         fs::{self, Permissions},

@@ -2,13 +2,11 @@
 
 use std::{
     collections::HashSet,
-    io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
 
-use rc3_cli::output;
 use rc3_net::{Connection, Endpoint, RecvStream, SendStream, ServerConfig};
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
@@ -28,6 +26,7 @@ use super::{
 use crate::{
     cli::{
         high::{network, rlp},
+        ticket::publish,
         tunnel::TunnelArgs,
     },
     error::{Error, Result},
@@ -37,12 +36,10 @@ use crate::{
         message::{self, MessageError},
         network::Network,
         newcomers::{Newcomers, Rejection},
-        paths::printable_path,
         random::random,
         reachable,
         session::Control,
-        ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
-        ticket_file::TicketFile,
+        ticket::{SECRET_BYTES, Secret},
     },
 };
 
@@ -69,8 +66,15 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     config.transport_config(transport(rlp(args.rlp)));
     let endpoint = bind(&config, &network(args.network.clone()), args.bind)?;
     let secret = (!args.no_ticket).then(random::<SECRET_BYTES>).transpose()?.map(Secret);
+    let bound = endpoint.local_addr().map_err(|error| Error::local("find the port", error))?;
+    note(&format!("listening on UDP {bound}"));
+    let invite = |secret| {
+        let ticket = reachable::invite(bound, args.advertise.as_ref(), identity.fingerprint(), secret)
+            .map_err(|error| Error::local("make a ticket", error))?;
+        publish(&ticket, args.ticket_file.as_deref(), "rc3 tunnel -L PORT:HOST:HOSTPORT")
+    };
     // Removed on drop.
-    let _written = announce(args, &endpoint, identity.fingerprint(), secret)?;
+    let _written = secret.map(invite).transpose()?;
     let shared = Arc::new(args.clone());
     let mut serving = Box::pin(admit(&endpoint, Peers { secret, authorized }, &shared));
     tokio::select! {
@@ -97,31 +101,6 @@ fn bind(config: &ServerConfig, network: &Network, address: Option<SocketAddr>) -
     let endpoint = opened.map_err(|error| not_listening(address.unwrap_or(any), error))?;
     endpoint.set_memory_max(MEMORY_MAX);
     Ok(endpoint)
-}
-
-/// Prints the ticket, or writes it to its file.
-fn announce(
-    args: &TunnelArgs,
-    endpoint: &Endpoint,
-    fingerprint: Fingerprint,
-    secret: Option<Secret>,
-) -> Result<Option<TicketFile>> {
-    let local = |what: &str, error| Error::local(what, error);
-    let bound = endpoint.local_addr().map_err(|error| local("find the port", error))?;
-    note(&format!("listening on UDP {bound}"));
-    let Some(secret) = secret else { return Ok(None) };
-    let ticket: Ticket = reachable::invite(bound, args.advertise.as_ref(), fingerprint, secret)
-        .map_err(|error| local("make a ticket", io::Error::new(io::ErrorKind::InvalidInput, error)))?;
-    let written = args.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
-    let written = written.map_err(|error| local("write the ticket", error))?;
-    match &written {
-        Some(file) => note(&format!("the ticket is in {}", printable_path(file.path()))),
-        None => {
-            note("a peer pairs by this ticket: rc3 tunnel -L PORT:HOST:HOSTPORT -, then paste it");
-            output::print(&format!("{ticket}\n")).map_err(|error| local("print the ticket", error))?;
-        }
-    }
-    Ok(written)
 }
 
 /// Serves every authorised peer in a task, until the endpoint closes.

@@ -37,10 +37,6 @@ impl AsyncWrite for Output {
 
 /// Replaces standard output by the null device.
 fn close() -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        let null = std::fs::File::options().write(true).open("/dev/null")?;
-        rustix::stdio::dup2_stdout(&null)?;
-    }
-    Ok(())
+    let null = std::fs::File::options().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(&null)?)
 }
