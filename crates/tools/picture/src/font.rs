@@ -1,8 +1,8 @@
 //! The typeface of pictures, compiled in, so that text in a bitmap needs no system font.
 //!
 //! `roboto.tsv` has a line for each glyph of Roboto Regular 2 (Apache licence) that pictures use: the character, how far
-//! the next glyph is, and the outline as path data of SVG, in font units with the vertical axis down. A program of 30 lines
-//! wrote it, with a library that reads fonts; that library takes longer to compile than the rest of a picture.
+//! the next glyph is, and the outline as path data of SVG, in font units with the vertical axis down. A library that reads
+//! fonts takes longer to compile than the rest of a picture.
 //!
 //! The size of text is the height of a line in pixels, from the top of the highest glyph to the bottom of the lowest.
 
