@@ -7,8 +7,10 @@
 //!
 //! Offsets and lengths are bytes. Every operation takes O(log n + t) for n runs, of which it touches t.
 
+use std::iter;
+
 use crate::{
-    structures::offset_map::{OffsetMap, Range},
+    structures::offset_map::OffsetMap,
     units::{Level, Receipt, Span},
 };
 
@@ -192,8 +194,15 @@ impl<V: Value> SpanMap<V> {
 
     /// The parts of `span` that have no value, lowest first.
     pub fn gaps(&self, span: Span) -> impl Iterator<Item = Span> + '_ {
-        let start = self.first_gap(span.start).min(span.end);
-        Gaps { rest: Span::new(start, span.end), runs: self.runs.range(start..span.end) }
+        // Starts in a gap, or is empty.
+        let mut rest = Span::new(self.first_gap(span.start).min(span.end), span.end);
+        let mut runs = self.runs.range(rest.start..rest.end).map(as_span);
+        iter::from_fn(move || {
+            let start = (!rest.is_empty()).then_some(rest.start)?;
+            let run = runs.next().unwrap_or_else(|| Span::new(rest.end, rest.end));
+            rest.start = run.end.min(rest.end);
+            Some(Span::new(start, run.start))
+        })
     }
 }
 
@@ -224,28 +233,6 @@ impl SpanSet {
     /// All runs, lowest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Span> + '_ {
         self.runs_from(0).map(|(run, ())| run)
-    }
-}
-
-/// Iterator of [`SpanMap::gaps`].
-struct Gaps<'a, V> {
-    /// The remaining part of the span; starts in a gap or is empty.
-    rest: Span,
-    /// The runs inside `rest`.
-    runs: Range<'a, (u64, V)>,
-}
-
-impl<V> Iterator for Gaps<'_, V> {
-    type Item = Span;
-
-    fn next(&mut self) -> Option<Span> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let start = self.rest.start;
-        let run = self.runs.next().map(as_span).unwrap_or_else(|| Span::new(self.rest.end, self.rest.end));
-        self.rest.start = run.end.min(self.rest.end);
-        Some(Span::new(start, run.start))
     }
 }
 
