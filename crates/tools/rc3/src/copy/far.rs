@@ -111,14 +111,13 @@ async fn prepared(action: Action, wire: &Wire) -> Result<(Side, Option<Vec<u8>>)
 
 /// Checks everything that can fail before the peer connects.
 fn prepare(action: Action) -> Result<(Side, Option<Vec<u8>>)> {
-    let path_of = |path: &Vec<u8>| path_of(path).unwrap_or_default();
     match action {
         Action::Receive { path, sources, policy, fsync } => {
             let policy = policy.resolve(fsync.into());
             Side::receiving(&path_of(&path), sources as usize, policy, Asked::Files)
         }
         Action::Send { paths, selection, rename, rate_limit } => {
-            let paths: Vec<_> = paths.iter().map(path_of).collect();
+            let paths: Vec<_> = paths.iter().map(|path| path_of(path)).collect();
             let selection = selection.resolve().map_err(Error::refused)?;
             let limit = rate_limit.and_then(Rate::from_bits_per_second);
             Ok((Side::sending(&paths, &selection, rename.as_deref(), limit)?, None))

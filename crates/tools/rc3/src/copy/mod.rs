@@ -22,7 +22,6 @@ use crate::{
     },
     error::{Error, Result},
     transfer::{
-        close_code,
         meet::Settings,
         network::{Marking, Network},
         progress::Reporter,
@@ -96,6 +95,5 @@ async fn transfer(
         },
         () = stop => Err(Error::interrupted(0)),
     };
-    let parting = close_code(outcome.as_ref().err());
-    wire.during(wind_up(meeting.endpoint(), side.destination(), parting, outcome)).await
+    wire.during(wind_up(meeting.endpoint(), side.destination(), outcome)).await
 }

@@ -2,10 +2,9 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt, OsStringExt},
     path::PathBuf,
 };
-
-use crate::transfer::paths::name_bytes;
 
 /// A path, and the host it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +28,7 @@ impl Place {
     }
 
     fn remote(argument: &OsStr) -> Option<Self> {
-        let bytes = name_bytes(argument)?;
+        let bytes = argument.as_bytes();
         let colon = end_of_host(bytes)?;
         let host = std::str::from_utf8(&bytes[..colon]).ok()?;
         let path = bytes[colon + 1..].to_owned();
@@ -55,31 +54,20 @@ fn end_of_host(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// A path of the other host as one of this host's; `None` if this system has no such name.
-pub(super) fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+/// A path of the other host as one of this host's.
+pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
     // As a shell expands it, which no shell does here.
-    let bytes = match bytes.strip_prefix(b"~") {
-        Some(b"") => b".",
-        Some(rest) => rest.strip_prefix(b"/").unwrap_or(bytes),
-        None if bytes.is_empty() => b".",
-        None => bytes,
+    let bytes = match bytes {
+        b"" | b"~" | b"~/" => b".",
+        [b'~', b'/', rest @ ..] => rest,
+        bytes => bytes,
     };
-    let bytes = if bytes.is_empty() { b"." } else { bytes };
-    #[cfg(unix)]
-    {
-        use std::os::unix::ffi::OsStringExt;
-        Some(PathBuf::from(OsString::from_vec(bytes.to_owned())))
-    }
-    #[cfg(not(unix))]
-    {
-        String::from_utf8(bytes.to_owned()).ok().map(|text| PathBuf::from(OsString::from(text)))
-    }
+    PathBuf::from(OsString::from_vec(bytes.to_owned()))
 }
 
 /// The last name of a path on the other host; `None` if it has none of its own, such as `..`.
 pub(super) fn last_name(path: &[u8]) -> Option<Vec<u8>> {
-    let path = path_of(path)?;
-    Some(name_bytes(path.file_name()?)?.to_owned())
+    Some(path_of(path).file_name()?.as_bytes().to_owned())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, MetadataExt};
 
 use super::{paths::SafePath, stamp::FileId};
 
@@ -18,10 +18,8 @@ use super::{paths::SafePath, stamp::FileId};
 pub(super) struct Claims(Arc<Mutex<HashMap<FileId, SafePath>>>);
 
 impl Claims {
-    /// Gives an existing file to the entry with this path; returns whether no other entry has it. A system without inodes
-    /// cannot know.
-    pub(super) fn claim(&self, file: Option<FileId>, path: &SafePath) -> bool {
-        let Some(file) = file else { return true };
+    /// Gives an existing file to the entry with this path; returns whether no other entry has it.
+    pub(super) fn claim(&self, file: FileId, path: &SafePath) -> bool {
         self.lock().entry(file).or_insert_with(|| path.clone()) == path
     }
 
@@ -45,16 +43,9 @@ impl Claims {
 }
 
 /// The file with this name, and how many names it has.
-#[cfg(unix)]
 pub(super) fn identity(dir: &Dir, path: &SafePath) -> Option<(FileId, u64)> {
-    use cap_std::fs::MetadataExt;
     let metadata = dir.symlink_metadata(path.as_path()).ok()?;
     Some(((metadata.dev(), metadata.ino()), metadata.nlink()))
-}
-
-#[cfg(not(unix))]
-pub(super) fn identity(_: &Dir, _: &SafePath) -> Option<(FileId, u64)> {
-    None
 }
 
 /// Whether two paths of one file are separate names of it, and not two ways to write one name.
@@ -65,7 +56,8 @@ fn are_two_names(dir: &Dir, one: &SafePath, other: &SafePath) -> bool {
     };
     let (parents, names) =
         ([parent(one), parent(other)], [one.as_path(), other.as_path()].map(Path::file_name));
-    if !is_same_directory(dir, &parents[0], &parents[1]) {
+    let id = |path| dir.metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    if id(&parents[0]) != id(&parents[1]) {
         return true;
     }
     let Ok(entries) = dir.read_dir(&parents[0]) else { return false };
@@ -73,28 +65,16 @@ fn are_two_names(dir: &Dir, one: &SafePath, other: &SafePath) -> bool {
     names[0] != names[1] && names.iter().flatten().all(|name| listed.iter().any(|listed| listed == name))
 }
 
-#[cfg(unix)]
-fn is_same_directory(dir: &Dir, one: &Path, other: &Path) -> bool {
-    use cap_std::fs::MetadataExt;
-    let id = |path| dir.metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    id(one) == id(other)
-}
-
-#[cfg(not(unix))]
-fn is_same_directory(_: &Dir, _: &Path, _: &Path) -> bool {
-    true
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     use cap_std::ambient_authority;
 
-    use super::{super::paths::Rules, *};
+    use super::*;
 
     fn path(text: &str) -> SafePath {
-        SafePath::parse(text.as_bytes(), Rules::HERE).unwrap()
+        SafePath::parse(text.as_bytes()).unwrap()
     }
 
     #[test]
@@ -109,7 +89,7 @@ mod tests {
         fs::hard_link(at("d/f"), at("e/f")).unwrap();
         let dir = Dir::open_ambient_dir(root.path(), ambient_authority()).unwrap();
         let claims = Claims::default();
-        let id = |name| identity(&dir, &path(name)).map(|(id, _)| id);
+        let id = |name| identity(&dir, &path(name)).unwrap().0;
         assert!(claims.may_replace(&dir, &path("d/f")));
         assert!(claims.claim(id("d/f"), &path("d/f")) && claims.claim(id("d/f"), &path("d/f")));
         for other in ["alias/f", "d/g", "e/f"] {
@@ -133,7 +113,7 @@ mod tests {
         fs::write(at("new"), b"2").unwrap();
         let new = id("new");
         fs::rename(at("new"), at("d/f")).unwrap();
-        claims.place(new, &path("elsewhere"));
+        claims.place(Some(new), &path("elsewhere"));
         assert!(claims.may_replace(&dir, &path("alias/f")));
     }
 }

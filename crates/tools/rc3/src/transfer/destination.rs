@@ -10,6 +10,7 @@ use std::{
     collections::HashSet,
     fs::{File, FileTimes},
     io::{self, Read},
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -19,13 +20,15 @@ use std::{
 
 use cap_std::{
     ambient_authority,
-    fs::{Dir, DirBuilder, OpenOptions},
+    fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt},
+};
+use rustix::{
+    fs::{FlockOperation, OFlags, flock},
+    io::Errno,
 };
 
 use rc3_net::file::ReadAt;
 
-#[cfg(unix)]
-use super::rights;
 use super::{
     claims::Claims,
     expected::Expected,
@@ -33,6 +36,7 @@ use super::{
     part::{Names, Part},
     paths::{PART_SUFFIX, SafePath, TAG_LETTERS},
     record::{self, RECORD_BYTES_MAX},
+    rights,
     stamp::file_id,
     verdict::Verdict,
 };
@@ -170,7 +174,6 @@ impl Destination {
     /// sender's file lacks. Files of other users stay as they are.
     pub fn adopt(&self, path: &SafePath, expected: &Expected) {
         let Some(file) = self.0.open_ours(path.as_path(), false) else { return };
-        #[cfg(unix)]
         if let Some(mode) = expected.mode {
             let _ = rights::limit(&file, mode);
         }
@@ -207,26 +210,22 @@ impl Destination {
     /// # Errors
     /// When a system call fails on a new directory.
     pub fn finish_directory(&self, directory: &Expected, new: bool) -> io::Result<()> {
-        #[cfg(unix)]
-        {
-            let handle = match self.0.open_directory(directory) {
-                Ok(handle) => handle,
-                Err(error) => return if new { Err(error) } else { Ok(()) },
-            };
-            // Bits inherited from the parent directory are the receiver's choice: setgid, for example.
-            let kept = if new { 0o7000 } else { 0o7077 };
-            let narrowed = directory.mode.map_or(Ok(()), |mode| rights::narrow(&handle, mode | kept));
-            if let Some(time) = directory.modified {
-                let _ = handle.set_times(FileTimes::new().set_modified(time));
-            }
-            if new {
-                narrowed?;
-                if self.0.policy.fsync == Fsync::File {
-                    sync_directory(&handle)?;
-                }
+        let handle = match self.0.open_directory(directory) {
+            Ok(handle) => handle,
+            Err(error) => return if new { Err(error) } else { Ok(()) },
+        };
+        // Bits inherited from the parent directory are the receiver's choice: setgid, for example.
+        let kept = if new { 0o7000 } else { 0o7077 };
+        let narrowed = directory.mode.map_or(Ok(()), |mode| rights::narrow(&handle, mode | kept));
+        if let Some(time) = directory.modified {
+            let _ = handle.set_times(FileTimes::new().set_modified(time));
+        }
+        if new {
+            narrowed?;
+            if self.0.policy.fsync == Fsync::File {
+                sync_directory(&handle)?;
             }
         }
-        let _ = (directory, new);
         Ok(())
     }
 
@@ -277,7 +276,6 @@ impl Destination {
     pub fn resume(&self, file: &Expected) -> Option<(Part, Vec<u8>)> {
         let names = Names::new(&file.path, &record::tag(file));
         let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(lock)?;
-        #[cfg(unix)]
         rights::narrow(&handle, 0o600).ok()?;
         let mut written_down = Vec::new();
         let record = self.0.open_ours(&names.record, false).filter(has_one_name)?;
@@ -328,32 +326,20 @@ impl Inner {
         let probe = self.create(&name, 0o777)?;
         let metadata = probe.metadata();
         self.dir.remove_file(&name)?;
-        #[cfg(unix)]
-        return metadata.map(|metadata| std::os::unix::fs::MetadataExt::mode(&metadata) & 0o777);
-        #[cfg(not(unix))]
-        metadata.map(|_| 0o777)
+        Ok(metadata?.mode() & 0o777)
     }
 
     /// A new file for reading and writing, with this mode less the umask.
     fn create(&self, name: &Path, mode: u32) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        #[cfg(unix)]
-        cap_std::fs::OpenOptionsExt::mode(&mut options, mode);
-        let _ = mode;
+        options.read(true).write(true).create_new(true).mode(mode);
         Ok(self.dir.open_with(name, &options)?.into_std())
     }
 
-    #[cfg(unix)]
     fn free_bytes(&self) -> Option<u64> {
         let there = rustix::fs::fstatvfs(&self.dir).ok()?;
         // A file system that does not count has no size.
         (there.f_blocks > 0).then(|| there.f_bavail.saturating_mul(there.f_frsize))
-    }
-
-    #[cfg(not(unix))]
-    fn free_bytes(&self) -> Option<u64> {
-        None
     }
 
     /// A tag that no part of this run has.
@@ -364,7 +350,6 @@ impl Inner {
     }
 
     /// Gives a complete file its rights. Without those of the sender's file it gets the defaults of the directory.
-    #[cfg(unix)]
     pub(super) fn grant(&self, file: &File, expected: &Expected) -> io::Result<()> {
         match expected.mode {
             Some(mode) => rights::grant(file, mode & self.allowed),
@@ -374,20 +359,16 @@ impl Inner {
 
     /// Gives a new directory its rights, and its owner those to fill it.
     fn grant_directory(&self, directory: &Expected) -> io::Result<()> {
-        #[cfg(unix)]
-        if let Some(mode) = directory.mode {
-            rights::grant(&self.open_directory(directory)?, mode & self.allowed | 0o700)?;
+        match directory.mode {
+            Some(mode) => rights::grant(&self.open_directory(directory)?, mode & self.allowed | 0o700),
+            None => Ok(()),
         }
-        let _ = directory;
-        Ok(())
     }
 
     /// Gives back the bits that the owner needs to fill a directory, and that [`Destination::finish_directory`] took in
     /// an earlier transfer.
     fn open_to_fill(&self, directory: &Expected) {
-        #[cfg(unix)]
         if let (Some(wanted), Ok(handle)) = (directory.mode, self.open_directory(directory)) {
-            use std::os::unix::fs::PermissionsExt;
             let Ok(metadata) = handle.metadata() else { return };
             let mut permissions = metadata.permissions();
             let mode = permissions.mode() & 0o7777;
@@ -397,17 +378,14 @@ impl Inner {
                 let _ = handle.set_permissions(permissions);
             }
         }
-        let _ = directory;
     }
 
     /// Opens a directory, but not by a link.
-    #[cfg(unix)]
     fn open_directory(&self, directory: &Expected) -> io::Result<File> {
-        use rustix::fs::OFlags;
         let mut options = OpenOptions::new();
         // Not `O_PATH`, with which permissions cannot be set.
         let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
-        cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), flags.cast_signed());
+        options.read(true).custom_flags(flags.cast_signed());
         Ok(self.dir.open_with(directory.path.as_path(), &options)?.into_std())
     }
 
@@ -418,12 +396,7 @@ impl Inner {
 
     /// Opens an existing file without following a link or blocking on a pipe.
     fn open_existing(&self, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-        #[cfg(unix)]
-        {
-            use rustix::fs::OFlags;
-            let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-            cap_std::fs::OpenOptionsExt::custom_flags(options, flags.cast_signed());
-        }
+        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
         Ok(self.dir.open_with(path, options)?.into_std())
     }
 
@@ -431,26 +404,19 @@ impl Inner {
     pub(super) fn open_ours(&self, path: &Path, write: bool) -> Option<File> {
         let file = self.open_existing(path, OpenOptions::new().read(true).write(write)).ok()?;
         let metadata = file.metadata().ok()?;
-        #[cfg(unix)]
-        if std::os::unix::fs::MetadataExt::uid(&metadata) != rustix::process::geteuid().as_raw() {
-            return None;
-        }
-        metadata.is_file().then_some(file)
+        let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
+        (is_ours && metadata.is_file()).then_some(file)
     }
 
     /// A new name is durable once its directory has been synced.
     pub(super) fn sync_parent(&self, path: &Path) -> io::Result<()> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or_else(|| Path::new("."));
-        #[cfg(unix)]
-        sync_directory(&self.dir.open(parent)?.into_std())?;
-        let _ = parent;
-        Ok(())
+        sync_directory(&self.dir.open(parent)?.into_std())
     }
 }
 
 /// File systems that do not support this sync names by themselves.
-#[cfg(unix)]
 fn sync_directory(directory: &File) -> io::Result<()> {
     match directory.sync_all() {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
@@ -459,14 +425,8 @@ fn sync_directory(directory: &File) -> io::Result<()> {
 }
 
 /// A file with two names may be meant to be written by its other name.
-#[cfg(unix)]
 pub(super) fn has_one_name(file: &File) -> bool {
-    file.metadata().is_ok_and(|metadata| std::os::unix::fs::MetadataExt::nlink(&metadata) == 1)
-}
-
-#[cfg(not(unix))]
-pub(super) fn has_one_name(_: &File) -> bool {
-    true
+    file.metadata().is_ok_and(|metadata| metadata.nlink() == 1)
 }
 
 pub(super) fn closed() -> io::Error {
@@ -475,12 +435,10 @@ pub(super) fn closed() -> io::Error {
 
 fn directory_builder(mode: Option<u32>) -> DirBuilder {
     let mut builder = DirBuilder::new();
-    #[cfg(unix)]
     if let Some(mode) = mode {
         // Nothing for the group before [`rights::grant`]: its bits are also the mask of entries that it inherits.
-        cap_std::fs::DirBuilderExt::mode(&mut builder, mode & 0o707 | 0o700);
+        builder.mode(mode & 0o707 | 0o700);
     }
-    let _ = mode;
     builder
 }
 
@@ -504,19 +462,9 @@ pub fn fill_at<'b>(file: &File, mut buf: &'b mut [u8], mut offset: u64) -> io::R
 }
 
 /// Locks a file until it is closed; returns whether no other process has it.
-#[cfg(unix)]
 fn lock(file: &File) -> bool {
-    use rustix::{
-        fs::{FlockOperation, flock},
-        io::Errno,
-    };
     // Without locks in the file system, only this process is known to use it.
     flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
-}
-
-#[cfg(not(unix))]
-fn lock(_: &File) -> bool {
-    true
 }
 
 #[cfg(test)]
@@ -524,7 +472,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::transfer::{paths::Rules, verdict::Fault};
+    use crate::transfer::verdict::Fault;
 
     fn open(root: &Path, force: bool) -> Destination {
         let existing = if force { Existing::Replace } else { Existing::Report };
@@ -536,7 +484,7 @@ mod tests {
     }
 
     fn path(path: &str) -> SafePath {
-        SafePath::parse(path.as_bytes(), Rules::HERE).unwrap()
+        SafePath::parse(path.as_bytes()).unwrap()
     }
 
     fn expected(name: &str) -> Expected {
@@ -567,7 +515,7 @@ mod tests {
         part.write_at(b"hel", 0).unwrap();
         let part_name = format!(".a.{}.rc3-part", record::tag(&expected));
         assert_eq!(names(&root.path().join("d")), [part_name.as_str()]);
-        assert!(SafePath::parse(part_name.as_bytes(), Rules::HERE).is_err(), "a peer may name {part_name}");
+        assert!(SafePath::parse(part_name.as_bytes()).is_err(), "a peer may name {part_name}");
         let mut read_back = [0; 4];
         part.read_exact_at(&mut read_back, 1).unwrap();
         assert_eq!(&read_back, b"ello");
@@ -633,7 +581,6 @@ mod tests {
     }
 
     /// Whatever an earlier run or another program has done to the part.
-    #[cfg(unix)]
     #[test]
     fn parts_lose_bits_that_the_sender_has_not() {
         use std::os::unix::fs::PermissionsExt;
@@ -667,7 +614,6 @@ mod tests {
     }
 
     /// As names that differ only in case, on a file system that ignores it.
-    #[cfg(unix)]
     #[test]
     fn two_ways_to_write_one_name_do_not_replace_each_other() {
         let root = tempfile::tempdir().unwrap();
@@ -702,7 +648,6 @@ mod tests {
         assert!(destination.create(&expected("d")).unwrap().finish(&expected("d")).is_err());
     }
 
-    #[cfg(unix)]
     #[test]
     fn links_do_not_lead_out() {
         let outside = tempfile::tempdir().unwrap();
@@ -721,7 +666,6 @@ mod tests {
         assert!(root.path().join("file").symlink_metadata().unwrap().is_file());
         assert!(names(outside.path()).is_empty());
     }
-    #[cfg(unix)]
     #[test]
     fn what_others_put_in_the_place_of_a_part_is_left_alone() {
         use std::os::unix::fs::symlink;
@@ -775,7 +719,6 @@ mod tests {
         assert_eq!(fs::read(root.path().join("a")).unwrap(), b"hello");
     }
 
-    #[cfg(unix)]
     #[test]
     fn links_swapped_in_during_a_transfer_do_not_lead_out() {
         let (outside, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -11,7 +11,7 @@ use super::{
     gaps::Gaps,
     manifest::{ENTRIES_MAX, HOLES_BYTES_MAX},
     message::{Entry, Kind, LINK_BYTES_MAX, Modified},
-    paths::{PathError, Rules, SafePath, misleads, printable, printable_bytes},
+    paths::{PathError, SafePath, misleads, printable, printable_bytes},
     rights::MODE_BITS,
 };
 use crate::error::{Error, Result};
@@ -60,8 +60,6 @@ pub struct Received {
     pub directories: Vec<Expected>,
     /// The files and links in the order of their streams and indices.
     pub files: Vec<Expected>,
-    /// Entries whose names this system does not have.
-    pub unnameable: Vec<u32>,
     /// Paths with characters that can mislead a reader: see [`misleads`].
     pub misleading: Vec<SafePath>,
     /// What the sender cannot read, with its reasons.
@@ -140,14 +138,7 @@ impl Received {
         if entry.kind == Kind::Pipe && entry.path.is_empty() {
             return Err(Error::refused("a stream without a name; use rc3 send --name, or rc3 recv --stdout"));
         }
-        let path = match SafePath::parse(&entry.path, Rules::HERE) {
-            Ok(path) => path,
-            Err(fault) if fault.is_harmless(&entry.path) => {
-                self.unnameable.push(at);
-                return Ok(());
-            }
-            Err(fault) => return Err(refused(&entry.path, fault)),
-        };
+        let path = SafePath::parse(&entry.path).map_err(|fault| refused(&entry.path, fault))?;
         if path.parent().is_some_and(|parent| self.names.get(parent) != Some(&true)) {
             return Err(Error::protocol(format!("the parent of the path {path} is not a listed directory")));
         }
@@ -170,7 +161,7 @@ impl Received {
         if self.absent.len() >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
             return Err(too_long());
         }
-        let path = SafePath::parse(path, Rules::HERE).map_err(|fault| refused(path, fault))?;
+        let path = SafePath::parse(path).map_err(|fault| refused(path, fault))?;
         self.absent.push((path, printable(reason)));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Ranges of a file without data: they read as zeros, and are neither sent nor stored.
 
-use std::{fs::Metadata, path::Path};
+use std::{fs::Metadata, os::unix::fs::MetadataExt, path::Path};
 
 use rc3_core::units::Span;
 
@@ -11,24 +11,14 @@ const HOLE_BYTES_MIN: u64 = 64 << 10;
 
 /// The holes of a file, largest [`GAPS_MAX`] at most; none if the system does not report them.
 pub fn of(path: &Path, metadata: &Metadata) -> Vec<(u64, u64)> {
-    let mut holes = if has_holes(metadata) { find(path, metadata.len()) } else { Vec::new() };
+    let has_holes = (512 * metadata.blocks()).saturating_add(HOLE_BYTES_MIN) <= metadata.len();
+    let mut holes = if has_holes { find(path, metadata.len()) } else { Vec::new() };
     if holes.len() > GAPS_MAX {
         holes.sort_by_key(|hole| std::cmp::Reverse(hole.len()));
         holes.truncate(GAPS_MAX);
         holes.sort_by_key(|hole| hole.start);
     }
     holes.into_iter().map(|hole| (hole.start, hole.end)).collect()
-}
-
-#[cfg(unix)]
-fn has_holes(metadata: &Metadata) -> bool {
-    let stored = 512 * std::os::unix::fs::MetadataExt::blocks(metadata);
-    stored.saturating_add(HOLE_BYTES_MIN) <= metadata.len()
-}
-
-#[cfg(not(unix))]
-fn has_holes(_: &Metadata) -> bool {
-    false
 }
 
 #[cfg(target_os = "linux")]

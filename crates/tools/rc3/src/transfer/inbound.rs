@@ -20,7 +20,7 @@ use super::{
     arrivals::Arrivals,
     arriving::{Arrived, receive},
     asked::Asked,
-    background,
+    background, close_code,
     content::Content,
     destination::Destination,
     expected::{Expected, Received},
@@ -70,17 +70,24 @@ pub(super) async fn run(
     destination: Option<&Destination>,
     reporter: &mut Reporter,
 ) -> Result<Finish> {
-    let destination = destination.map(Destination::begin_transfer);
-    let (manifest, dry_run) = read_manifest(&mut session).await?;
-    let is_pipe = manifest.is_pipe();
-    let received = receive_all(session, destination.as_ref(), manifest, dry_run, reporter).await;
-    match received {
-        Ok(Finish::Complete(Err(error))) if is_pipe => Ok(Finish::Complete(Err(error.of_pipe()))),
-        // Standard output cannot take its bytes back.
-        Err(error) if is_pipe && destination.is_none() => Ok(Finish::Complete(Err(error.of_pipe()))),
-        Err(error) if is_pipe => Err(error.of_pipe()),
-        received => received,
-    }
+    let (connection, there) =
+        (session.channel.connection.clone(), destination.map(Destination::begin_transfer));
+    let received = async {
+        let (manifest, dry_run) = read_manifest(&mut session).await?;
+        let is_pipe = manifest.is_pipe();
+        match receive_all(session, there.as_ref(), manifest, dry_run, reporter).await {
+            Ok(Finish::Complete(Err(error))) if is_pipe => Ok(Finish::Complete(Err(error.of_pipe()))),
+            // Standard output cannot take its bytes back.
+            Err(error) if is_pipe && there.is_none() => Ok(Finish::Complete(Err(error.of_pipe()))),
+            Err(error) if is_pipe => Err(error.of_pipe()),
+            received => received,
+        }
+    };
+    let received = received.await;
+    // The sender should receive the reason before its connection is dropped.
+    let (code, reason) = close_code(received.as_ref().err(), destination);
+    connection.close(code, reason.as_bytes());
+    received
 }
 
 /// Reads up to the end of the manifest. Also returns whether the sender only asks what would happen.

@@ -5,9 +5,16 @@
 //! the directories on the way to the link are no links, and if all other links stay inside. Links are made after all
 //! files, so that nothing of the same transfer is written through one.
 
-use std::io;
+use std::{
+    ffi::OsStr,
+    io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::{AtFlags, OFlags, Timespec, Timestamps, UTIME_OMIT, utimensat};
 
 use super::{
     claims::identity,
@@ -17,17 +24,8 @@ use super::{
     verdict::{Fault, Verdict},
 };
 
-/// Why a link at `path` is not made, if so.
-///
-/// It must not lead out of the directory that the first `floor` names of its path lead to.
-pub(super) fn refused(path: &SafePath, target: &[u8], floor: usize) -> Option<Verdict> {
-    if cfg!(not(unix)) {
-        return Some(Verdict::Name);
-    }
-    (!stays_inside(path, target, floor)).then_some(Verdict::Outside)
-}
-
-fn stays_inside(path: &SafePath, target: &[u8], floor: usize) -> bool {
+/// Whether a link at `path` leads out of the directory that the first `floor` names of its path lead to.
+pub(super) fn stays_inside(path: &SafePath, target: &[u8], floor: usize) -> bool {
     if target.starts_with(b"/") {
         return false;
     }
@@ -47,7 +45,7 @@ fn stays_inside(path: &SafePath, target: &[u8], floor: usize) -> bool {
 /// Whether a link has this target.
 pub(super) fn has_target(dir: &Dir, path: &SafePath, target: &[u8]) -> bool {
     let found = dir.read_link_contents(path.as_path());
-    found.is_ok_and(|found| super::paths::name_bytes(found.as_os_str()) == Some(target))
+    found.is_ok_and(|found| found.as_os_str().as_bytes() == target)
 }
 
 impl Destination {
@@ -55,13 +53,7 @@ impl Destination {
     ///
     /// # Errors
     /// See [`Fault`].
-    #[cfg(unix)]
     pub(super) fn make_link(&self, expected: &Expected, target: &[u8]) -> Result<(), Fault> {
-        use std::{
-            ffi::OsStr,
-            os::unix::ffi::OsStrExt,
-            path::{Path, PathBuf},
-        };
         let parent = self.real_parent(&expected.path)?;
         let name = expected.path.as_path().file_name().map(Path::new);
         let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -83,23 +75,13 @@ impl Destination {
         Ok(())
     }
 
-    /// Links are refused before: see [`refused`].
-    #[cfg(not(unix))]
-    pub(super) fn make_link(&self, _: &Expected, _: &[u8]) -> Result<(), Fault> {
-        Err(io::Error::from(io::ErrorKind::Unsupported).into())
-    }
-
     /// The directory of a path, reached without following any link.
-    #[cfg(unix)]
     fn real_parent(&self, path: &SafePath) -> io::Result<Dir> {
-        use std::path::Path;
-
-        use rustix::fs::OFlags;
         let mut dir = self.0.dir.try_clone()?;
         for name in path.as_path().parent().into_iter().flat_map(Path::components) {
-            let mut options = cap_std::fs::OpenOptions::new();
+            let mut options = OpenOptions::new();
             let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
-            cap_std::fs::OpenOptionsExt::custom_flags(options.read(true), flags.cast_signed());
+            options.read(true).custom_flags(flags.cast_signed());
             dir = Dir::from_std_file(dir.open_with(Path::new(name.as_os_str()), &options)?.into_std());
         }
         Ok(dir)
@@ -107,10 +89,8 @@ impl Destination {
 }
 
 /// Not every file system has times of links.
-#[cfg(unix)]
-fn set_link_time(parent: &Dir, name: &std::path::Path, expected: &Expected) {
-    use rustix::fs::{AtFlags, Timespec, Timestamps, UTIME_OMIT, utimensat};
-    let since = expected.modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+fn set_link_time(parent: &Dir, name: &Path, expected: &Expected) {
+    let since = expected.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let Some(since) = since else { return };
     let Ok(tv_sec) = since.as_secs().try_into() else { return };
     let last_modification = Timespec { tv_sec, tv_nsec: since.subsec_nanos().into() };
@@ -119,17 +99,14 @@ fn set_link_time(parent: &Dir, name: &std::path::Path, expected: &Expected) {
     let _ = utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW);
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::{fs, os::unix::fs::symlink, path::Path};
 
-    use super::{
-        super::{destination::Policy, paths::Rules},
-        *,
-    };
+    use super::{super::destination::Policy, *};
 
     fn path(text: &str) -> SafePath {
-        SafePath::parse(text.as_bytes(), Rules::HERE).unwrap()
+        SafePath::parse(text.as_bytes()).unwrap()
     }
 
     #[test]

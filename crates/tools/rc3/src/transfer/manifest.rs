@@ -7,6 +7,7 @@ use std::{
     fmt,
     fs::{self, Metadata},
     io,
+    os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
@@ -17,7 +18,7 @@ use super::{
     gaps::Gaps,
     holes,
     message::{Entry, Kind, Modified},
-    paths::{PathError, Rules, SafePath, name_bytes, printable_path},
+    paths::{PathError, SafePath, printable_path},
     patterns::Patterns,
     rights,
     stamp::Stamp,
@@ -169,8 +170,7 @@ impl Found {
             let (name, metadata) = match look(path) {
                 Ok(seen) => seen,
                 Err(reason) => {
-                    let name = path.file_name().and_then(name_bytes);
-                    let name = name.and_then(|name| SafePath::parse(name, Rules::HERE).ok());
+                    let name = path.file_name().and_then(|name| SafePath::parse(name.as_bytes()).ok());
                     found.left_out.push(LeftOut { path: path.clone(), name, reason });
                     continue;
                 }
@@ -211,7 +211,7 @@ impl Found {
         for old in names.chain(self.left_out.iter_mut().filter_map(|left_out| left_out.name.as_mut())) {
             let bytes = old.as_bytes();
             let below = bytes.iter().position(|&byte| byte == b'/').map_or(&[][..], |slash| &bytes[slash..]);
-            *old = SafePath::parse(&[name, below].concat(), Rules::HERE)?;
+            *old = SafePath::parse(&[name, below].concat())?;
         }
         Ok(())
     }
@@ -333,11 +333,8 @@ impl Found {
         for child in fs::read_dir(directory)? {
             let child = child?;
             let path = child.path();
-            let below = match name_bytes(&child.file_name()) {
-                Some(last) => SafePath::parse(&[name.as_bytes(), last].join(&b'/'), Rules::HERE),
-                None => Err(PathError::NotText),
-            };
-            let (name, reason) = match below {
+            let below = [name.as_bytes(), child.file_name().as_bytes()].join(&b'/');
+            let (name, reason) = match SafePath::parse(&below) {
                 Ok(below) => match fs::symlink_metadata(&path) {
                     Ok(metadata) => {
                         children.push((path, below, metadata));
@@ -364,20 +361,19 @@ fn look(path: &Path) -> Result<(SafePath, Metadata), LeaveOut> {
     };
     // `/` has no name of its own.
     let name = named.file_name().ok_or(PathError::Empty)?;
-    Ok((SafePath::parse(name_bytes(name).ok_or(PathError::NotText)?, Rules::HERE)?, metadata))
+    Ok((SafePath::parse(name.as_bytes())?, metadata))
 }
 
 fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) -> Result<Kind, LeaveOut> {
     let modified = modified(metadata);
     if metadata.is_dir() {
-        return Ok(Kind::Directory { mode: rights::of(path, metadata), modified });
+        return Ok(Kind::Directory { mode: Some(rights::of(path, metadata)), modified });
     }
     if metadata.is_symlink() {
         if !links {
             return Err(LeaveOut::Link);
         }
-        let target = fs::read_link(path)?;
-        let target = name_bytes(target.as_os_str()).ok_or(PathError::NotText)?.to_owned();
+        let target = fs::read_link(path)?.into_os_string().into_vec();
         return Ok(Kind::Link { target, modified });
     }
     if !metadata.is_file() {
@@ -391,7 +387,7 @@ fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) ->
     } else {
         *holes_bytes += bytes;
     }
-    Ok(Kind::File { bytes: metadata.len(), mode: rights::of(path, metadata), modified, holes })
+    Ok(Kind::File { bytes: metadata.len(), mode: Some(rights::of(path, metadata)), modified, holes })
 }
 
 /// Seconds and nanoseconds since 1970.
@@ -439,7 +435,6 @@ mod tests {
         assert_eq!(names(&scan(&[inner.join("")]).unwrap()), ["inner"]);
     }
 
-    #[cfg(unix)]
     #[test]
     fn links_are_left_out_unless_named() {
         let root = tempfile::tempdir().unwrap();
@@ -465,7 +460,6 @@ mod tests {
         assert!(scan(&paths).unwrap_err().to_string().contains("have the name same"));
     }
 
-    #[cfg(unix)]
     #[test]
     fn names_that_cannot_be_sent_are_left_out_unless_given() {
         let root = tempfile::tempdir().unwrap();
@@ -483,7 +477,6 @@ mod tests {
         assert!(scan(&[part]).is_err());
     }
 
-    #[cfg(unix)]
     #[test]
     fn links_are_entries_if_chosen() {
         let root = tempfile::tempdir().unwrap();

@@ -30,6 +30,7 @@ use std::{net::SocketAddr, time::Duration};
 use rc3_net::{Connection, ConnectionError, TransportErrorCode, VarInt};
 
 use crate::error::{Error, ErrorKind};
+use destination::Destination;
 
 mod agreement;
 mod arrivals;
@@ -98,29 +99,30 @@ fn ticks() -> tokio::time::Interval {
 
 /// Returns on Ctrl-C or a request to terminate.
 pub(crate) async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminate) => drop(terminate.recv().await),
+            Err(_) => std::future::pending().await,
         }
-    }
-    if tokio::signal::ctrl_c().await.is_err() {
-        // No such signals here: the system ends the process itself.
-        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        () = terminated => {}
     }
 }
 
-/// Close code and reason for a connection.
-pub(crate) fn close_code(error: Option<&Error>) -> (VarInt, &'static str) {
-    match error.map(Error::kind) {
-        None => (VarInt::from_u32(0), "done"),
-        Some(ErrorKind::Interrupted) => (VarInt::from_u32(2), "was interrupted"),
-        Some(_) => (FAILED, "failed"),
+/// Close code and reason for the connections of a side that receives into `destination`, if it does.
+pub(crate) fn close_code(error: Option<&Error>, destination: Option<&Destination>) -> (VarInt, &'static str) {
+    let interrupted = VarInt::from_u32(2);
+    match (error.map(Error::kind), destination) {
+        (None, _) => (VarInt::from_u32(0), "done"),
+        (Some(ErrorKind::Interrupted), Some(there)) if there.policy().discard_partial => {
+            (interrupted, "was interrupted, and deletes what is incomplete")
+        }
+        (Some(ErrorKind::Interrupted), Some(_)) => (interrupted, "was interrupted, and keeps what arrived"),
+        (Some(ErrorKind::Interrupted), None) => (interrupted, "was interrupted"),
+        (Some(_), _) => (FAILED, "failed"),
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rc3_net::file::WriteAt;
 
 use super::{
@@ -129,9 +129,7 @@ impl Part {
         // Removes whatever is there, without following it.
         let _ = dir.remove_file(next);
         let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.write(true).create_new(true).mode(0o600);
         let written = dir
             .open_with(next, &options)
             .and_then(|mut file| file.write_all(record))
@@ -180,7 +178,6 @@ impl Part {
         if self.file.metadata()?.len() != expected.bytes {
             self.file.set_len(expected.bytes)?;
         }
-        #[cfg(unix)]
         self.destination.0.grant(&self.file, expected)?;
         if let Some(time) = expected.modified {
             // Not every file system can store every time; the content matters more.
@@ -202,7 +199,7 @@ impl Part {
         } else {
             return Err(Fault::Settled(Verdict::Shared));
         }
-        claims.place(self.file.metadata().ok().as_ref().and_then(file_id), &self.path);
+        claims.place(self.file.metadata().ok().as_ref().map(file_id), &self.path);
         parts.open.remove(&self.names.part);
         drop(parts);
         if self.keep.load(Relaxed) {

@@ -9,6 +9,7 @@ use std::{
     borrow::Borrow,
     ffi::OsStr,
     fmt,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -31,23 +32,6 @@ pub const NEXT_RECORD: &str = "-record-next";
 /// Letters of a tag, which are hexadecimal digits.
 pub const TAG_LETTERS: usize = 8;
 
-/// Device names of Windows, with any extension.
-const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
-
-/// Which system's special names to refuse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rules {
-    /// Slash separates; all other characters are ordinary.
-    Unix,
-    /// Device names, drive letters, backslashes, streams and trailing dots have a meaning.
-    Windows,
-}
-
-impl Rules {
-    /// The rules of the system this runs on.
-    pub const HERE: Self = if cfg!(windows) { Self::Windows } else { Self::Unix };
-}
-
 /// A relative path, its names joined by `/`. Clones share the bytes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SafePath(Arc<[u8]>);
@@ -57,7 +41,7 @@ impl SafePath {
     ///
     /// # Errors
     /// See [`PathError`].
-    pub fn parse(bytes: &[u8], rules: Rules) -> Result<Self, PathError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
         if bytes.is_empty() {
             return Err(PathError::Empty);
         }
@@ -67,7 +51,7 @@ impl SafePath {
         if bytes.starts_with(b"/") {
             return Err(PathError::Absolute);
         }
-        names(bytes).try_for_each(|name| check_name(name, rules))?;
+        names(bytes).try_for_each(check_name)?;
         Ok(Self(bytes.into()))
     }
 
@@ -83,7 +67,7 @@ impl SafePath {
 
     /// The path as the system expects it.
     pub fn as_path(&self) -> &Path {
-        Path::new(os_str(&self.0))
+        Path::new(OsStr::from_bytes(&self.0))
     }
 
     /// The last name.
@@ -111,7 +95,7 @@ impl SafePath {
         let mut part = b".".to_vec();
         part.extend_from_slice(name.get(..cut).unwrap_or_default());
         part.extend_from_slice(end.as_bytes());
-        self.as_path().with_file_name(os_str(&part))
+        self.as_path().with_file_name(OsStr::from_bytes(&part))
     }
 }
 
@@ -136,29 +120,6 @@ impl fmt::Display for SafePath {
 
 fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.split(|&byte| byte == b'/')
-}
-
-#[cfg(unix)]
-fn os_str(bytes: &[u8]) -> &OsStr {
-    std::os::unix::ffi::OsStrExt::from_bytes(bytes)
-}
-
-/// Elsewhere names are text: [`check_name`] refuses others.
-#[cfg(not(unix))]
-fn os_str(bytes: &[u8]) -> &OsStr {
-    OsStr::new(std::str::from_utf8(bytes).unwrap_or_default())
-}
-
-/// A local name as sent; `None` if it is not text on a system whose names are text.
-#[cfg(unix)]
-pub fn name_bytes(name: &OsStr) -> Option<&[u8]> {
-    Some(std::os::unix::ffi::OsStrExt::as_bytes(name))
-}
-
-/// A local name as sent; `None` if it is not text on a system whose names are text.
-#[cfg(not(unix))]
-pub fn name_bytes(name: &OsStr) -> Option<&[u8]> {
-    name.to_str().map(str::as_bytes)
 }
 
 /// Whether a name is one that [`SafePath::part`] makes, in any letter case: `.NAME.TAG.rc3-part`, the tag with or
@@ -188,33 +149,15 @@ pub enum PathError {
     /// `.` or `..`.
     #[error("it has a `.` or `..`")]
     Dots,
-    /// NUL, or a separator of the receiving system.
+    /// NUL.
     #[error("it has a character that is not allowed in names")]
     Character,
-    /// The name of a device.
-    #[error("it has a reserved name")]
-    Reserved,
     /// The name of an incomplete file that `rc3 recv` left.
     #[error("it has the name of an incomplete file")]
     Part,
-    /// Not UTF-8, which the receiving system requires.
-    #[error("it has a name that is not valid UTF-8")]
-    NotText,
     /// Longer or deeper than any file system supports.
     #[error("it is too long")]
     TooLong,
-}
-
-impl PathError {
-    /// Whether the path, which this system does not accept, means nothing else than a name on the sender's.
-    pub fn is_harmless(self, path: &[u8]) -> bool {
-        match self {
-            Self::NotText | Self::Reserved => true,
-            // Refused by [`Rules::Windows`] only.
-            Self::Character => !path.contains(&0),
-            _ => false,
-        }
-    }
 }
 
 /// Text from a peer, safe to print: control characters and characters that reorder or hide text are escaped.
@@ -254,36 +197,20 @@ pub fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-fn check_name(name: &[u8], rules: Rules) -> Result<(), PathError> {
+fn check_name(name: &[u8]) -> Result<(), PathError> {
     if name.is_empty() {
-        return Err(PathError::Empty);
+        Err(PathError::Empty)
+    } else if name.len() > NAME_BYTES_MAX {
+        Err(PathError::TooLong)
+    } else if name == b"." || name == b".." {
+        Err(PathError::Dots)
+    } else if name.contains(&0) {
+        Err(PathError::Character)
+    } else if is_part(name) {
+        Err(PathError::Part)
+    } else {
+        Ok(())
     }
-    if name.len() > NAME_BYTES_MAX {
-        return Err(PathError::TooLong);
-    }
-    if name == b"." || name == b".." {
-        return Err(PathError::Dots);
-    }
-    if name.contains(&0) {
-        return Err(PathError::Character);
-    }
-    if is_part(name) {
-        return Err(PathError::Part);
-    }
-    match rules {
-        Rules::Unix => Ok(()),
-        Rules::Windows => check_windows_name(std::str::from_utf8(name).map_err(|_| PathError::NotText)?),
-    }
-}
-
-fn check_windows_name(name: &str) -> Result<(), PathError> {
-    if name.contains(|c: char| c.is_control() || "\\:*?\"<>|".contains(c)) || name.ends_with(['.', ' ']) {
-        return Err(PathError::Character);
-    }
-    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_lowercase();
-    let port = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt"));
-    let numbered = port.is_some_and(|n| matches!(n, "¹" | "²" | "³") || (n.len() == 1 && n < "a"));
-    if numbered || DEVICES.contains(&stem.as_str()) { Err(PathError::Reserved) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -294,52 +221,40 @@ mod tests {
 
     use super::*;
 
-    fn unix(path: &[u8]) -> Result<SafePath, PathError> {
-        SafePath::parse(path, Rules::Unix)
+    fn parse(path: &[u8]) -> Result<SafePath, PathError> {
+        SafePath::parse(path)
     }
 
     #[test]
     fn paths_that_lead_astray_are_refused() {
-        use PathError::{Absolute, Character, Dots, Empty, Part, Reserved, TooLong};
+        use PathError::{Absolute, Character, Dots, Empty, Part, TooLong};
         let long = "n".repeat(256);
         let longer = "n/".repeat(2048) + "n";
         let deep = "d/".repeat(128) + "n";
         let table = [
-            ("", Empty, Rules::Unix),
-            ("/", Absolute, Rules::Unix),
-            ("/etc/passwd", Absolute, Rules::Unix),
-            ("//host/share", Absolute, Rules::Unix),
-            ("a//b", Empty, Rules::Unix),
-            ("a/", Empty, Rules::Unix),
-            (".", Dots, Rules::Unix),
-            ("..", Dots, Rules::Unix),
-            ("../a", Dots, Rules::Unix),
-            ("a/../b", Dots, Rules::Unix),
-            ("a/./b", Dots, Rules::Unix),
-            ("a/..", Dots, Rules::Unix),
-            ("a\0b", Character, Rules::Unix),
-            (".a.12345678.rc3-part", Part, Rules::Unix),
-            ("d/.a.1234abcd.RC3-PART/x", Part, Rules::Unix),
-            ("d/..12345678-record.rc3-part", Part, Rules::Unix),
-            (".a.12345678-Record-Next.rc3-part", Part, Rules::Windows),
-            (&long, TooLong, Rules::Unix),
-            (&longer, TooLong, Rules::Unix),
-            (&deep, TooLong, Rules::Unix),
-            ("C:\\a", Character, Rules::Windows),
-            ("C:", Character, Rules::Windows),
-            ("a\\..\\b", Character, Rules::Windows),
-            ("\\\\host\\share", Character, Rules::Windows),
-            ("a:stream", Character, Rules::Windows),
-            ("a.", Character, Rules::Windows),
-            ("a ", Character, Rules::Windows),
-            ("nul", Reserved, Rules::Windows),
-            ("d/CON.txt", Reserved, Rules::Windows),
-            ("com1", Reserved, Rules::Windows),
-            ("LPT9.log", Reserved, Rules::Windows),
-            ("COM¹", Reserved, Rules::Windows),
+            ("", Empty),
+            ("/", Absolute),
+            ("/etc/passwd", Absolute),
+            ("//host/share", Absolute),
+            ("a//b", Empty),
+            ("a/", Empty),
+            (".", Dots),
+            ("..", Dots),
+            ("../a", Dots),
+            ("a/../b", Dots),
+            ("a/./b", Dots),
+            ("a/..", Dots),
+            ("a\0b", Character),
+            (".a.12345678.rc3-part", Part),
+            ("d/.a.1234abcd.RC3-PART/x", Part),
+            ("d/..12345678-record.rc3-part", Part),
+            (".a.12345678-Record-Next.rc3-part", Part),
+            (&long, TooLong),
+            (&longer, TooLong),
+            (&deep, TooLong),
         ];
-        for (text, error, rules) in table {
-            assert_eq!(SafePath::parse(text.as_bytes(), rules), Err(error), "{text:?}");
+        for (text, error) in table {
+            assert_eq!(parse(text.as_bytes()), Err(error), "{text:?}");
         }
     }
 
@@ -348,21 +263,17 @@ mod tests {
         for text in
             ["a", "...", "..a", "a..", " ", "-rf", "~", "aux.c", "a b/ä ö/日本.txt", "a\nb", "c:", "a\\b"]
         {
-            assert_eq!(unix(text.as_bytes()).as_ref().map(SafePath::as_bytes), Ok(text.as_bytes()));
+            assert_eq!(parse(text.as_bytes()).as_ref().map(SafePath::as_bytes), Ok(text.as_bytes()));
         }
         for name in [&b"latin-\xe9"[..], b"\xff/\xfe", b"a.rc3-part", b".a.rc3-part", b".a.1234567g.rc3-part"]
         {
-            assert_eq!(unix(name).as_ref().map(SafePath::as_bytes), Ok(name));
-        }
-        assert_eq!(SafePath::parse(b"\xff", Rules::Windows), Err(PathError::NotText));
-        for text in ["a", "..a", "com", "com10", "comx", "console", "null/b", "a b/日本.txt"] {
-            assert!(SafePath::parse(text.as_bytes(), Rules::Windows).is_ok(), "{text:?}");
+            assert_eq!(parse(name).as_ref().map(SafePath::as_bytes), Ok(name));
         }
     }
 
     #[test]
     fn parts_stay_beside_the_file_and_fit() {
-        let path = |text: &str| unix(text.as_bytes()).unwrap();
+        let path = |text: &str| parse(text.as_bytes()).unwrap();
         assert_eq!(path("a/b").part("0123abcd", ""), Path::new("a/.b.0123abcd.rc3-part"));
         assert_eq!(path("b").part("0123abcd", RECORD), Path::new(".b.0123abcd-record.rc3-part"));
         let long = path(&"é".repeat(127)).part("0123abcd", NEXT_RECORD);
@@ -371,7 +282,7 @@ mod tests {
             (250..=255).contains(&long.len()) && long.ends_with(".0123abcd-record-next.rc3-part"),
             "{long}"
         );
-        let long = unix(&[0xff; 255]).unwrap().part("0123abcd", "");
+        let long = parse(&[0xff; 255]).unwrap().part("0123abcd", "");
         assert_eq!(long.as_os_str().len(), 255);
         let parents = ["a", "a/b", "a/b/c"].map(|text| path(text).parent().map(<[u8]>::to_vec));
         assert_eq!(parents, [None, Some(b"a".to_vec()), Some(b"a/b".to_vec())]);
@@ -379,9 +290,9 @@ mod tests {
 
     #[test]
     fn printed_names_cannot_steer_a_terminal() {
-        let path = unix("a\x1b[2J\u{202e}gpj.exe\r".as_bytes()).unwrap();
+        let path = parse("a\x1b[2J\u{202e}gpj.exe\r".as_bytes()).unwrap();
         assert_eq!(path.to_string(), "a\\u{1b}[2J\\u{202e}gpj.exe\\r");
-        assert_eq!(unix(b"latin-\xe9\x80").unwrap().to_string(), "latin-\\xe9\\x80");
+        assert_eq!(parse(b"latin-\xe9\x80").unwrap().to_string(), "latin-\\xe9\\x80");
         assert_eq!(printable("ä 日本 😀"), "ä 日本 😀");
     }
 
@@ -392,7 +303,7 @@ mod tests {
             text in proptest::collection::vec("[./a\\\\:\0]{1,3}|\\.\\.|/|aux|é", 0..8),
         ) {
             let text = text.concat();
-            if let Ok(path) = SafePath::parse(text.as_bytes(), Rules::HERE) {
+            if let Ok(path) = SafePath::parse(text.as_bytes()) {
                 let path = path.as_path();
                 prop_assert!(path.is_relative());
                 prop_assert!(path.components().all(|part| matches!(part, Component::Normal(_))));

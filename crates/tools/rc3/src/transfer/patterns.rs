@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn names_match_at_any_depth_and_paths_from_the_top() {
-        let path = |text: &[u8]| SafePath::parse(text, Rules::HERE).unwrap();
+        let path = |text: &[u8]| SafePath::parse(text).unwrap();
         let matches = |pattern: &str, text: &[u8], directory| {
             let patterns = Patterns::new(&[], &[pattern.to_owned()]).unwrap();
             patterns.excludes(&path(text), directory)

@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use cap_std::fs::MetadataExt;
+
 use super::{
-    claims::identity,
     destination::{Destination, Existing},
     expected::{Expected, Received},
     message::Change,
-    paths::{Rules, SafePath},
+    paths::SafePath,
     stamp::FileId,
     verdict::{Verdict, is_name_fault},
 };
@@ -73,9 +74,9 @@ impl<'a> Places<'a> {
             return Fate::Settled(Verdict::Conflict).into();
         }
         if let Some(target) = &file.link
-            && let Some(verdict) = super::links::refused(&file.path, target, self.manifest.link_floor)
+            && !super::links::stays_inside(&file.path, target, self.manifest.link_floor)
         {
-            return Fate::Settled(verdict).into();
+            return Fate::Settled(Verdict::Outside).into();
         }
         let seen = self.claimed(file, &file.path);
         let mut otherwise = Verdict::Conflict;
@@ -138,7 +139,7 @@ impl<'a> Places<'a> {
         if metadata.is_dir() {
             return Seen::Directory;
         }
-        let id = identity(dir, path).map(|(id, _)| id);
+        let id = (metadata.dev(), metadata.ino());
         if let Some(target) = &file.link {
             let same = metadata.is_symlink() && super::links::has_target(dir, path, target);
             return if same { Seen::Same(id) } else { Seen::Other };
@@ -161,7 +162,7 @@ enum Seen {
     /// The file system does not accept the name.
     Impossible,
     /// What the sender has.
-    Same(Option<FileId>),
+    Same(FileId),
     /// The same, but it is that of another entry.
     Shared,
     /// A file that may be the same.
@@ -178,7 +179,7 @@ fn numbered(path: &SafePath, number: u32) -> Option<SafePath> {
     // A dot in front is no extension.
     let dot = name.iter().rposition(|&byte| byte == b'.').filter(|&at| at > 0).unwrap_or(name.len());
     let (stem, extension) = whole.split_at_checked(name_at + dot)?;
-    SafePath::parse(&[stem, format!(" ({number})").as_bytes(), extension].concat(), Rules::HERE).ok()
+    SafePath::parse(&[stem, format!(" ({number})").as_bytes(), extension].concat()).ok()
 }
 
 #[cfg(test)]
@@ -188,7 +189,7 @@ mod tests {
     #[test]
     fn numbers_stand_before_the_extension() {
         let second = |text: &str| {
-            let path = SafePath::parse(text.as_bytes(), Rules::HERE).unwrap();
+            let path = SafePath::parse(text.as_bytes()).unwrap();
             numbered(&path, 2).map(|path| path.to_string())
         };
         for (text, expected) in [

@@ -5,7 +5,6 @@
 //! observer at most ten times.
 
 use std::{
-    collections::VecDeque,
     fmt,
     io::{self, IsTerminal, Write},
     path::Path,
@@ -184,43 +183,47 @@ pub enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// The text for users, and whether they want to read it even if they want only errors.
-    fn text(&self, verb: &str) -> Option<(String, bool)> {
-        let note = |text: String| Some((text, false));
-        let always = |text: String| Some((text, true));
-        match self {
-            Self::Listening { .. } | Self::Would { .. } | Self::File { .. } => None,
-            Self::Skipped { path, reason } => note(format!("left out: {path} ({reason})")),
-            Self::Conflict { path } => {
-                always(format!("conflict: {path} exists at the receiver with other content"))
-            }
-            Self::Damaged { path } => always(format!("damaged: {path}")),
+    /// Whether users want to read it even if they want only errors.
+    fn is_error(&self) -> bool {
+        matches!(self, Self::Conflict { .. } | Self::Damaged { .. } | Self::Error { .. })
+    }
+
+    /// The text for users.
+    fn text(&self, verb: &str) -> Option<String> {
+        Some(match self {
+            Self::Listening { .. } | Self::Would { .. } | Self::File { .. } => return None,
+            Self::Skipped { path, reason } => format!("left out: {path} ({reason})"),
+            Self::Conflict { path } => format!("conflict: {path} exists at the receiver with other content"),
+            Self::Damaged { path } => format!("damaged: {path}"),
             Self::Retrying { seconds } => {
-                note(format!("the receiver is busy, retrying in {}", time_text(*seconds)))
+                format!("the receiver is busy, retrying in {}", time_text(*seconds))
             }
-            Self::Waiting { receiver } => note(match receiver {
-                Work::AnotherTransfer => "waiting: the receiver is busy with another transfer".to_owned(),
-                Work::Comparing => "waiting: the receiver is comparing existing files".to_owned(),
-                Work::Storing => "waiting: the receiver is storing what arrived".to_owned(),
-            }),
-            Self::Misleading { path } => note(format!("warning: a name with hidden characters: {path}")),
+            Self::Waiting { receiver } => {
+                let doing = match receiver {
+                    Work::AnotherTransfer => "busy with another transfer",
+                    Work::Comparing => "comparing existing files",
+                    Work::Storing => "storing what arrived",
+                };
+                format!("waiting: the receiver is {doing}")
+            }
+            Self::Misleading { path } => format!("warning: a name with hidden characters: {path}"),
             Self::Start { files, bytes, peer, rc3 } => {
                 let what = match bytes {
                     Some(bytes) => format!("{} in {}", about_bytes(*bytes), count(*files, "file")),
                     None => "a pipe".to_owned(),
                 };
                 let loops = if *rc3 { "rc3" } else { "plain QUIC" };
-                note(format!("{verb} {what}, {peer}, {loops}"))
+                format!("{verb} {what}, {peer}, {loops}")
             }
             Self::Progress { bytes, total_bytes, steered, .. } => {
                 let percent = total_bytes.map(|total| 100 * u128::from(*bytes) / u128::from(total.max(1)));
                 let percent = percent.map_or_else(String::new, |percent| format!("{percent} %, "));
                 let mode = steered.map_or(String::new(), |steered| format!(", {} mode", steered.mode));
-                note(format!("{percent}{}{mode}", self.progress_text()))
+                format!("{percent}{}{mode}", self.progress_text())
             }
-            Self::Done(summary) => note(summary.text()),
-            Self::Error { message, hint } => always(format!("rc3: {message}\nhint: {hint}")),
-        }
+            Self::Done(summary) => summary.text(),
+            Self::Error { message, hint } => format!("rc3: {message}\nhint: {hint}"),
+        })
     }
 
     /// Bytes, files, the rate of the last seconds, and the remaining time.
@@ -347,18 +350,14 @@ pub struct Reporter {
     observer: Option<Observer>,
     verb: &'static str,
     bars: MultiProgress,
+    /// Bytes, time and rate since both sides agreed; hidden unless the style is [`Style::Bar`].
     bar: Option<ProgressBar>,
-    /// When both sides agreed.
-    started: Option<Instant>,
     line_at: Instant,
-    /// Unknown of a pipe.
-    total: Option<u64>,
     total_files: usize,
     /// Bytes that no stream brings.
     there: u64,
     /// Files in place, and their bytes.
     placed: (usize, u64),
-    recent: Recent,
     /// The receiver's activity, as printed last.
     waiting: Option<Work>,
     /// The signalled state, for senders that follow it.
@@ -390,13 +389,10 @@ impl Reporter {
             verb,
             bars,
             bar: None,
-            started: None,
             line_at: Instant::now(),
-            total: None,
             total_files: 0,
             there: 0,
             placed: (0, 0),
-            recent: Recent::default(),
             waiting: None,
             steered: None,
         }
@@ -408,8 +404,8 @@ impl Reporter {
             (Some(Observer(observe)), _) => observe(event),
             (None, Style::Json) => json(event),
             (None, style) => {
-                if let Some((text, always)) = event.text(self.verb)
-                    && (always || style != Style::Quiet)
+                if let Some(text) = event.text(self.verb)
+                    && (event.is_error() || style != Style::Quiet)
                 {
                     self.print(&text);
                 }
@@ -501,49 +497,52 @@ impl Reporter {
         needed: u64,
         connection: &Connection,
     ) {
-        let now = Instant::now();
-        (self.started, self.line_at, self.recent) = (Some(now), now, Recent::default());
-        (self.total, self.total_files, self.placed) = (bytes, files, there);
+        (self.line_at, self.total_files, self.placed) = (Instant::now(), files, there);
         self.there = bytes.map_or(0, |bytes| bytes.saturating_sub(needed));
         let (peer, rc3) = (connection.remote_address().to_string(), connection.is_rc3());
         self.report(&Event::Start { files, bytes, peer, rc3 });
+        let mut bar = ProgressBar::with_draw_target(bytes, ProgressDrawTarget::hidden());
         if self.style == Style::Bar {
-            self.bar = Some(self.bars.add(bar(bytes)));
+            bar.set_style(bar_style(bytes.is_some()));
+            bar = self.bars.add(bar);
         }
+        bar.set_position(self.there);
+        // What was there did not arrive.
+        bar.reset_eta();
+        self.bar = Some(bar);
     }
 
     /// Whether both sides have agreed.
     pub fn has_started(&self) -> bool {
-        self.started.is_some()
+        self.bar.is_some()
     }
 
     /// Reports how many bytes streams have brought; may be called at any rate.
     pub fn progress(&mut self, streamed: u64) {
-        let now = Instant::now();
-        let bytes = (self.there + streamed).min(self.total.unwrap_or(u64::MAX));
-        self.recent.add(now.duration_since(self.started.unwrap_or(now)), bytes);
+        let Some(bar) = &self.bar else { return };
+        let total = bar.length();
+        let bytes = (self.there + streamed).min(total.unwrap_or(u64::MAX));
+        bar.set_position(bytes);
         let every = if self.observer.is_some() { OBSERVED_EVERY } else { LINE_EVERY };
-        if self.bar.is_none() && now.duration_since(self.line_at) < every {
+        if self.style != Style::Bar && self.line_at.elapsed() < every {
             return;
         }
-        self.line_at = now;
-        let rate = self.recent.rate();
-        let left = self.total.map(|total| total.saturating_sub(bytes) as f64 / rate);
+        self.line_at = Instant::now();
+        let rate = bar.per_sec();
+        let left = total.map(|total| (total - bytes) as f64 / rate);
         let event = Event::Progress {
             bytes,
-            total_bytes: self.total,
+            total_bytes: total,
             files: self.placed.0,
             total_files: self.total_files,
             bytes_per_second: rate,
             eta_seconds: left.filter(|&left| Duration::try_from_secs_f64(left).is_ok()),
             steered: self.steered,
         };
-        match &self.bar {
-            Some(bar) => {
-                bar.set_position(bytes);
-                bar.set_message(event.progress_text());
-            }
-            None => self.report(&event),
+        if self.style == Style::Bar {
+            bar.set_message(event.progress_text());
+        } else {
+            self.report(&event);
         }
     }
 
@@ -556,7 +555,7 @@ impl Reporter {
     /// The figures so far, of which so many files existed.
     pub fn summary(&self, unchanged_files: usize) -> Summary {
         let (files, bytes) = self.placed;
-        let seconds = self.started.map_or(0.0, |started| started.elapsed().as_secs_f64());
+        let seconds = self.bar.as_ref().map_or(0.0, |bar| bar.elapsed().as_secs_f64());
         let bytes_per_second = bytes as f64 / seconds.max(1e-9);
         Summary { files, unchanged_files, bytes, seconds, bytes_per_second, ..Summary::default() }
     }
@@ -590,50 +589,11 @@ pub fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// The rate of the last seconds.
-#[derive(Debug, Default)]
-struct Recent {
-    /// Times since the start, and bytes so far.
-    samples: VecDeque<(Duration, u64)>,
-}
-
-impl Recent {
-    /// The time over which the rate is taken.
-    const WINDOW: Duration = Duration::from_secs(5);
-    /// Time between two samples.
-    const EVERY: Duration = Duration::from_millis(100);
-
-    fn add(&mut self, at: Duration, bytes: u64) {
-        if self.samples.back().is_some_and(|(last, _)| at < *last + Self::EVERY) {
-            return;
-        }
-        self.samples.push_back((at, bytes));
-        // One sample from before the window.
-        while self.samples.get(1).is_some_and(|(second, _)| *second + Self::WINDOW <= at) {
-            self.samples.pop_front();
-        }
-    }
-
-    /// Bytes per second.
-    fn rate(&self) -> f64 {
-        match (self.samples.front(), self.samples.back()) {
-            (Some((from, before)), Some((to, bytes))) if to > from => {
-                bytes.saturating_sub(*before) as f64 / (*to - *from).as_secs_f64()
-            }
-            _ => 0.0,
-        }
-    }
-}
-
-fn bar(bytes: Option<u64>) -> ProgressBar {
-    // Drawn where the other bars are.
-    let bar = ProgressBar::with_draw_target(bytes, ProgressDrawTarget::hidden());
-    let template = if bytes.is_some() { "{bar:20} {percent:>3} %  {msg}" } else { "{msg}  {elapsed}" };
+fn bar_style(is_bounded: bool) -> ProgressStyle {
+    let template = if is_bounded { "{bar:20} {percent:>3} %  {msg}" } else { "{msg}  {elapsed}" };
     // The template is constant; if it were wrong, the default bar would be used.
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.progress_chars("=> ")
 }
 
 /// Prints one event.
@@ -676,24 +636,6 @@ mod tests {
             text.starts_with(r#"{"event":"done","files":1,"unchanged_files":0,"bytes":5,"seconds":0.5,"#),
             "{text}"
         );
-    }
-
-    #[test]
-    fn rate_is_that_of_the_last_seconds() {
-        let mut recent = Recent::default();
-        assert_eq!(recent.rate(), 0.0);
-        // A slow minute, then a fast one.
-        for tenth in 0..=1200_u64 {
-            let fast = tenth.saturating_sub(600);
-            recent.add(Duration::from_millis(100 * tenth), 10 * tenth + 990 * fast);
-            assert!(recent.samples.len() <= 52);
-            let rate = recent.rate();
-            match tenth {
-                1..=600 => assert!((99.0..101.0).contains(&rate), "{rate}"),
-                660.. => assert!((9990.0..10_010.0).contains(&rate), "{rate}"),
-                _ => {}
-            }
-        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use rc3_net::{Endpoint, VarInt};
+use rc3_net::Endpoint;
 use tokio::{
     task::JoinSet,
     time::{MissedTickBehavior, timeout},
@@ -161,8 +161,7 @@ impl Receiver {
                 && let Some(session) = self.waiting.pop_front()
             {
                 pulses.add(session.channel.connection.clone());
-                let (destination, policy) = (self.destination.clone(), self.job.policy);
-                transfers.spawn(serve_one(session, destination, reporter.another(), policy));
+                transfers.spawn(serve_one(session, self.destination.clone(), reporter.another()));
             }
             let done = tokio::select! {
                 newcomer = self.newcomers.next() => {
@@ -190,7 +189,7 @@ impl Receiver {
                 () = stop.as_mut() => {
                     let error = Error::interrupted(0);
                     // Senders should receive the reason before their connections are dropped.
-                    let (code, reason) = parting(Some(&error), &self.job.policy);
+                    let (code, reason) = close_code(Some(&error), self.destination.as_ref());
                     pulses.close(code, reason);
                     return Err(error);
                 }
@@ -229,8 +228,7 @@ impl Receiver {
     /// # Errors
     /// That of `outcome`.
     pub async fn close(self, outcome: Result<()>) -> Result<()> {
-        let parting = parting(outcome.as_ref().err(), &self.job.policy);
-        wind_up(&self.endpoint, self.destination.as_ref(), parting, outcome).await
+        wind_up(&self.endpoint, self.destination.as_ref(), outcome).await
     }
 }
 
@@ -244,9 +242,9 @@ impl std::fmt::Debug for Receiver {
 pub(crate) async fn wind_up(
     endpoint: &Endpoint,
     destination: Option<&Destination>,
-    (code, reason): (VarInt, &str),
     outcome: Result<()>,
 ) -> Result<()> {
+    let (code, reason) = close_code(outcome.as_ref().err(), destination);
     endpoint.close(code, reason.as_bytes());
     // Record files that are still being written first.
     let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
@@ -278,30 +276,13 @@ pub(crate) fn new_identity() -> Result<(Identity, Secret)> {
     Ok((Identity::generate()?, Secret(random::<SECRET_BYTES>()?)))
 }
 
-/// Close code and reason for a connection.
-fn parting(error: Option<&Error>, policy: &Policy) -> (VarInt, &'static str) {
-    let (code, reason) = close_code(error);
-    match error.map(Error::kind) {
-        Some(ErrorKind::Interrupted) if policy.discard_partial => {
-            (code, "was interrupted, and deletes what is incomplete")
-        }
-        Some(ErrorKind::Interrupted) => (code, "was interrupted, and keeps what arrived"),
-        _ => (code, reason),
-    }
-}
-
 async fn serve_one(
     session: Session,
     destination: Option<Destination>,
     mut reporter: Reporter,
-    policy: Policy,
 ) -> Result<Finish> {
-    let connection = session.channel.connection.clone();
     let outcome = inbound::run(session, destination.as_ref(), &mut reporter).await;
     reporter.clear();
-    // The sender should receive the reason before its connection is dropped.
-    let (code, reason) = parting(outcome.as_ref().err(), &policy);
-    connection.close(code, reason.as_bytes());
     outcome
 }
 

@@ -90,17 +90,14 @@ pub fn read(expected: &Expected, bytes: &[u8], key: &[u8; 32]) -> Option<Known> 
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{
-            paths::{Rules, SafePath},
-            tree::GROUP,
-        },
+        super::{paths::SafePath, tree::GROUP},
         *,
     };
 
     const KEY: [u8; 32] = [7; 32];
 
     fn expected(path: &str, bytes: u64) -> Expected {
-        let path = SafePath::parse(path.as_bytes(), Rules::HERE).unwrap();
+        let path = SafePath::parse(path.as_bytes()).unwrap();
         Expected { modified: Some(UNIX_EPOCH), ..Expected::new(path, bytes) }
     }
 

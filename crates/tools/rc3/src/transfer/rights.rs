@@ -7,28 +7,26 @@
 //!
 //! ACLs are read on Linux. Units: permission bits, as in `chmod`.
 
-use std::{fs::File, io};
+use std::{
+    fs::{File, Metadata},
+    io,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+};
 
 /// Permission bits that are sent: all except setuid, setgid and sticky.
 pub(super) const MODE_BITS: u32 = 0o777;
 
 /// The most permission bits that a copy of the file at `path` may have: those of the file, less what its ACL refuses to
 /// anyone. `path` is followed.
-#[cfg(unix)]
-pub(super) fn of(path: &std::path::Path, metadata: &std::fs::Metadata) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
+pub(super) fn of(path: &Path, metadata: &Metadata) -> u32 {
     let mode = metadata.mode() & MODE_BITS;
-    Some(match acl::of_path(path) {
+    match acl::of_path(path) {
         Ok(None) => mode,
         Ok(Some(acl)) => acl.copied(mode),
         // What it grants to the group is unknown.
         Err(_) => mode & !0o070,
-    })
-}
-
-#[cfg(not(unix))]
-pub(super) fn of(_: &std::path::Path, _: &std::fs::Metadata) -> Option<u32> {
-    None
+    }
 }
 
 /// Gives a new file or directory of this process these bits, and nobody further rights. A directory keeps bits above
@@ -36,9 +34,7 @@ pub(super) fn of(_: &std::path::Path, _: &std::fs::Metadata) -> Option<u32> {
 ///
 /// # Errors
 /// When a system call fails.
-#[cfg(unix)]
 pub(super) fn grant(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
     let now = file.metadata()?;
     let mut mode = mode & MODE_BITS;
     if let Some(acl) = acl::remove(file)? {
@@ -57,7 +53,6 @@ pub(super) fn grant(file: &File, mode: u32) -> io::Result<()> {
 ///
 /// # Errors
 /// When a system call fails, for example on a file of another user.
-#[cfg(unix)]
 pub(super) fn limit(file: &File, mode: u32) -> io::Result<()> {
     match acl::remove(file)? {
         Some(acl) => narrow(file, mode & (0o7707 | (acl.group & acl.mask) << 3)),
@@ -66,16 +61,12 @@ pub(super) fn limit(file: &File, mode: u32) -> io::Result<()> {
 }
 
 /// Removes all permission bits that are not in `mode`.
-#[cfg(unix)]
 pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::MetadataExt;
     set_mode(file, file.metadata()?.mode() & mode)
 }
 
 /// Sets the permission bits.
-#[cfg(unix)]
 pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     let mut permissions = file.metadata()?.permissions();
     if mode & 0o7777 == permissions.mode() & 0o7777 {
         return Ok(());
@@ -185,7 +176,7 @@ mod acl {
     }
 }
 
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 mod acl {
     use std::{fs::File, io, path::Path};
 

@@ -133,7 +133,7 @@ async fn send_found(
         stop.await;
         Error::interrupted(0)
     };
-    conclude(&endpoint, work, stopped, close_code).await
+    conclude(&endpoint, work, stopped, |error| close_code(error, None)).await
 }
 
 /// The outcome of `work`, or that `stop` came first.

@@ -345,11 +345,7 @@ pub(super) fn refused(refusal: Refusal, reason: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{
-            message::Entry,
-            paths::{Rules, SafePath},
-            stamp::Stamp,
-        },
+        super::{message::Entry, paths::SafePath, stamp::Stamp},
         *,
     };
 
@@ -358,7 +354,7 @@ mod tests {
     fn found() -> Found {
         let entry = |name: &str, kind| SourceEntry {
             path: name.into(),
-            name: SafePath::parse(name.as_bytes(), Rules::HERE).unwrap(),
+            name: SafePath::parse(name.as_bytes()).unwrap(),
             kind,
             stamp: Stamp::default(),
             held: None,

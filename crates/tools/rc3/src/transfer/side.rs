@@ -3,6 +3,7 @@
 use std::{
     io,
     net::SocketAddr,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -11,14 +12,13 @@ use rc3_net::Endpoint;
 
 use super::{
     asked::Asked,
-    close_code,
     destination::{Destination, Policy},
     inbound::{self, Finish},
     manifest::{Found, Selection},
     meet::{Listener, Says, Settings, join},
     message::{FromReceiver, FromSender},
     outbound::Outbound,
-    paths::{name_bytes, printable_path},
+    paths::printable_path,
     progress::Reporter,
     random::random,
     session::{Channel, Session},
@@ -105,11 +105,7 @@ impl Side {
             }
             Self::Receive(destination, asked) => {
                 let session = Session::new(meeting.channel().await?, asked.clone());
-                let connection = session.channel.connection.clone();
-                let outcome = inbound::run(session, Some(destination), reporter).await;
-                let (code, reason) = close_code(outcome.as_ref().err());
-                connection.close(code, reason.as_bytes());
-                match outcome? {
+                match inbound::run(session, Some(destination), reporter).await? {
                     Finish::Complete(result) => result,
                     Finish::DryRun => Ok(()),
                 }
@@ -133,7 +129,7 @@ impl Landing {
             return Some(Self { dir: path.to_owned(), rename: None });
         }
         let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        let name = name_bytes(path.file_name()?)?.to_owned();
+        let name = path.file_name()?.as_bytes().to_owned();
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let dir = parent.unwrap_or_else(|| Path::new(".")).to_owned();
         let is_new_name = sources == 1 && !names_directory && dir.is_dir();

@@ -7,6 +7,7 @@
 
 use std::{
     fs::Metadata,
+    os::unix::fs::MetadataExt,
     time::{Duration, SystemTime},
 };
 
@@ -20,18 +21,18 @@ pub const TICK: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// Another file under the same name has another.
-    file: Option<FileId>,
+    file: FileId,
     bytes: u64,
     modified: Option<SystemTime>,
     /// When content or properties last changed: seconds and nanoseconds. Programs cannot set it.
-    changed: Option<(i64, i64)>,
+    changed: (i64, i64),
 }
 
 impl Stamp {
     /// The stamp of a file with this metadata.
     pub fn of(metadata: &Metadata) -> Self {
-        let (file, changed) = identity(metadata);
-        Self { file, bytes: metadata.len(), modified: metadata.modified().ok(), changed }
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Self { file: file_id(metadata), bytes: metadata.len(), modified: metadata.modified().ok(), changed }
     }
 
     /// Length of the file in bytes.
@@ -47,20 +48,9 @@ impl Stamp {
     }
 }
 
-/// Device and inode, if the system has them.
-pub fn file_id(metadata: &Metadata) -> Option<FileId> {
-    identity(metadata).0
-}
-
-#[cfg(unix)]
-fn identity(metadata: &Metadata) -> (Option<FileId>, Option<(i64, i64)>) {
-    use std::os::unix::fs::MetadataExt;
-    (Some((metadata.dev(), metadata.ino())), Some((metadata.ctime(), metadata.ctime_nsec())))
-}
-
-#[cfg(not(unix))]
-fn identity(_: &Metadata) -> (Option<FileId>, Option<(i64, i64)>) {
-    (None, None)
+/// Device and inode.
+pub fn file_id(metadata: &Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
 }
 
 #[cfg(test)]

@@ -5,10 +5,12 @@
 use std::{
     fs::{File, Metadata},
     io::{self, Read},
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
 use bytes::Bytes;
+use rustix::fs::OFlags;
 
 /// Longer files without blocks are taken for sparse ones.
 const PROBED_BYTES_MAX: u64 = 64 << 10;
@@ -20,7 +22,7 @@ pub const HELD_BYTES_MAX: usize = 64 << 20;
 /// # Errors
 /// When it cannot be read without waiting, or is longer.
 pub fn content(path: &Path, metadata: &Metadata, room: usize) -> io::Result<Option<Bytes>> {
-    if metadata.len() > PROBED_BYTES_MAX || has_blocks(metadata) {
+    if metadata.len() > PROBED_BYTES_MAX || metadata.blocks() > 0 {
         return Ok(None);
     }
     let file = open(path)?;
@@ -41,23 +43,7 @@ pub fn content(path: &Path, metadata: &Metadata, room: usize) -> io::Result<Opti
 /// # Errors
 /// When a system call fails.
 pub fn open(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
-    );
-    options.read(true).open(path)
-}
-
-#[cfg(unix)]
-fn has_blocks(metadata: &Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::blocks(metadata) > 0
-}
-
-#[cfg(not(unix))]
-fn has_blocks(_: &Metadata) -> bool {
-    true
+    File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, io};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinError;
 
@@ -94,31 +95,23 @@ impl From<JoinError> for Fault {
 
 /// Whether the file system does not accept a name.
 pub(super) fn is_name_fault(error: &io::Error) -> bool {
-    #[cfg(unix)]
-    if error.raw_os_error() == Some(rustix::io::Errno::ILSEQ.raw_os_error()) {
-        return true;
-    }
-    matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
+    error.raw_os_error() == Some(Errno::ILSEQ.raw_os_error())
+        || matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
 }
 
 /// Whether every other entry would meet the error too: no space, no descriptors, or the end of this program.
 fn is_general(error: &io::Error) -> bool {
-    #[cfg(unix)]
-    if let Some(code) = error.raw_os_error() {
-        use rustix::io::Errno;
-        if [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code) {
-            return true;
-        }
-    }
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull
+    let descriptors = [Errno::MFILE, Errno::NFILE].map(|code| Some(code.raw_os_error()));
+    descriptors.contains(&error.raw_os_error())
+        || matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull
             | io::ErrorKind::QuotaExceeded
             | io::ErrorKind::ReadOnlyFilesystem
             | io::ErrorKind::OutOfMemory
             // Of a closed destination.
             | io::ErrorKind::Interrupted
-    )
+        )
 }
 
 fn exist(files: usize) -> String {
