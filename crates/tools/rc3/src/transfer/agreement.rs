@@ -126,7 +126,7 @@ impl Agreement {
             }
             agreement.files.push(file);
         }
-        match destination.free_bytes() {
+        match destination.0.free_bytes() {
             Some(free) if agreement.needed > free => Err(Error::new(
                 ErrorKind::Storage,
                 format!("{} needed, {} free", about_bytes(agreement.needed), about_bytes(free)),

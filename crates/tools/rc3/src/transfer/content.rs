@@ -18,7 +18,7 @@ use super::{
     expected::Expected,
     gaps::Gaps,
     part::Part,
-    record::{self, Known},
+    record,
     tree::{Node, Passing, Tree},
     verdict::{Fault, Verdict},
 };
@@ -31,8 +31,7 @@ const RECORD_EVERY: Duration = Duration::from_millis(200);
 /// An arriving file. Dropping it before it has its final name records it once more.
 #[derive(Debug)]
 pub struct Content {
-    /// `None` once it has its final name.
-    part: Option<Part>,
+    part: Part,
     file: Expected,
     /// Not in place, holes included.
     missing: Gaps,
@@ -42,7 +41,6 @@ pub struct Content {
     new: bool,
     progress: Mutex<Progress>,
     arrived: Arc<AtomicU64>,
-    key: [u8; 32],
 }
 
 #[derive(Debug)]
@@ -58,7 +56,7 @@ impl Content {
     /// When a system call fails.
     pub fn create(destination: &Destination, file: &Expected, arrived: Arc<AtomicU64>) -> io::Result<Self> {
         let part = destination.create(file)?;
-        let mut content = Self::new(destination, part, file, Tree::new(file.bytes), arrived);
+        let mut content = Self::new(part, file, Tree::new(file.bytes), arrived);
         content.new = true;
         if file.bytes >= RESUMED_BYTES_MIN {
             // Record now, so that the record has space when the disk is full.
@@ -73,26 +71,19 @@ impl Content {
             return None;
         }
         let (part, written_down) = destination.resume(file)?;
-        let tree = match record::read(file, &written_down, destination.record_key())? {
-            Known::Hashed(tree) => tree,
-            Known::Claimed(tree) => verified(&part, &tree, file.bytes),
-        };
+        let (mut tree, is_ours) = record::read(file, &written_down, destination.record_key())?;
+        if !is_ours {
+            tree = verified(&part, &tree, file.bytes);
+        }
         part.keep();
-        Some(Self::new(destination, part, file, tree, arrived))
+        Some(Self::new(part, file, tree, arrived))
     }
 
-    fn new(
-        destination: &Destination,
-        part: Part,
-        file: &Expected,
-        tree: Tree,
-        arrived: Arc<AtomicU64>,
-    ) -> Self {
+    fn new(part: Part, file: &Expected, tree: Tree, arrived: Arc<AtomicU64>) -> Self {
         let missing = Gaps::from_spans(tree.hashed().gaps(Span::new(0, file.bytes)));
         let gaps = missing.without(&file.holes);
         let progress = Mutex::new(Progress { passing: Passing::new(tree), recorded: Instant::now() });
-        let (file, key) = (file.clone(), *destination.record_key());
-        Self { part: Some(part), file, missing, gaps, new: false, progress, arrived, key }
+        Self { part, file: file.clone(), missing, gaps, new: false, progress, arrived }
     }
 
     /// The ranges that are not in place, holes included.
@@ -115,7 +106,7 @@ impl Content {
     /// # Errors
     /// When a system call fails.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.part()?.write_at(bytes, self.file.bytes)?;
+        self.part.write_at(bytes, self.file.bytes)?;
         self.file.bytes += bytes.len() as u64;
         self.arrived.fetch_add(bytes.len() as u64, Relaxed);
         Ok(())
@@ -126,7 +117,7 @@ impl Content {
     /// # Errors
     /// When it cannot be read back.
     pub fn complete(&mut self) -> io::Result<blake3::Hash> {
-        let part = self.part.as_ref().ok_or_else(placed)?;
+        let part = &self.part;
         let progress = self.progress.get_mut().unwrap_or_else(PoisonError::into_inner);
         progress.passing.finish(|buf, offset| part.read_exact_at(buf, offset))
     }
@@ -135,30 +126,21 @@ impl Content {
     ///
     /// # Errors
     /// See [`Fault`]. The part is kept after an error of the system only.
-    pub fn place(mut self, hash: blake3::Hash) -> Result<(), Fault> {
-        let part = self.part()?;
-        let placed = part.finish(&self.file);
-        match &placed {
-            Ok(()) => self.part = None,
+    pub fn place(self, hash: blake3::Hash) -> Result<(), Fault> {
+        let placed = self.part.finish(&self.file);
+        if let Err(Fault::Settled(Verdict::Conflict | Verdict::Shared)) = placed {
             // No later run would complete it.
-            Err(Fault::Settled(Verdict::Conflict | Verdict::Shared)) => part.discard(),
-            Err(_) => {}
+            self.part.discard();
         }
         match placed {
-            Err(Fault::Settled(Verdict::Conflict)) => self.part()?.claim_existing(hash),
+            Err(Fault::Settled(Verdict::Conflict)) => self.part.claim_existing(hash),
             placed => placed,
         }
     }
 
     /// The part is useless: delete it on drop.
-    pub fn discard(mut self) {
-        if let Some(part) = self.part.take() {
-            part.discard();
-        }
-    }
-
-    fn part(&self) -> io::Result<&Part> {
-        self.part.as_ref().ok_or_else(placed)
+    pub fn discard(self) {
+        self.part.discard();
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {
@@ -167,23 +149,20 @@ impl Content {
 
     fn write_down(&self, progress: &mut Progress) -> io::Result<()> {
         progress.recorded = Instant::now();
-        self.part()?.write_down(&record::write(&self.file, progress.passing.tree(), &self.key))
+        self.part.write_down(&record::write(&self.file, progress.passing.tree(), self.part.record_key()))
     }
-}
-
-/// The part is taken only when the file gets its final name.
-fn placed() -> io::Error {
-    io::Error::other("the file already has its final name")
 }
 
 impl Drop for Content {
     fn drop(&mut self) {
-        let Some(part) = &self.part else { return };
+        if self.part.is_over() {
+            return;
+        }
         let mut progress = self.progress();
         if progress.passing.tree().nodes().next().is_none() {
             // Without a hashed group there is nothing to resume.
-            part.discard();
-        } else if self.file.bytes >= RESUMED_BYTES_MIN && !part.is_discarded() {
+            self.part.discard();
+        } else if self.file.bytes >= RESUMED_BYTES_MIN {
             let _ = self.write_down(&mut progress);
         }
     }
@@ -196,7 +175,7 @@ impl WriteAt for Content {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than was missing"));
             };
             let (now, later) = bytes.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len()));
-            let part = self.part()?;
+            let part = &self.part;
             if self.new {
                 part.write_new_at(now, at)?;
             } else {

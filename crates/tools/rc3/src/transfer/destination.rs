@@ -148,11 +148,6 @@ impl Destination {
         Self(Arc::clone(&self.0), Claims::default())
     }
 
-    /// Bytes that can still be written, if the system knows.
-    pub fn free_bytes(&self) -> Option<u64> {
-        self.0.free_bytes()
-    }
-
     /// Gives the file at `path` to this entry, if it has this content and no other entry has it; else what becomes of the
     /// entry.
     pub(super) fn claim_same(&self, path: &SafePath, hash: blake3::Hash) -> Result<(), Verdict> {
@@ -336,7 +331,8 @@ impl Inner {
         Ok(self.dir.open_with(name, &options)?.into_std())
     }
 
-    fn free_bytes(&self) -> Option<u64> {
+    /// Bytes that can still be written, if the system knows.
+    pub(super) fn free_bytes(&self) -> Option<u64> {
         let there = rustix::fs::fstatvfs(&self.dir).ok()?;
         // A file system that does not count has no size.
         (there.f_blocks > 0).then(|| there.f_bavail.saturating_mul(there.f_frsize))

@@ -167,26 +167,26 @@ impl Received {
     }
 
     fn add_checked(&mut self, path: SafePath, kind: Kind, entry: u32) -> Result<()> {
-        let new = Expected { entry, ..Expected::new(path.clone(), 0) };
+        let new = |mode: Option<u32>, modified: Option<Modified>| Expected {
+            entry,
+            mode: mode.map(|mode| mode & MODE_BITS),
+            modified: modified.and_then(system_time),
+            ..Expected::new(path.clone(), 0)
+        };
         match kind {
-            Kind::Directory { mode, modified } => {
-                let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
-                self.directories.push(Expected { mode, modified, ..new });
-            }
+            Kind::Directory { mode, modified } => self.directories.push(new(mode, modified)),
             Kind::File { bytes, mode, modified, holes } => {
                 let holes = self.totals.add(&path, bytes, &holes)?;
-                let (mode, modified) = (mode.map(|mode| mode & MODE_BITS), modified.and_then(system_time));
-                self.files.push(Expected { bytes, mode, modified, holes, ..new });
+                self.files.push(Expected { bytes, holes, ..new(mode, modified) });
             }
             Kind::Link { target, modified } => {
                 if target.is_empty() || target.len() > LINK_BYTES_MAX || target.contains(&0) {
                     return Err(Error::protocol(format!("an impossible link {path}")));
                 }
                 self.paths_bytes += target.len();
-                let modified = modified.and_then(system_time);
-                self.files.push(Expected { modified, link: Some(target), ..new });
+                self.files.push(Expected { link: Some(target), ..new(None, modified) });
             }
-            Kind::Pipe => self.files.push(Expected { pipe: true, ..new }),
+            Kind::Pipe => self.files.push(Expected { pipe: true, ..new(None, None) }),
         }
         Ok(())
     }

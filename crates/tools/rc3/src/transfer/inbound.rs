@@ -26,6 +26,7 @@ use super::{
     expected::{Expected, Received},
     lost,
     message::{self, FromReceiver, FromSender, Kind, Refusal, Work},
+    paths::SafePath,
     progress::{Reporter, Summary},
     session::{FINAL_PATIENCE, Session, unasked},
     ticks,
@@ -145,8 +146,7 @@ async fn receive_all(
     let arrivals = Arrivals::new(announced, agreement.to_come.iter().copied());
     let mut transfer = Transfer { session, destination, agreement, arrivals, work: JoinSet::new(), arrived };
     transfer.receive_files(reporter).await?;
-    transfer.make_links(reporter).await?;
-    transfer.finish_directories().await?;
+    transfer.finish(reporter).await?;
 
     let Transfer { mut session, agreement, .. } = transfer;
     let stats = connection.stats().received;
@@ -288,10 +288,8 @@ impl Transfer<'_> {
             TaskDone::Received(at, Err(error)) => self.give_up(at, error).await,
             TaskDone::Placed(at, Ok(bytes)) => {
                 self.arrivals.settle(at);
-                if let Some(file) = self.file(at) {
-                    reporter.file(&file.path, bytes);
-                }
-                self.session.say(&FromReceiver::Settled { entry: at, verdict: Verdict::Placed }).await
+                let Some(path) = self.file(at).map(|file| file.path.clone()) else { return Ok(()) };
+                self.on_placed(at, &path, bytes, reporter).await
             }
             TaskDone::Placed(at, Err(error)) => self.give_up(at, error).await,
         }
@@ -299,7 +297,11 @@ impl Transfer<'_> {
 
     /// Goes on without a file, if the others can arrive.
     async fn give_up(&mut self, at: u32, error: Fault) -> Result<()> {
-        if self.arrivals.settle(at) { self.fail(at, error).await } else { Ok(()) }
+        let path = self.file(at).map(|file| file.path.clone());
+        match path.filter(|_| self.arrivals.settle(at)) {
+            Some(path) => self.fail(at, path, error).await,
+            None => Ok(()),
+        }
     }
 
     /// Verifies and names a file once it has both its content and its hash.
@@ -309,9 +311,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// Signals to the sender that a file is not kept; an error if the transfer ends.
-    async fn fail(&mut self, entry: u32, error: Fault) -> Result<()> {
-        let Some(path) = self.file(entry).map(|file| file.path.clone()) else { return Ok(()) };
+    /// Signals to the sender that an entry is not kept; an error if the transfer ends.
+    async fn fail(&mut self, entry: u32, path: SafePath, error: Fault) -> Result<()> {
         let error = match error {
             Fault::Settled(verdict) => {
                 self.agreement.unkept.add(&path, &verdict);
@@ -328,51 +329,45 @@ impl Transfer<'_> {
         self.session.refuse(refusal, error).await
     }
 
-    /// Makes the links, after all files.
-    async fn make_links(&mut self, reporter: &mut Reporter) -> Result<()> {
-        let (Some(there), links) = (self.destination.cloned(), std::mem::take(&mut self.agreement.links))
-        else {
-            return Ok(());
-        };
-        let make = move |link: Expected| {
-            let made = there.make_link(&link, link.link.as_deref().unwrap_or_default());
-            (link, made)
-        };
-        let making = move || links.into_iter().map(make).collect::<Vec<_>>();
-        for (link, made) in self.session.blocking(Work::Storing, making).await? {
-            match made {
-                Ok(()) => {
-                    reporter.file(&link.path, 0);
-                    let (entry, verdict) = (link.entry, Verdict::Placed);
-                    self.session.say(&FromReceiver::Settled { entry, verdict }).await?;
+    /// Makes the links, after all files, then sets modes and times of directories, and syncs what the policy wants.
+    async fn finish(&mut self, reporter: &mut Reporter) -> Result<()> {
+        let Some(there) = self.destination.cloned() else { return Ok(()) };
+        let links = std::mem::take(&mut self.agreement.links);
+        let directories = std::mem::take(&mut self.agreement.directories);
+        let finish = move || {
+            let mut finished = Vec::new();
+            for link in links {
+                let made = there.make_link(&link, link.link.as_deref().unwrap_or_default());
+                finished.push((link, made));
+            }
+            // Inner directories first, while the outer ones are still open.
+            for (directory, new) in directories.into_iter().rev() {
+                if let Err(error) = there.finish_directory(&directory, new) {
+                    finished.push((directory, Err(Fault::Settled(Verdict::Refused(message::reason(error))))));
                 }
-                Err(error) => self.fail(link.entry, error).await?,
+            }
+            there.finish().map(|()| finished)
+        };
+        let finished = self.session.blocking(Work::Storing, finish).await?;
+        let failed = |error| Error::local("complete the directories", error);
+        for (Expected { entry, path, .. }, outcome) in finished.map_err(failed)? {
+            match outcome {
+                Ok(()) => self.on_placed(entry, &path, 0, reporter).await?,
+                Err(fault) => self.fail(entry, path, fault).await?,
             }
         }
         Ok(())
     }
 
-    /// Sets modes and times of directories, and syncs what the policy wants.
-    async fn finish_directories(&mut self) -> Result<()> {
-        let Some(there) = self.destination.cloned() else { return Ok(()) };
-        let directories: Vec<(Expected, bool)> = std::mem::take(&mut self.agreement.directories);
-        let finish = move || {
-            let mut refused = Vec::new();
-            // Inner directories first, while the outer ones are still open.
-            for (directory, new) in directories.into_iter().rev() {
-                if let Err(error) = there.finish_directory(&directory, new) {
-                    refused.push((directory, Verdict::Refused(message::reason(error))));
-                }
-            }
-            there.finish().map(|()| refused)
-        };
-        let finished = self.session.blocking(Work::Storing, finish).await?;
-        let failed = |error| Error::local("complete the directories", error);
-        for (Expected { entry, path, .. }, verdict) in finished.map_err(failed)? {
-            self.agreement.unkept.add(&path, &verdict);
-            self.session.say(&FromReceiver::Settled { entry, verdict }).await?;
-        }
-        Ok(())
+    async fn on_placed(
+        &mut self,
+        entry: u32,
+        path: &SafePath,
+        bytes: u64,
+        reporter: &mut Reporter,
+    ) -> Result<()> {
+        reporter.file(path, bytes);
+        self.session.say(&FromReceiver::Settled { entry, verdict: Verdict::Placed }).await
     }
 
     fn file(&self, at: u32) -> Option<&Expected> {

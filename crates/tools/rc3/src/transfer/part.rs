@@ -60,13 +60,14 @@ pub struct Part {
     names: Names,
     path: SafePath,
     keep: AtomicBool,
-    useless: AtomicBool,
+    /// It has its final name, or is useless.
+    over: AtomicBool,
 }
 
 impl Part {
     pub(super) fn new(destination: &Destination, file: File, names: Names, path: &SafePath) -> Self {
-        let (keep, useless) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { destination: destination.clone(), file, names, path: path.clone(), keep, useless }
+        let (keep, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { destination: destination.clone(), file, names, path: path.clone(), keep, over }
     }
 
     /// Writes at an offset, anywhere.
@@ -155,12 +156,17 @@ impl Part {
     /// Marks it as useless, so that dropping removes it.
     pub fn discard(&self) {
         self.keep.store(false, Relaxed);
-        self.useless.store(true, Relaxed);
+        self.over.store(true, Relaxed);
     }
 
-    /// Whether it is marked as useless.
-    pub fn is_discarded(&self) -> bool {
-        self.useless.load(Relaxed)
+    /// Whether it has its final name or is marked as useless.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Relaxed)
+    }
+
+    /// The key of the records of this run.
+    pub fn record_key(&self) -> &[u8; 32] {
+        self.destination.record_key()
     }
 
     /// Takes the file that has the name, if its content is this.
@@ -202,6 +208,7 @@ impl Part {
         claims.place(self.file.metadata().ok().as_ref().map(file_id), &self.path);
         parts.open.remove(&self.names.part);
         drop(parts);
+        self.over.store(true, Relaxed);
         if self.keep.load(Relaxed) {
             self.names.remove(dir);
         }

@@ -30,15 +30,6 @@ struct Record {
     nodes: Vec<(u64, u8, [u8; 32])>,
 }
 
-/// Content of a record.
-#[derive(Debug)]
-pub enum Known {
-    /// Written by this run: these parts are in place, with these hashes.
-    Hashed(Tree),
-    /// Of unknown origin: these parts should be in place, with these hashes.
-    Claimed(Tree),
-}
-
 /// Identifies the expected file: its path, length and time of last change.
 fn identity(expected: &Expected) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
@@ -71,8 +62,9 @@ pub fn write(expected: &Expected, tree: &Tree, key: &[u8; 32]) -> Vec<u8> {
     bytes
 }
 
-/// Parses a record, if it is about this file and valid.
-pub fn read(expected: &Expected, bytes: &[u8], key: &[u8; 32]) -> Option<Known> {
+/// Parses a record, if it is about this file and valid: the parts in place with their hashes, and whether this run wrote it. If
+/// not, they should be in place.
+pub fn read(expected: &Expected, bytes: &[u8], key: &[u8; 32]) -> Option<(Tree, bool)> {
     let (body, checksum) = bytes.split_last_chunk::<32>()?;
     let record: Record = postcard::from_bytes(body).ok()?;
     if record.version != VERSION || record.identity != *identity(expected).as_bytes() {
@@ -83,8 +75,7 @@ pub fn read(expected: &Expected, bytes: &[u8], key: &[u8; 32]) -> Option<Known> 
     if !record.nodes.iter().all(fits) {
         return None;
     }
-    let ours = blake3::keyed_hash(key, body) == *checksum;
-    Some(if ours { Known::Hashed(tree) } else { Known::Claimed(tree) })
+    Some((tree, blake3::keyed_hash(key, body) == *checksum))
 }
 
 #[cfg(test)]
@@ -109,9 +100,9 @@ mod tests {
             tree.insert(group, tree.hasher(group).update(&vec![7; GROUP as usize]));
         }
         let bytes = write(&file, &tree, &KEY);
-        let Some(Known::Hashed(read_back)) = read(&file, &bytes, &KEY) else { panic!("not believed") };
+        let Some((read_back, true)) = read(&file, &bytes, &KEY) else { panic!("not believed") };
         assert_eq!(read_back.hashed(), tree.hashed());
-        let Some(Known::Claimed(read_back)) = read(&file, &bytes, &[8; 32]) else { panic!("believed") };
+        let Some((read_back, false)) = read(&file, &bytes, &[8; 32]) else { panic!("believed") };
         assert_eq!(read_back.hashed(), tree.hashed());
         for other in [
             expected("a/c", 5 * GROUP),
@@ -125,8 +116,8 @@ mod tests {
         for at in 0..bytes.len() {
             let mut torn = bytes.clone();
             torn[at] ^= 1;
-            assert!(!matches!(read(&file, &torn, &KEY), Some(Known::Hashed(_))), "{at}");
-            assert!(!matches!(read(&file, &bytes[..at], &KEY), Some(Known::Hashed(_))), "{at}");
+            assert!(!matches!(read(&file, &torn, &KEY), Some((_, true))), "{at}");
+            assert!(!matches!(read(&file, &bytes[..at], &KEY), Some((_, true))), "{at}");
         }
     }
 }
