@@ -15,7 +15,7 @@ use super::{
     expected::{Expected, Received, Totals},
     message::{Change, FromReceiver, FromSender, Refusal, Work},
     paths::SafePath,
-    places::{Fate, Look, Places},
+    places::{Fate, Places, Planned},
     session::Session,
     verdict::{Unkept, Verdict},
 };
@@ -65,21 +65,22 @@ impl Agreement {
     pub(super) async fn reach(
         session: &mut Session,
         destination: &Destination,
-        manifest: Received,
+        mut manifest: Received,
         arrived: &Arc<AtomicU64>,
         dry_run: bool,
     ) -> Result<Self> {
         let there = destination.clone();
         let look = move || {
+            let files = std::mem::take(&mut manifest.files);
             let places = Places::new(&there, &manifest);
-            let looks: Vec<_> = manifest.files.iter().map(|file| places.look(file)).collect();
+            let planned: Vec<_> = files.into_iter().map(|file| places.plan(file)).collect();
             let blocked = places.into_blocked();
-            (manifest, looks, blocked)
+            (manifest, planned, blocked)
         };
-        let (manifest, looks, blocked) = session.blocking(Work::Comparing, look).await?;
-        let fates = compare(session, destination, &manifest.files, looks).await?;
+        let (manifest, mut planned, blocked) = session.blocking(Work::Comparing, look).await?;
+        compare(session, destination, &mut planned).await?;
         let (there, arrived) = (destination.clone(), Arc::clone(arrived));
-        let prepare = move || Self::prepare(&there, manifest, fates, blocked, &arrived, dry_run);
+        let prepare = move || Self::prepare(&there, &manifest, planned, blocked, &arrived, dry_run);
         match session.blocking(Work::Comparing, prepare).await? {
             Ok(agreement) => Ok(agreement),
             Err(error) => session.refuse(Refusal::Storage, error).await,
@@ -88,8 +89,8 @@ impl Agreement {
 
     fn prepare(
         destination: &Destination,
-        manifest: Received,
-        fates: Vec<Fate>,
+        manifest: &Received,
+        planned: Vec<Planned>,
         mut blocked: HashMap<SafePath, Verdict>,
         arrived: &Arc<AtomicU64>,
         dry_run: bool,
@@ -99,14 +100,14 @@ impl Agreement {
             agreement.unkept.add_absent(path, reason);
         }
         if !dry_run {
-            agreement.directories = make_directories(destination, &manifest, &mut blocked)?;
+            agreement.directories = make_directories(destination, manifest, &mut blocked)?;
         }
         for directory in &manifest.directories {
             if let Some(verdict) = blocked.get(&directory.path) {
                 agreement.settle(directory.entry, &directory.path, verdict.clone());
             }
         }
-        for (mut file, fate) in manifest.files.into_iter().zip(fates) {
+        for Planned { mut file, fate, .. } in planned {
             let blocked = file.path.parent().and_then(|parent| blocked.get(parent));
             match blocked.map_or(fate, |verdict| Fate::Settled(verdict.clone())) {
                 Fate::Settled(verdict) => agreement.settle(file.entry, &file.path, verdict),
@@ -202,46 +203,35 @@ fn make_directories(
 }
 
 /// Compares the files that may be the same.
-async fn compare(
-    session: &mut Session,
-    destination: &Destination,
-    files: &[Expected],
-    looks: Vec<Look>,
-) -> Result<Vec<Fate>> {
-    let mut fates = Vec::new();
-    let mut open = VecDeque::new();
-    for (at, (file, Look { candidates, fate })) in files.iter().zip(looks).enumerate() {
-        fates.push(fate);
-        open.extend((!candidates.is_empty()).then_some((at, file, candidates)));
-    }
+async fn compare(session: &mut Session, destination: &Destination, planned: &mut [Planned]) -> Result<()> {
+    let mut open = planned.iter_mut().filter(|planned| !planned.candidates.is_empty());
     let mut asked = VecDeque::new();
     loop {
         while asked.len() < COMPARED_AHEAD
-            && let Some(next) = open.pop_front()
+            && let Some(next) = open.next()
         {
-            session.say(&FromReceiver::Compare { entry: next.1.entry }).await?;
+            session.say(&FromReceiver::Compare { entry: next.file.entry }).await?;
             asked.push_back(next);
         }
-        let Some((at, file, candidates)) = asked.pop_front() else { return Ok(fates) };
+        let Some(Planned { file, candidates, fate }) = asked.pop_front() else { return Ok(()) };
         let reading = Duration::from_secs(file.bytes / HASHED_BYTES_PER_SECOND_MIN);
-        let fate = match session.hear_soon("the hash of a file that exists", reading).await? {
+        match session.hear_soon("the hash of a file that exists", reading).await? {
             FromSender::Hash { entry, hash } if entry == file.entry => {
-                let there = destination.clone();
+                let (there, candidates) = (destination.clone(), std::mem::take(candidates));
                 let compared = move || compared(&there, candidates, hash.into());
                 match session.blocking(Work::Comparing, compared).await? {
-                    Ok(path) => Fate::There(path),
+                    Ok(path) => *fate = Fate::There(path),
                     // Nothing else would be done with it.
-                    Err(verdict) if matches!(fates[at], Fate::Settled(_)) => Fate::Settled(verdict),
-                    Err(_) => continue,
+                    Err(verdict) if matches!(fate, Fate::Settled(_)) => *fate = Fate::Settled(verdict),
+                    Err(_) => {}
                 }
             }
             FromSender::Omit { entry, omission } if entry == file.entry => {
-                Fate::Settled(Verdict::Omitted(omission))
+                *fate = Fate::Settled(Verdict::Omitted(omission));
             }
             FromSender::Abort { reason } => return Err(Error::peer(&reason)),
             _ => return Err(Error::protocol("a message other than the requested hash")),
-        };
-        fates[at] = fate;
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     gaps::Gaps,
     part::Part,
     record,
-    tree::{Node, Passing, Tree},
+    tree::{Passing, Tree},
     verdict::{Fault, Verdict},
 };
 
@@ -196,27 +196,22 @@ impl WriteAt for Content {
 
 /// The part of a tree that matches the bytes on disk.
 fn verified(part: &Part, claimed: &Tree, bytes: u64) -> Tree {
-    let mut tree = Tree::new(bytes);
+    let (mut tree, mut buf) = (Tree::new(bytes), Vec::new());
     for node in claimed.nodes() {
-        if subtree(part, claimed, node).is_ok_and(|found| found.nodes().eq([node])) {
+        let mut found = Tree::new(bytes);
+        let read = claimed.groups_of(node).try_for_each(|group| {
+            let span = found.span(group);
+            buf.resize(span.len() as usize, 0);
+            part.read_exact_at(&mut buf, span.start)?;
+            let mut hasher = found.hasher(group);
+            found.insert(group, hasher.update(&buf));
+            io::Result::Ok(())
+        });
+        if read.is_ok() && found.nodes().eq([node]) {
             tree.restore(node);
         }
     }
     tree
-}
-
-/// The tree over the bytes on disk in a node's range.
-fn subtree(part: &Part, claimed: &Tree, node: Node) -> io::Result<Tree> {
-    let mut tree = claimed.empty();
-    let mut buf = Vec::new();
-    for group in claimed.groups_of(node) {
-        let span = tree.span(group);
-        buf.resize(span.len() as usize, 0);
-        part.read_exact_at(&mut buf, span.start)?;
-        let mut hasher = tree.hasher(group);
-        tree.insert(group, hasher.update(&buf));
-    }
-    Ok(tree)
 }
 
 #[cfg(test)]

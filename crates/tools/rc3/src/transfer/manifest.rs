@@ -283,11 +283,13 @@ impl Found {
             if !directory && !chosen {
                 continue;
             }
+            let room = HELD_BYTES_MAX - self.held_bytes;
             let read = kind(&path, &metadata, *links, &mut self.holes_bytes).and_then(|kind| {
                 let children = if directory { self.children(&path, &name)? } else { Vec::new() };
-                Ok((kind, self.hold(&path, &metadata)?, children))
+                let is_file = metadata.is_file();
+                Ok((kind, if is_file { unlisted::content(&path, &metadata, room)? } else { None }, children))
             });
-            let (kind, held, children) = match read {
+            let (mut kind, held, children) = match read {
                 Ok(read) => read,
                 Err(reason) => {
                     self.left_out.push(LeftOut { path, name: Some(name), reason });
@@ -299,28 +301,14 @@ impl Found {
                 return Err(Error::new(ErrorKind::Other, message, "pack them into an archive first"));
             }
             open.extend(children.into_iter().map(|(path, name, metadata)| (path, name, metadata, chosen)));
-            self.push(SourceEntry { path, name, kind, stamp: Stamp::of(&metadata), held });
+            if let (Some(held), Kind::File { bytes, holes, .. }) = (&held, &mut kind) {
+                *bytes = held.len() as u64;
+                holes.clear();
+                self.held_bytes += held.len();
+            }
+            self.entries.push(SourceEntry { path, name, kind, stamp: Stamp::of(&metadata), held });
         }
         Ok(())
-    }
-
-    /// Adds an entry; held content gives a file its true length.
-    fn push(&mut self, mut entry: SourceEntry) {
-        if let (Some(held), Kind::File { bytes, holes, .. }) = (&entry.held, &mut entry.kind) {
-            *bytes = held.len() as u64;
-            holes.clear();
-        }
-        self.entries.push(entry);
-    }
-
-    /// The content of a file whose length does not show it.
-    fn hold(&mut self, path: &Path, metadata: &Metadata) -> io::Result<Option<Bytes>> {
-        if !metadata.is_file() {
-            return Ok(None);
-        }
-        let held = unlisted::content(path, metadata, HELD_BYTES_MAX - self.held_bytes)?;
-        self.held_bytes += held.as_ref().map_or(0, Bytes::len);
-        Ok(held)
     }
 
     /// Entries of a directory, last name first: pushing them onto a stack reverses them.

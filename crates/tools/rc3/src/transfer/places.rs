@@ -1,6 +1,6 @@
 //! Where each file of a manifest goes, given what exists.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use cap_std::fs::MetadataExt;
 
@@ -27,63 +27,65 @@ pub(super) enum Fate {
     Settled(Verdict),
 }
 
-/// The first look at one file.
+/// One file or link, and what to do with it.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct Planned {
+    pub(super) file: Expected,
     /// Files of its length, which may be the same.
     pub(super) candidates: Vec<SafePath>,
     /// What to do if none of them is.
     pub(super) fate: Fate,
 }
 
-impl From<Fate> for Look {
-    fn from(fate: Fate) -> Self {
-        Self { candidates: Vec::new(), fate }
-    }
-}
-
 /// Looks at the places of files, without changing anything.
 pub(super) struct Places<'a> {
     destination: &'a Destination,
     manifest: &'a Received,
-    /// Directories of the manifest that cannot be created.
-    blocked: HashSet<SafePath>,
+    /// Directories of the manifest that cannot be created, because their names are taken.
+    blocked: HashMap<SafePath, Verdict>,
 }
 
 impl<'a> Places<'a> {
     pub(super) fn new(destination: &'a Destination, manifest: &'a Received) -> Self {
-        let mut blocked = HashSet::new();
+        let mut blocked = HashMap::new();
         for directory in &manifest.directories {
-            let inside = directory.path.parent().is_some_and(|parent| blocked.contains(parent));
+            let inside = directory.path.parent().is_some_and(|parent| blocked.contains_key(parent));
             let dir = &destination.0.dir;
             let path = directory.path.as_path();
             if inside || (dir.symlink_metadata(path).is_ok() && !dir.is_dir(path)) {
-                blocked.insert(directory.path.clone());
+                blocked.insert(directory.path.clone(), Verdict::Conflict);
             }
         }
         Self { destination, manifest, blocked }
     }
 
-    /// The directories that cannot be created: their names are taken.
+    /// The directories that cannot be created.
     pub(super) fn into_blocked(self) -> HashMap<SafePath, Verdict> {
-        self.blocked.into_iter().map(|path| (path, Verdict::Conflict)).collect()
+        self.blocked
     }
 
-    pub(super) fn look(&self, file: &Expected) -> Look {
-        if file.path.parent().is_some_and(|parent| self.blocked.contains(parent)) {
-            return Fate::Settled(Verdict::Conflict).into();
+    pub(super) fn plan(&self, file: Expected) -> Planned {
+        let (candidates, fate) = self.look(&file);
+        Planned { file, candidates, fate }
+    }
+
+    /// Files that may be the same, and what to do if none of them is.
+    fn look(&self, file: &Expected) -> (Vec<SafePath>, Fate) {
+        let sure = |fate| (Vec::new(), fate);
+        if file.path.parent().is_some_and(|parent| self.blocked.contains_key(parent)) {
+            return sure(Fate::Settled(Verdict::Conflict));
         }
         if let Some(target) = &file.link
             && !super::links::stays_inside(&file.path, target, self.manifest.link_floor)
         {
-            return Fate::Settled(Verdict::Outside).into();
+            return sure(Fate::Settled(Verdict::Outside));
         }
         let seen = self.claimed(file, &file.path);
         let mut otherwise = Verdict::Conflict;
         let candidates = match &seen {
-            Seen::Nothing => return Fate::Receive(file.path.clone(), None).into(),
-            Seen::Impossible => return Fate::Settled(Verdict::Name).into(),
-            Seen::Same(_) => return Fate::There(file.path.clone()).into(),
+            Seen::Nothing => return sure(Fate::Receive(file.path.clone(), None)),
+            Seen::Impossible => return sure(Fate::Settled(Verdict::Name)),
+            Seen::Same(_) => return sure(Fate::There(file.path.clone())),
             Seen::SameLength => vec![file.path.clone()],
             Seen::Shared => {
                 otherwise = Verdict::Shared;
@@ -98,27 +100,25 @@ impl<'a> Places<'a> {
             Existing::KeepBoth => return self.beside(file, candidates),
             Existing::Replace | Existing::Report => Fate::Settled(otherwise),
         };
-        Look { candidates, fate }
+        (candidates, fate)
     }
 
     /// Another name for a file.
-    fn beside(&self, file: &Expected, mut candidates: Vec<SafePath>) -> Look {
+    fn beside(&self, file: &Expected, mut candidates: Vec<SafePath>) -> (Vec<SafePath>, Fate) {
         for number in 1..=NAMES_MAX {
             let Some(path) = numbered(&file.path, number) else { break };
             if self.manifest.contains(&path) {
                 continue;
             }
             match self.claimed(file, &path) {
-                Seen::Nothing => {
-                    return Look { candidates, fate: Fate::Receive(path, Some(Change::KeepBoth)) };
-                }
-                Seen::Same(_) => return Fate::There(path).into(),
+                Seen::Nothing => return (candidates, Fate::Receive(path, Some(Change::KeepBoth))),
+                Seen::Same(_) => return (Vec::new(), Fate::There(path)),
                 Seen::SameLength => candidates.push(path),
                 Seen::Directory | Seen::Other | Seen::Shared => {}
                 Seen::Impossible => break,
             }
         }
-        Look { candidates, fate: Fate::Settled(Verdict::Conflict) }
+        (candidates, Fate::Settled(Verdict::Conflict))
     }
 
     /// What has a name; if it counts as the same, this entry has it from now on.

@@ -81,10 +81,10 @@ impl Side {
         asked: Asked,
     ) -> Result<(Self, Option<Vec<u8>>)> {
         let failed = |error| Error::local(format!("copy into {}", printable_path(path)), error);
-        let landing =
-            Landing::of(path, sources).ok_or_else(|| failed(io::ErrorKind::NotADirectory.into()))?;
-        let destination = Destination::open(&landing.dir, policy, random()?).map_err(failed)?;
-        Ok((Self::Receive(destination, asked), landing.rename))
+        let (dir, rename) =
+            landing(path, sources).ok_or_else(|| failed(io::ErrorKind::NotADirectory.into()))?;
+        let destination = Destination::open(&dir, policy, random()?).map_err(failed)?;
+        Ok((Self::Receive(destination, asked), rename))
     }
 
     /// Where this side receives.
@@ -114,27 +114,18 @@ impl Side {
     }
 }
 
-/// Where sources land: a directory, and the new name of a single source in it.
-#[derive(Debug, PartialEq, Eq)]
-struct Landing {
-    dir: PathBuf,
-    rename: Option<Vec<u8>>,
-}
-
-impl Landing {
-    /// The meaning of a destination, as for `cp` and scp: a directory, or for one source a new name in a directory. `None`
-    /// if it is neither.
-    fn of(path: &Path, sources: usize) -> Option<Self> {
-        if path.is_dir() {
-            return Some(Self { dir: path.to_owned(), rename: None });
-        }
-        let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-        let name = path.file_name()?.as_bytes().to_owned();
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let dir = parent.unwrap_or_else(|| Path::new(".")).to_owned();
-        let is_new_name = sources == 1 && !names_directory && dir.is_dir();
-        is_new_name.then_some(Self { dir, rename: Some(name) })
+/// Where sources land, as for `cp` and scp: a directory, and for one source possibly a new name in it. `None` if `path` is
+/// neither.
+fn landing(path: &Path, sources: usize) -> Option<(PathBuf, Option<Vec<u8>>)> {
+    if path.is_dir() {
+        return Some((path.to_owned(), None));
     }
+    let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let name = path.file_name()?.as_bytes().to_owned();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let dir = parent.unwrap_or_else(|| Path::new(".")).to_owned();
+    let is_new_name = sources == 1 && !names_directory && dir.is_dir();
+    is_new_name.then_some((dir, Some(name)))
 }
 
 #[cfg(test)]
@@ -145,12 +136,12 @@ mod tests {
     fn a_single_source_may_get_a_new_name() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path();
-        let named = |name: &str| Landing { dir: dir.to_owned(), rename: Some(name.into()) };
-        assert_eq!(Landing::of(dir, 3), Some(Landing { dir: dir.to_owned(), rename: None }));
-        assert_eq!(Landing::of(&dir.join("new"), 1), Some(named("new")));
-        assert_eq!(Landing::of(&dir.join("new"), 2), None);
-        assert_eq!(Landing::of(&dir.join("new/"), 1), None);
-        assert_eq!(Landing::of(&dir.join("none/new"), 1), None);
-        assert_eq!(Landing::of(Path::new("new"), 1).map(|landing| landing.dir), Some(".".into()));
+        let named = |name: &str| (dir.to_owned(), Some(name.into()));
+        assert_eq!(landing(dir, 3), Some((dir.to_owned(), None)));
+        assert_eq!(landing(&dir.join("new"), 1), Some(named("new")));
+        assert_eq!(landing(&dir.join("new"), 2), None);
+        assert_eq!(landing(&dir.join("new/"), 1), None);
+        assert_eq!(landing(&dir.join("none/new"), 1), None);
+        assert_eq!(landing(Path::new("new"), 1).map(|(dir, _)| dir), Some(".".into()));
     }
 }

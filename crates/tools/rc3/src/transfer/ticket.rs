@@ -117,9 +117,7 @@ impl Ticket {
 
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut code = [VERSION; CODE_BYTES];
-        code[1..=FINGERPRINT_BYTES].copy_from_slice(&self.fingerprint.0);
-        code[1 + FINGERPRINT_BYTES..].copy_from_slice(&self.secret.0);
+        let code = [&[VERSION][..], &self.fingerprint.0, &self.secret.0].concat();
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
         let code = BASE32.encode(&code).to_ascii_lowercase();
         write!(f, "{SCHEME}{open}{}{close}:{}/#{code}", self.host, self.port)
@@ -143,18 +141,13 @@ impl FromStr for Ticket {
         if code.len() != BASE32.encode_len(CODE_BYTES) {
             return Err(TicketError::Code);
         }
-        let code =
-            BASE32.decode(code.as_bytes()).ok().and_then(|code| <[u8; CODE_BYTES]>::try_from(code).ok());
-        let code = code.ok_or(TicketError::Code)?;
-        let [version, rest @ ..] = code;
+        let code = BASE32.decode(code.as_bytes()).map_err(|_| TicketError::Code)?;
+        let (&version, rest) = code.split_first().ok_or(TicketError::Code)?;
         if version != VERSION {
             return Err(TicketError::Version(version));
         }
-        let mut fingerprint = [0; FINGERPRINT_BYTES];
-        let mut secret = [0; SECRET_BYTES];
-        let (left, right) = rest.split_at(FINGERPRINT_BYTES);
-        fingerprint.copy_from_slice(left);
-        secret.copy_from_slice(right);
+        let (&fingerprint, secret) = rest.split_first_chunk().ok_or(TicketError::Code)?;
+        let secret = secret.try_into().map_err(|_| TicketError::Code)?;
         Self::new(host, port, Fingerprint(fingerprint), Secret(secret))
     }
 }

@@ -45,11 +45,6 @@ impl Tree {
         Self { len, nodes: BTreeMap::new(), root: (len == 0).then(|| blake3::hash(&[])) }
     }
 
-    /// The tree of the same file without hashed groups.
-    pub fn empty(&self) -> Self {
-        Self::new(self.len)
-    }
-
     fn groups(&self) -> u64 {
         self.len.div_ceil(GROUP)
     }
