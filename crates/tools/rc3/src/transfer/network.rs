@@ -90,7 +90,7 @@ fn state_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(state?.join("rc3"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use std::path::Path;
 

@@ -69,7 +69,7 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::paths::Rules, *};
+    use super::*;
 
     #[test]
     fn names_match_at_any_depth_and_paths_from_the_top() {

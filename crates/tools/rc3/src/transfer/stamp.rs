@@ -59,7 +59,6 @@ mod tests {
 
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn every_change_shows_even_if_the_time_is_set_back() {
         let root = tempfile::tempdir().unwrap();

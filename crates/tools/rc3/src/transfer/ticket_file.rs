@@ -87,11 +87,8 @@ mod tests {
         fs::write(&path, b"old").unwrap();
         let first = TicketFile::write(&path, &ticket(1)).unwrap();
         assert_eq!(read(&path).unwrap().parse(), Ok(ticket(1)));
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        }
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
         let second = TicketFile::write(&path, &ticket(2)).unwrap();
         drop(first);
         assert_eq!(read(&path).unwrap().parse(), Ok(ticket(2)));
