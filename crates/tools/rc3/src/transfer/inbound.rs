@@ -73,22 +73,23 @@ pub(super) async fn run(
 ) -> Result<Finish> {
     let (connection, there) =
         (session.channel.connection.clone(), destination.map(Destination::begin_transfer));
+    let mut is_pipe = false;
     let received = async {
         let (manifest, dry_run) = read_manifest(&mut session).await?;
-        let is_pipe = manifest.is_pipe();
-        match receive_all(session, there.as_ref(), manifest, dry_run, reporter).await {
-            Ok(Finish::Complete(Err(error))) if is_pipe => Ok(Finish::Complete(Err(error.of_pipe()))),
-            // Standard output cannot take its bytes back.
-            Err(error) if is_pipe && there.is_none() => Ok(Finish::Complete(Err(error.of_pipe()))),
-            Err(error) if is_pipe => Err(error.of_pipe()),
-            received => received,
-        }
+        is_pipe = manifest.is_pipe();
+        receive_all(session, there.as_ref(), manifest, dry_run, reporter).await
     };
     let received = received.await;
     // The sender should receive the reason before its connection is dropped.
     let (code, reason) = close_code(received.as_ref().err(), destination);
     connection.close(code, reason.as_bytes());
-    received
+    match received {
+        Ok(Finish::Complete(Err(error))) if is_pipe => Ok(Finish::Complete(Err(error.of_pipe()))),
+        // Standard output cannot take its bytes back.
+        Err(error) if is_pipe && there.is_none() => Ok(Finish::Complete(Err(error.of_pipe()))),
+        Err(error) if is_pipe => Err(error.of_pipe()),
+        received => received,
+    }
 }
 
 /// Reads up to the end of the manifest. Also returns whether the sender only asks what would happen.
