@@ -110,7 +110,7 @@ async fn connected<T>(
 ) -> Result<T> {
     let endpoint = meet::open(network, remote)?;
     let visit = Visit { job, endpoint: &endpoint, address: remote };
-    conclude(&endpoint, work(&visit), stopped(), close_code).await
+    conclude(&endpoint, work(&visit), stopped(), |error| close_code(error, None)).await
 }
 
 /// The error of a check that the user interrupts.
