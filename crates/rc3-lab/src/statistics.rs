@@ -33,11 +33,6 @@ impl Estimate {
             if skipped == 0 { (low, high) } else { (sorted[skipped], sorted[count - 1 - skipped]) };
         Some(Self { count, median, low, high })
     }
-
-    /// Whether the intervals have values in common.
-    pub fn overlaps(&self, other: &Self) -> bool {
-        self.low <= other.high && other.low <= self.high
-    }
 }
 
 /// How many values may be left out at each end: the probability that the true median is below the value of that rank is a
@@ -74,7 +69,8 @@ pub fn ranks(estimates: &[Option<Estimate>]) -> Vec<Option<Ranked>> {
     let rank = |estimate: &Option<Estimate>| {
         let (estimate, best) = ((*estimate)?, best?);
         let better = estimates.iter().flatten().filter(|other| other.median < estimate.median).count();
-        Some(Ranked { estimate, place: better + 1, as_good: estimate.overlaps(best) })
+        let as_good = estimate.low <= best.high && best.low <= estimate.high;
+        Some(Ranked { estimate, place: better + 1, as_good })
     };
     estimates.iter().map(rank).collect()
 }

@@ -73,7 +73,7 @@ impl Namespace {
     /// # Errors
     /// If it fails.
     pub fn tc(&self, words: &str) -> Result<String, NetError> {
-        tool("tc", &format!("-n {} {words}", self.name))
+        call("tc", ["-n", &self.name].into_iter().chain(words.split_whitespace()))
     }
 
     /// Sets variables of the kernel inside.
@@ -128,11 +128,7 @@ fn owner(name: &str) -> Option<u32> {
 }
 
 fn ip(words: &str) -> Result<String, NetError> {
-    tool("ip", words)
-}
-
-fn tool(name: &str, words: &str) -> Result<String, NetError> {
-    call(name, words.split_whitespace())
+    call("ip", words.split_whitespace())
 }
 
 /// Runs a tool and returns what it prints.

@@ -296,7 +296,7 @@ pub(super) fn modes(runs: &[Run]) -> Document {
 }
 
 fn modes_of(run: &Run) -> impl Iterator<Item = Modes> {
-    run.steered.iter().filter_map(|flow| flow.timed.modes)
+    run.flows.iter().filter_map(|flow| flow.timed.modes)
 }
 
 /// What the bottleneck counted, and in which mode flows of Kick-Ass were.

@@ -25,8 +25,6 @@ pub(super) struct Run {
     pub(super) title: &'static str,
     pub(super) colour: Colour,
     pub(super) flows: Vec<Arrived>,
-    /// All flows of Kick-Ass, also those that other runs do not have.
-    pub(super) steered: Vec<Arrived>,
     pub(super) port: Bottleneck,
 }
 
@@ -46,10 +44,8 @@ impl Run {
     /// From what the senders printed, and the totals of the forwarder over time.
     pub(super) fn new(lines: &[String], totals: &[Value]) -> Result<Self, NetError> {
         let flows = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Arrived>, _>>();
-        let flows = flows?;
-        let steered = flows.iter().filter(|flow| flow.timed.modes.is_some()).cloned().collect();
         let port = Bottleneck::new(totals).ok_or_else(|| io::Error::other("the forwarder has no totals"))?;
-        Ok(Self { title: "", colour: Colour::Black, flows, steered, port })
+        Ok(Self { title: "", colour: Colour::Black, flows: flows?, port })
     }
 
     /// Completion times of flows between these sizes in packets, in seconds.

@@ -78,14 +78,13 @@ impl Machine {
             Middlebox::None => true,
             Middlebox::DropFragments => packet.fragment().is_none(),
             Middlebox::DropShort { bytes } => packet.leading_len().is_none() || packet.total_len() >= bytes,
-            Middlebox::Reassemble => {
-                return self.reassemble(packet).map(|(whole, _)| whole).into_iter().collect();
-            }
-            Middlebox::Refragment => {
-                return self.reassemble(packet).map_or_else(Vec::new, |(whole, longest)| cut(whole, longest));
-            }
-            Middlebox::Rewrite { bytes } => {
-                return self.reassemble(packet).map_or_else(Vec::new, |(whole, _)| cut(whole, bytes));
+            Middlebox::Reassemble | Middlebox::Refragment | Middlebox::Rewrite { .. } => {
+                let Some((whole, longest)) = self.reassemble(packet) else { return Vec::new() };
+                return match self.kind {
+                    Middlebox::Refragment => cut(whole, longest),
+                    Middlebox::Rewrite { bytes } => cut(whole, bytes),
+                    _ => vec![whole],
+                };
             }
         };
         if passes { vec![packet] } else { Vec::new() }
