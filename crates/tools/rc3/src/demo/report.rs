@@ -55,8 +55,6 @@ pub struct Measured {
     pub rlp_bytes: Vec<u64>,
     /// Of the median run.
     pub duplicate_bytes: u64,
-    /// Always: a transfer that arrives damaged ends the command.
-    pub verified: bool,
 }
 
 impl Measured {
@@ -75,7 +73,6 @@ impl Measured {
             primary_bytes: middle.primary_bytes,
             rlp_bytes: middle.rlp_bytes.clone(),
             duplicate_bytes: middle.duplicate_bytes,
-            verified: true,
         })
     }
 
@@ -342,7 +339,6 @@ pub(super) mod tests {
             "primary_bytes",
             "rlp_bytes",
             "scheme",
-            "verified",
         ];
         assert_eq!(fields, promised);
         assert_eq!(results[1]["ideal_ms"], 160.0);
