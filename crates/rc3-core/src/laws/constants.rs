@@ -218,9 +218,13 @@ constants! {
     // --- the guard: whether the path honours priorities ---
     /// Most packets watched per round trip: the last one of each interval.
     guard_samples: u32 = 32;
-    /// Longer waits are evidence. Shorter ones may be the packet in service, which none can overtake (4 ms at 3 Mbit/s), or
-    /// timing noise of hosts.
-    evident_wait: Duration = Duration::from_millis(4), off 0.0;
+    /// Waiting is evidence above this part of the round trip, as its divisor, within two bounds. Below it are the packet
+    /// in service, which none can overtake (4 ms at 3 Mbit/s), jitter, and timing noise of hosts.
+    evident_part: u32 = 8, off 1e6;
+    /// The lower bound.
+    evident_min: Duration = Duration::from_millis(4), off 0.0;
+    /// The upper bound.
+    evident_max: Duration = Duration::from_millis(10), off 1e3;
     /// If RLP and the primary are both lost, RLP is the cause if it had this many times more in flight.
     dominance: u64 = 4, off 0.0;
     /// The share of RLP that was lost, in hundredths, at which it is evidence that a packet of the primary was not.

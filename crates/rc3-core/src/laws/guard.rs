@@ -368,7 +368,7 @@ impl Guard {
     ///
     /// Call it after each group of samples.
     pub(crate) fn evaluate_samples(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
-        let grace = self.law.evident_wait;
+        let grace = self.wait_min();
         for at in 0..self.samples.len() {
             let sample = self.samples[at];
             let Some(partner) = sample.partner.filter(|_| !sample.tried) else { continue };
@@ -397,7 +397,7 @@ impl Guard {
         let gap = partner.sent.saturating_duration_since(sample.sent);
         // How long the RLP packet still had to wait when the primary's arrived.
         let left = self.waited(delay).saturating_sub(gap);
-        if left < self.law.evident_wait {
+        if left < self.wait_min() {
             return Outcome::Undecided;
         }
         match partner.rtt.map(|rtt| self.waited(rtt)) {
@@ -429,9 +429,7 @@ impl Guard {
         match partner.rtt {
             // Where most is lost, the primary's packet would hardly find room in the queue.
             Some(_)
-                if open
-                    && gap < self.law.evident_wait
-                    && self.lost_share(sample.sent) >= self.law.lost_most =>
+                if open && gap < self.wait_min() && self.lost_share(sample.sent) >= self.law.lost_most =>
             {
                 Outcome::Spared
             }
@@ -458,7 +456,7 @@ impl Guard {
 
     /// Whether RLP sent at about this time arrived.
     fn arrived_near(&self, sent: Instant) -> bool {
-        let is_near = |sample: &Sample| apart(sample.sent, sent) <= self.law.evident_wait;
+        let is_near = |sample: &Sample| apart(sample.sent, sent) <= self.wait_min();
         self.samples.iter().any(|sample| sample.delay.is_some() && is_near(sample))
     }
 
@@ -487,6 +485,11 @@ impl Guard {
         self.score = (self.score + outcome.weight(&self.law)).clamp(SCORE_MIN, SCORE_IGNORED);
         (self.moved, self.changed) = (Some(now), true);
         before != Verdict::Ignored && self.verdict() == Verdict::Ignored
+    }
+
+    /// The waiting time that is evidence.
+    fn wait_min(&self) -> Duration {
+        (self.rtt_min / self.law.evident_part).max(self.law.evident_min).min(self.law.evident_max)
     }
 
     /// The part of a round trip that was waiting.
