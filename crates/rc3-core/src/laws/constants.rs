@@ -149,8 +149,8 @@ impl Deref for Law {
 constants! {
     // --- ideas that several rules share ---
     /// Factor of caution towards others: RLP uses this power of the free part, which leaves them room to grow; so many good and
-    /// bad packets are assumed before the first (Laplace's rule of succession); and a queue that showed may have gone after so
-    /// many round trips.
+    /// bad packets are assumed before the first (Laplace's rule of succession); a queue of others divides RLP's part of the
+    /// rate by it, until none has shown for a round trip; and a queue that showed may have gone after so many round trips.
     caution: f64 = 2.0;
     /// Hosts delay packets by this much, so that less is no queue of others, no evidence and no lie. Packets within half of it
     /// were sent together, those within a quarter of it were read together.
@@ -202,7 +202,7 @@ constants! {
     lost_of: u64 = 4, off 0.0;
 
     // --- the free part of the link ---
-    /// RLP's least part of the rate, unless a queue of others shows.
+    /// RLP's least part of the rate, unless a queue shows.
     share_min: f64 = 0.125, off 0.0;
     /// A queue of others is longer than this part of the own queue, as its divisor, since the rate is an estimate,
     own_part: f64 = 8.0, off 1e9;

@@ -102,7 +102,11 @@ pub(crate) struct Clock {
     /// Packets sent in this busy period.
     sent: u64,
     vacancy: Vacancy,
+    /// RLP's part of the rate.
+    share: f64,
     phase: Phase,
+    /// When that phase began.
+    entered: Option<Instant>,
     /// Values of an earlier connection.
     remembered: Option<Pace>,
     recalled: bool,
@@ -146,7 +150,9 @@ impl Clock {
             begun: None,
             sent: 0,
             vacancy: Vacancy::new(law, 0),
+            share: 1.0,
             phase: Phase::Start,
+            entered: None,
             remembered: None,
             recalled: false,
             took: 0,
@@ -348,8 +354,8 @@ impl Clock {
     /// RLP's part of the rate.
     fn part(&self, honoured: bool, known: bool) -> f64 {
         match self.vacancy.part(known) {
-            Some(part) if !honoured => part.max(self.law.share_min),
-            _ => 1.0,
+            Some(part) if !honoured => self.share.min(part).max(self.law.share_min),
+            _ => self.share,
         }
     }
 
@@ -486,7 +492,7 @@ impl Clock {
 
     /// Departures in one phase are no debt in the next.
     fn enter(&mut self, now: Instant, phase: Phase) {
-        self.phase = phase;
+        (self.phase, self.entered) = (phase, Some(now));
         self.pacer.forgive(now);
     }
 
@@ -499,7 +505,11 @@ impl Clock {
             {
                 self.enter(now, Phase::Clocked);
             }
-            Phase::Clocked if queue => self.enter(now, Phase::Braked),
+            Phase::Clocked if queue => {
+                self.share = (self.share / self.law.caution).max(self.law.share_min);
+                self.enter(now, Phase::Braked);
+            }
+            Phase::Clocked if self.entered.is_some_and(|at| now >= at + self.rtt_min) => self.share = 1.0,
             Phase::Braked if !queue && self.estimate.rate().is_some() => self.enter(now, Phase::Clocked),
             Phase::Start | Phase::Clocked | Phase::Braked => {}
         }
