@@ -67,6 +67,15 @@ impl Table {
         self.rows.push(std::iter::once(first.into()).chain(rest).collect());
     }
 
+    /// Adds a row: the head of each column, as in [`Self::new`], and its cell. All rows have the same heads.
+    pub fn push(&mut self, cells: impl IntoIterator<Item = (&'static str, String)>) {
+        let (head, cells): (Vec<&str>, _) = cells.into_iter().unzip();
+        if self.rows.is_empty() {
+            self.head = Self::new(&head).head;
+        }
+        self.rows.push(cells);
+    }
+
     /// The same without columns in which every cell is empty.
     pub fn without_empty_columns(mut self) -> Self {
         for column in (0..self.head.len()).rev() {

@@ -68,6 +68,27 @@ pub enum Writes {
     Until(Duration),
 }
 
+impl Writes {
+    /// When the application gives up a flow that begins now.
+    pub(crate) fn until(self, now: Instant) -> Option<Instant> {
+        match self {
+            Self::Until(after) => Some(now + after),
+            _ => None,
+        }
+    }
+
+    /// Bytes written so long after the first ones, if there are so many.
+    pub(crate) fn written(self, elapsed: Duration) -> u64 {
+        match self {
+            Self::Chunked { first, chunk, every } => {
+                let chunks = u64::try_from(elapsed.as_nanos() / every.as_nanos().max(1)).unwrap_or(u64::MAX);
+                first.saturating_add(chunk.max(1).saturating_mul(chunks))
+            }
+            _ => u64::MAX,
+        }
+    }
+}
+
 /// A packet between two hosts.
 #[derive(Debug, Clone)]
 pub struct Parcel {

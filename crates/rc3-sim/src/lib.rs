@@ -69,12 +69,11 @@ pub use flow::{FlowReport, pattern};
 pub use identity::Crypto;
 pub use pair::{Datagram, IP_UDP_HEADERS, LinkQueue, Node, Pair, PairConfig, Tamper};
 pub use queue::{
-    bleached::Bleached,
+    border::Border,
     cake::Cake,
     codel::CodelFifo,
     drop_front::DropFront,
     kick_ass::{KickAssConfig, KickAssQueue},
-    primary_only::PrimaryOnly,
     two_classes::{Order, TwoClasses},
 };
 pub use rc3_link::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet, Policer, Stamped};

@@ -154,12 +154,7 @@ impl Flows {
 
     /// A figure of these flows.
     pub fn estimate(&self, statistic: impl Fn(&[Observation]) -> Option<f64>) -> Option<Estimate> {
-        let value = statistic(&self.pooled())?;
-        let parts = |batches| {
-            let of_one = |flows| cut(flows, batches).filter_map(&statistic).collect();
-            self.repetitions.iter().map(|flows| of_one(flows)).collect()
-        };
-        Some(independent(value, self.repetitions.len(), parts))
+        self.compared(self, |flows, _| statistic(flows))
     }
 
     /// The mean completion time.

@@ -73,11 +73,7 @@ pub fn parse_rate(text: &str) -> Result<NonZero<u64>, UnitError> {
         return Err(UnitError::Ambiguous(unit.to_owned()));
     }
     let name = name.strip_suffix("/s").unwrap_or(&name);
-    let factor = RATE_UNITS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .ok_or_else(|| UnitError::Unit(unit.to_owned(), RATE_EXAMPLE))?
-        .1;
+    let factor = factor(&RATE_UNITS, name, unit, RATE_EXAMPLE)?;
     NonZero::new(scale(text, number, factor, "bits per second")?).ok_or(UnitError::ZeroRate)
 }
 
@@ -89,11 +85,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = split(text, SIZE_EXAMPLE)?;
     let name = unit.to_ascii_lowercase();
     let bare = name.strip_suffix('b').unwrap_or(&name);
-    let factor = SIZE_UNITS
-        .iter()
-        .find(|(known, _)| known.trim_end_matches('B').eq_ignore_ascii_case(bare))
-        .ok_or_else(|| UnitError::Unit(unit.to_owned(), SIZE_EXAMPLE))?
-        .1;
+    let factor = factor(&SIZE_UNITS, bare, unit, SIZE_EXAMPLE)?;
     scale(text, number, factor, "bytes")
 }
 
@@ -104,11 +96,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
 pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     let (number, unit) = split(text, TIME_EXAMPLE)?;
     let name = unit.to_lowercase().replace('µ', "u");
-    let factor = TIME_UNITS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .ok_or_else(|| UnitError::Unit(unit.to_owned(), TIME_EXAMPLE))?
-        .1;
+    let factor = factor(&TIME_UNITS, &name, unit, TIME_EXAMPLE)?;
     Ok(Duration::from_nanos(scale(text, number, factor, "nanoseconds")?))
 }
 
@@ -176,6 +164,12 @@ fn split<'a>(text: &'a str, example: &'static str) -> Result<(&'a str, &'a str),
         return Err(UnitError::NoNumber(text.to_owned(), example));
     }
     Ok((number, unit.trim()))
+}
+
+/// The factor of a unit by its name in small letters, without the B of bytes.
+fn factor(units: &[(&str, u64)], name: &str, unit: &str, example: &'static str) -> Result<u64, UnitError> {
+    let known = units.iter().find(|(known, _)| known.trim_end_matches('B').eq_ignore_ascii_case(name));
+    known.map(|(_, factor)| *factor).ok_or_else(|| UnitError::Unit(unit.to_owned(), example))
 }
 
 /// `number` times `factor`, without rounding.

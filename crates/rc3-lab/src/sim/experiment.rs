@@ -11,6 +11,7 @@ use std::{
 use rc3_sim::{
     registry::Registry,
     scenario::{Arrivals, OfferedLoad, PictureKind, Run, Scenario, ScenarioError, Spec},
+    simulation::SimulationError,
 };
 use rc3_text::{document::flatten, units::parse_size};
 use thiserror::Error;
@@ -25,10 +26,8 @@ use super::{
     report,
     report::{Finding, Provenance},
     results::Results,
-    shard::ShardError,
     table::{self, FlowRow},
-    trace::TraceError,
-    work::{self, Step, World, WorldError},
+    work::{self, Step, World},
 };
 use crate::document::Table;
 
@@ -85,9 +84,17 @@ pub enum ExperimentError {
     /// The report of the paths of today has no place for it.
     #[error("`{0}` is not of one flow (`workload.arrivals = \"one\"`)")]
     NotOneFlow(String),
-    /// See [`WorldError`].
+    /// A world could not be run.
+    #[error("{label}: {message}")]
+    World {
+        /// Its label.
+        label: String,
+        /// The reason.
+        message: String,
+    },
+    /// The world of a trace could not be run.
     #[error(transparent)]
-    World(#[from] WorldError),
+    Simulation(#[from] SimulationError),
     /// A result cannot be written.
     #[error("{}: {error}", path.display())]
     Write {
@@ -96,12 +103,19 @@ pub enum ExperimentError {
         /// The reason.
         error: io::Error,
     },
-    /// See [`TraceError`].
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// See [`ShardError`].
-    #[error(transparent)]
-    Shard(#[from] ShardError),
+    /// A trace cannot be written.
+    #[error("cannot write the traces: {0}")]
+    Traces(#[from] io::Error),
+    /// Anything else.
+    #[error("{message}")]
+    Other {
+        /// The reason.
+        message: String,
+        /// What to do next.
+        hint: &'static str,
+        /// Whether the fault is in the command line.
+        is_usage: bool,
+    },
 }
 
 impl ExperimentError {
@@ -114,18 +128,21 @@ impl ExperimentError {
             Self::Read { .. } => "check the name and the permissions of the file",
             Self::Unknown(_) => "rc3-lab sim list and rc3-lab sim today --list name them; files end in .toml",
             Self::NotOneFlow(_) => "rc3-lab sim run runs it",
-            Self::World(_) => "check topology, load and number of flows of the scenario",
-            Self::Trace(error) => error.hint(),
-            Self::Shard(error) => error.hint(),
-            Self::Write { .. } => "check free space and permissions, or choose another --out",
+            Self::World { .. } | Self::Simulation(_) => {
+                "check topology, load and number of flows of the scenario"
+            }
+            Self::Traces(_) | Self::Write { .. } => {
+                "check free space and permissions, or choose another --out"
+            }
+            Self::Other { hint, .. } => hint,
         }
     }
 
     /// Whether the fault is in the command line or in a scenario.
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Scenario(_) | Self::Unknown(_) | Self::NotOneFlow(_) => true,
-            Self::Trace(error) => error.is_usage(),
+            Self::Scenario(_) | Self::Unknown(_) | Self::NotOneFlow(_) | Self::Simulation(_) => true,
+            Self::Other { is_usage, .. } => *is_usage,
             _ => false,
         }
     }
@@ -164,6 +181,11 @@ impl Experiment {
         let quick = if plan.quick { " --quick" } else { "" };
         let command = format!("rc3-lab sim run {}{quick}{changes}", quoted(name));
         Ok(Self { scenario, runs, command })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.scenario.spec().name
     }
 
     /// The scenario.

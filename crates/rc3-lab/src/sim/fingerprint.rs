@@ -12,7 +12,7 @@ use rc3_sim::{
     simulation::{Simulation, SimulationError},
 };
 
-use super::{experiment::ExperimentError, work::WorldError};
+use super::experiment::ExperimentError;
 
 /// Keys that change no flow.
 const PROSE: [&str; 8] =
@@ -31,7 +31,10 @@ pub fn fingerprint(scenario: &Scenario) -> Result<String, ExperimentError> {
     for run in runs.iter().filter(|run| run.label.is_of_setting(&runs[0].label)) {
         let label = run.label.to_string();
         hasher.update(label.as_bytes());
-        let failed = |error: SimulationError| WorldError { label: label.clone(), message: error.to_string() };
+        let failed = |error: SimulationError| ExperimentError::World {
+            label: label.clone(),
+            message: error.to_string(),
+        };
         let mut simulation = Simulation::new(run).map_err(failed)?;
         while simulation.step().map_err(failed)? {}
         std::iter::from_fn(|| simulation.poll_record()).for_each(|record| add(&mut hasher, &record));

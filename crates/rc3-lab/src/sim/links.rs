@@ -143,29 +143,19 @@ impl<W: Write> Links<W> {
     /// If the file cannot be written.
     pub fn finish(mut self) -> csv::Result<Table> {
         self.out.flush()?;
-        let mut table = Table::new([
-            "setting",
-            "run",
-            "busiest core link",
-            "#utilisation",
-            "#dropped, primary",
-            "#dropped, RLP",
-            "#lost",
-            "#longest queue",
-            "at",
-        ]);
+        let mut table = Table::default();
         for (place, shown) in &self.places {
             let utilisation = shown.busiest.utilisation.map(|share| format!("{:.1} %", share as f64 / 1e4));
-            table.rows.push(vec![
-                place.setting(),
-                place.run.clone(),
-                shown.busiest.link.clone(),
-                utilisation.unwrap_or_default(),
-                shown.dropped_primary.to_string(),
-                shown.dropped_rlp.to_string(),
-                shown.lost.to_string(),
-                about_bytes(shown.longest.queue_bytes_max),
-                shown.longest.link.clone(),
+            table.push([
+                ("setting", place.setting()),
+                ("run", place.run.clone()),
+                ("busiest core link", shown.busiest.link.clone()),
+                ("#utilisation", utilisation.unwrap_or_default()),
+                ("#dropped, primary", shown.dropped_primary.to_string()),
+                ("#dropped, RLP", shown.dropped_rlp.to_string()),
+                ("#lost", shown.lost.to_string()),
+                ("#longest queue", about_bytes(shown.longest.queue_bytes_max)),
+                ("at", shown.longest.link.clone()),
             ]);
         }
         Ok(table.without_empty_columns())

@@ -174,28 +174,18 @@ pub fn overview(findings: &[Finding]) -> Document {
 
 /// Printed figures beside measured ones, as a table.
 pub fn comparison(rows: &[Row]) -> Table {
-    let mut table = Table::new([
-        "setting",
-        "run",
-        "figure",
-        "#printed",
-        "#measured",
-        "#difference",
-        "verdict",
-        "basis",
-        "note",
-    ]);
+    let mut table = Table::default();
     for row in rows {
-        table.rows.push(vec![
-            row.setting.clone(),
-            row.run.clone(),
-            metric(row.metric).to_owned(),
-            printed(row),
-            row.measured.map_or_else(String::new, |measured| amount(row.metric, measured)),
-            difference(row),
-            row.verdict().name().to_owned(),
-            basis(row.basis).to_owned(),
-            row.note.clone(),
+        table.push([
+            ("setting", row.setting.clone()),
+            ("run", row.run.clone()),
+            ("figure", metric(row.metric).to_owned()),
+            ("#printed", printed(row)),
+            ("#measured", row.measured.map_or_else(String::new, |measured| amount(row.metric, measured))),
+            ("#difference", difference(row)),
+            ("verdict", row.verdict().name().to_owned()),
+            ("basis", basis(row.basis).to_owned()),
+            ("note", row.note.clone()),
         ]);
     }
     table.without_empty_columns()
@@ -262,22 +252,7 @@ pub fn metric(metric: Metric) -> &'static str {
 }
 
 fn overall(rows: &[SummaryRow]) -> Table {
-    let mut table = Table::new([
-        "setting",
-        "run",
-        "scheme",
-        "#flows",
-        "#unfinished",
-        "#FCT over flows",
-        "#FCT over bytes",
-        "#1 %",
-        "#median",
-        "#99 %",
-        "#reduction, flows",
-        "#reduction, bytes",
-        "#lost",
-        "#by RLP",
-    ]);
+    let mut table = Table::default();
     for row in rows.iter().filter(|row| row.from_bytes.is_none()) {
         let part = |part: Option<u64>, of: Option<u64>| match (part, of) {
             (Some(part), Some(of)) if part > 0 && of > 0 => {
@@ -286,21 +261,21 @@ fn overall(rows: &[SummaryRow]) -> Table {
             _ => String::new(),
         };
         let bytes = row.primary_bytes.zip(row.rlp_bytes).map(|(primary, rlp)| primary + rlp);
-        table.rows.push(vec![
-            row.setting.clone(),
-            row.run.clone(),
-            row.scheme.clone(),
-            row.flows.to_string(),
-            if row.unfinished > 0 { row.unfinished.to_string() } else { String::new() },
-            with_margin(row.fct_s, row.fct_margin_s, 4),
-            with_margin(row.fct_bytes_s, row.fct_bytes_margin_s, 4),
-            with_margin(row.p1_s, None, 4),
-            with_margin(row.median_s, None, 4),
-            with_margin(row.p99_s, None, 4),
-            per_cent(row.reduction_percent, row.reduction_margin),
-            per_cent(row.reduction_bytes_percent, row.reduction_bytes_margin),
-            part(row.lost_packets, row.primary_packets),
-            part(row.rlp_bytes, bytes),
+        table.push([
+            ("setting", row.setting.clone()),
+            ("run", row.run.clone()),
+            ("scheme", row.scheme.clone()),
+            ("#flows", row.flows.to_string()),
+            ("#unfinished", if row.unfinished > 0 { row.unfinished.to_string() } else { String::new() }),
+            ("#FCT over flows", with_margin(row.fct_s, row.fct_margin_s, 4)),
+            ("#FCT over bytes", with_margin(row.fct_bytes_s, row.fct_bytes_margin_s, 4)),
+            ("#1 %", with_margin(row.p1_s, None, 4)),
+            ("#median", with_margin(row.median_s, None, 4)),
+            ("#99 %", with_margin(row.p99_s, None, 4)),
+            ("#reduction, flows", per_cent(row.reduction_percent, row.reduction_margin)),
+            ("#reduction, bytes", per_cent(row.reduction_bytes_percent, row.reduction_bytes_margin)),
+            ("#lost", part(row.lost_packets, row.primary_packets)),
+            ("#by RLP", part(row.rlp_bytes, bytes)),
         ]);
     }
     table.without_empty_columns()
@@ -308,18 +283,7 @@ fn overall(rows: &[SummaryRow]) -> Table {
 
 /// What was seen of the sampled link in each epoch: of all flows, and of each scheme where there are several.
 fn over_time(spec: &Spec, results: &Results) -> Table {
-    let mut table = Table::new([
-        "setting",
-        "run",
-        "scheme",
-        "time",
-        "#flows",
-        "#rate of a flow",
-        "#utilisation",
-        "#fairness (Jain)",
-        "#mean wait in the queue",
-        "#in Kick-Ass mode",
-    ]);
+    let mut table = Table::default();
     let epochs = spec.measure.sample.as_ref().map_or(&[][..], |sample| &sample.epochs);
     for cell in &results.cells {
         for (&from, &to) in epochs.iter().zip(epochs.iter().skip(1)) {
@@ -333,18 +297,20 @@ fn over_time(spec: &Spec, results: &Results) -> Table {
                     value.map(|value| format!("{:.decimals$} {unit}", value * scale)).unwrap_or_default()
                 };
                 let wait = value(Metric::Queueing, 2, "ms", 1000.0);
-                table.rows.push(vec![
-                    cell.place.setting(),
-                    cell.place.run.clone(),
-                    scheme.to_owned(),
-                    format!("{} to {} s", from.as_secs_f64(), to.as_secs_f64()),
-                    sampled.flows_seen().to_string(),
-                    value(Metric::FlowRate, 3, "Mbit/s", 1.0),
-                    value(Metric::Utilisation, 2, "%", 1.0),
-                    value(Metric::Fairness, 2, "%", 1.0),
-                    // All of them wait in the same queue.
-                    if scheme.is_empty() { wait } else { String::new() },
-                    value(Metric::KickassMode, 1, "%", 1.0),
+                table.push([
+                    ("setting", cell.place.setting()),
+                    ("run", cell.place.run.clone()),
+                    ("scheme", scheme.to_owned()),
+                    ("time", format!("{} to {} s", from.as_secs_f64(), to.as_secs_f64())),
+                    ("#flows", sampled.flows_seen().to_string()),
+                    ("#rate of a flow", value(Metric::FlowRate, 3, "Mbit/s", 1.0)),
+                    ("#utilisation", value(Metric::Utilisation, 2, "%", 1.0)),
+                    ("#fairness (Jain)", value(Metric::Fairness, 2, "%", 1.0)),
+                    (
+                        "#mean wait in the queue", // All of them wait in the same queue.
+                        if scheme.is_empty() { wait } else { String::new() },
+                    ),
+                    ("#in Kick-Ass mode", value(Metric::KickassMode, 1, "%", 1.0)),
                 ]);
             }
         }
@@ -353,35 +319,24 @@ fn over_time(spec: &Spec, results: &Results) -> Table {
 }
 
 fn by_size(rows: &[SummaryRow]) -> Table {
-    let mut table = Table::new([
-        "setting",
-        "run",
-        "scheme",
-        "#size",
-        "#flows",
-        "#mean FCT",
-        "#1 %",
-        "#median",
-        "#99 %",
-        "#reduction",
-    ]);
+    let mut table = Table::default();
     for row in rows {
         let Some((from, to)) = row.from_bytes.zip(row.to_bytes) else { continue };
         let size = match from == to {
             true => about_bytes(from),
             false => format!("{} to {}", about_bytes(from), about_bytes(to)),
         };
-        table.rows.push(vec![
-            row.setting.clone(),
-            row.run.clone(),
-            row.scheme.clone(),
-            size,
-            row.flows.to_string(),
-            with_margin(row.fct_s, row.fct_margin_s, 4),
-            with_margin(row.p1_s, None, 4),
-            with_margin(row.median_s, None, 4),
-            with_margin(row.p99_s, None, 4),
-            per_cent(row.reduction_percent, row.reduction_margin),
+        table.push([
+            ("setting", row.setting.clone()),
+            ("run", row.run.clone()),
+            ("scheme", row.scheme.clone()),
+            ("#size", size),
+            ("#flows", row.flows.to_string()),
+            ("#mean FCT", with_margin(row.fct_s, row.fct_margin_s, 4)),
+            ("#1 %", with_margin(row.p1_s, None, 4)),
+            ("#median", with_margin(row.median_s, None, 4)),
+            ("#99 %", with_margin(row.p99_s, None, 4)),
+            ("#reduction", per_cent(row.reduction_percent, row.reduction_margin)),
         ]);
     }
     table.without_empty_columns()

@@ -165,12 +165,8 @@ impl Group {
                 value.is_finite().then_some(Estimate::exact(value))
             }
             // Of a link, not of flows.
-            Metric::Utilisation
-            | Metric::Fairness
-            | Metric::FlowRate
-            | Metric::Queueing
-            | Metric::QueueingP99
-            | Metric::KickassMode => None,
+            // Of the sampled link.
+            _ => None,
         }
     }
 }

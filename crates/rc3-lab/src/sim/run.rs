@@ -12,7 +12,7 @@ use super::{
     experiment::{self, Experiment, ExperimentError, Plan},
     progress::Progress,
     report::{self, Finding},
-    shard::{self, Job, Shard},
+    shard::{self, Job, Shard, Stored},
     shared::Shared,
     simulator::Simulator,
     today::{self, TodayJob},
@@ -109,8 +109,8 @@ fn run_all(arguments: SimRunArgs, registry: &Registry) -> Result<String, Experim
             run_shard(shard, &experiments, &engine, &plan, json)
         }
         None => {
-            let engines = experiments.iter().map(|_| &engine as &dyn Engine).collect::<Vec<_>>();
-            report_all(&experiments, &engines, &plan, json)?;
+            let jobs = experiments.iter().map(|experiment| (experiment, &engine as &dyn Engine));
+            report_all(jobs, &plan, json)?;
             Ok(String::new())
         }
     }
@@ -125,7 +125,7 @@ fn run_shard(
     json: bool,
 ) -> Result<String, ExperimentError> {
     let worlds = experiments.iter().flat_map(|experiment| {
-        let name = experiment.scenario().spec().name.as_str();
+        let name = experiment.name();
         experiment.worlds().into_iter().enumerate().map(move |(number, world)| (name, number, world))
     });
     let all = worlds.clone().count();
@@ -133,7 +133,7 @@ fn run_shard(
     let mut due: Vec<(&str, usize, World<'_>)> = own.collect();
     let stored = due.len();
     // A shard that was interrupted goes on where it was.
-    due.retain(|(name, number, _)| !shard::is_stored(&plan.out, name, *number));
+    due.retain(|(name, number, _)| !shard::world_path(&plan.out, name, *number).exists());
     if !due.is_empty() {
         let worlds: Vec<World<'_>> = due.iter().map(|(_, _, world)| *world).collect();
         let mut progress = Progress::of_worlds(format!("shard {shard}"), &due, json);
@@ -141,9 +141,9 @@ fn run_shard(
             progress.on_step(&step);
             if let Step::World(index, outcome) = step {
                 let (name, number, _) = &due[index];
-                shard::store(&plan.out, name, *number, &outcome)?;
+                shard::write(&shard::world_path(&plan.out, name, *number), &outcome)?;
             }
-            Ok::<(), ExperimentError>(())
+            Ok(())
         })?;
         progress.clear();
     }
@@ -154,43 +154,38 @@ fn run_shard(
     Ok(if json { String::new() } else { text })
 }
 
-/// Whether all worlds of an experiment have run; names it if not.
-fn is_complete(shards: &Job, experiment: &Experiment, folders: &[PathBuf]) -> bool {
-    let complete = shards.is_complete(experiment, folders);
-    if !complete {
-        let name = &experiment.scenario().spec().name;
-        let text = format!("worlds of `{name}` are missing");
-        output::complain(NAME, &text, "run its shards, then merge again");
-    }
-    complete
-}
-
 fn merge(arguments: &SimMergeArgs, registry: &Registry) -> Result<String, ExperimentError> {
-    let shards = Job::read(&arguments.shards)?;
-    let (changes, commit) = (shards.changes.clone(), shards.commit.clone());
-    let plan = Plan { changes, commit, quick: shards.quick, ..Plan::new(arguments.out.clone(), registry) };
-    let mut experiments = load(&shards.names, &plan)?;
-    shards.check(&experiments)?;
-    if arguments.partial {
-        experiments.retain(|experiment| is_complete(&shards, experiment, &arguments.shards));
+    let job = Job::read(&arguments.shards)?;
+    let (changes, commit) = (job.changes.clone(), job.commit.clone());
+    let plan = Plan { changes, commit, quick: job.quick, ..Plan::new(arguments.out.clone(), registry) };
+    let experiments = load(&job.names, &plan)?;
+    job.check(&experiments)?;
+    let mut stored: Vec<(&Experiment, Stored)> = Vec::new();
+    for experiment in &experiments {
+        let of_one = Stored::find(experiment, &arguments.shards);
+        if arguments.partial && !of_one.is_complete() {
+            let text = format!("worlds of `{}` are missing", experiment.name());
+            output::complain(NAME, &text, "run its shards, then merge again");
+            continue;
+        }
+        stored.push((experiment, of_one));
     }
-    let stored = shards.find(&experiments, &arguments.shards)?;
-    let engines = stored.iter().map(|stored| stored as &dyn Engine).collect::<Vec<_>>();
-    report_all(&experiments, &engines, &plan, arguments.json)?;
+    job.check_complete(&stored)?;
+    let jobs = stored.iter().map(|(experiment, stored)| (*experiment, stored as &dyn Engine));
+    report_all(jobs, &plan, arguments.json)?;
     Ok(String::new())
 }
 
 /// Runs each experiment on its engine, and writes everything.
-fn report_all(
-    experiments: &[Experiment],
-    engines: &[&dyn Engine],
+fn report_all<'a>(
+    jobs: impl Iterator<Item = (&'a Experiment, &'a dyn Engine)>,
     plan: &Plan,
     json: bool,
 ) -> Result<(), ExperimentError> {
     let mut findings = Vec::new();
-    for (experiment, engine) in experiments.iter().zip(engines) {
+    for (experiment, engine) in jobs {
         let mut progress = Progress::new(experiment, json);
-        let finding = experiment.run(*engine, plan, |step| progress.on_step(step))?;
+        let finding = experiment.run(engine, plan, |step| progress.on_step(step))?;
         progress.end(&finding);
         if !json {
             // Continue even if the reader of the output is gone.

@@ -81,15 +81,8 @@ impl Sampled {
                 percentile(&queues, 0.99)? / self.rate
             }
             Metric::KickassMode => 100.0 * mean(self.samples.iter().filter_map(following))?,
-            Metric::Fct
-            | Metric::FctBytes
-            | Metric::Reduction
-            | Metric::ReductionBytes
-            | Metric::Speedup
-            | Metric::Delay
-            | Metric::FctP99
-            | Metric::ReductionP99
-            | Metric::Loss => return None,
+            // Of flows.
+            _ => return None,
         };
         value.is_finite().then_some(value)
     }

@@ -5,7 +5,6 @@
 //! each. A merge runs no world: an engine reads the outcomes, and all else is as in one run.
 
 use std::{
-    collections::HashMap,
     fmt, fs,
     io::{self, Write},
     path::{Path, PathBuf},
@@ -14,7 +13,6 @@ use std::{
 
 use rc3_sim::scenario::{Label, Run};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::{
     engine::{Engine, Outcome},
@@ -32,71 +30,6 @@ pub struct Shard {
     of: usize,
 }
 
-/// Why shards cannot be stored or merged.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ShardError {
-    /// A text that is no shard.
-    #[error("`{0}` is no shard, write K/N with 1 <= K <= N, for example 2/8")]
-    NoShard(String),
-    /// Nothing to merge.
-    #[error("there is no folder of shards")]
-    NoFolder,
-    /// A file cannot be read or written.
-    #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        error: io::Error,
-    },
-    /// A stored file is damaged.
-    #[error("{}: {error}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        error: serde_json::Error,
-    },
-    /// The folder has shards of another command.
-    #[error("{} is of another version, command or number of shards", .0.display())]
-    OtherJob(PathBuf),
-    /// A scenario is not what it was when the shards ran.
-    #[error("`{0}` has changed since the shards ran")]
-    Changed(String),
-    /// A world has not run.
-    #[error(
-        "world {world} of {experiment} is missing, of shard {shard}; {missing} worlds are missing in all"
-    )]
-    Missing {
-        /// The experiment.
-        experiment: String,
-        /// Its place, from 1.
-        world: usize,
-        /// The shard that runs it.
-        shard: Shard,
-        /// How many are missing.
-        missing: usize,
-    },
-}
-
-impl ShardError {
-    /// What to do next.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NoShard(_) => "K counts from 1",
-            Self::NoFolder => "name the folders that shards ran into",
-            Self::File { .. } => "check the name of the folder, its permissions and free space",
-            Self::Format { .. } => "delete the file and run its shard again",
-            Self::OtherJob(_) => {
-                "use one folder for each command: choose another --out, or delete its folder `shards`"
-            }
-            Self::Changed(_) => "run all shards again, or restore the scenario file",
-            Self::Missing { .. } => "run that shard again with the same names and keys, then merge",
-        }
-    }
-}
-
 impl Shard {
     /// Whether it runs a world, counted over all experiments from 0.
     pub fn takes(self, world: usize) -> bool {
@@ -105,15 +38,15 @@ impl Shard {
 }
 
 impl FromStr for Shard {
-    type Err = ShardError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, ShardError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let parse = || {
             let (number, of) = text.split_once('/')?;
             let (number, of): (usize, usize) = (number.trim().parse().ok()?, of.trim().parse().ok()?);
             ((1..=of).contains(&number) && of <= SHARDS_MAX).then(|| Self { index: number - 1, of })
         };
-        parse().ok_or_else(|| ShardError::NoShard(text.to_owned()))
+        parse().ok_or_else(|| format!("`{text}` is no shard, write K/N with 1 <= K <= N, for example 2/8"))
     }
 }
 
@@ -167,120 +100,88 @@ impl Job {
     ///
     /// # Errors
     /// If they are of different jobs or of another version, or cannot be read.
-    pub fn read(folders: &[PathBuf]) -> Result<Self, ShardError> {
-        let (first, others) = folders.split_first().ok_or(ShardError::NoFolder)?;
-        let job: Self = read(&job_path(first))?;
-        if job.version != env!("CARGO_PKG_VERSION") {
-            return Err(ShardError::OtherJob(job_path(first)));
-        }
-        for folder in others {
-            let path = job_path(folder);
-            if read::<Self>(&path)? != job {
-                return Err(ShardError::OtherJob(path));
+    pub fn read(folders: &[PathBuf]) -> Result<Self, ExperimentError> {
+        let mut jobs = Vec::new();
+        for folder in folders {
+            let job: Self = read(&job_path(folder))?;
+            if job.version != env!("CARGO_PKG_VERSION") || jobs.first().is_some_and(|first| *first != job) {
+                return Err(other_job(&job_path(folder)));
             }
+            jobs.push(job);
         }
-        Ok(job)
+        jobs.pop().ok_or_else(|| {
+            failure("there is no folder of shards".to_owned(), "name the folders that shards ran into")
+        })
     }
 
     /// Writes it into a folder, which may have it already.
     ///
     /// # Errors
     /// If the folder has another one, or cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<(), ShardError> {
+    pub fn write(&self, folder: &Path) -> Result<(), ExperimentError> {
         let path = job_path(folder);
-        if path.exists() {
-            let same = read::<Self>(&path)? == *self;
-            return if same { Ok(()) } else { Err(ShardError::OtherJob(path)) };
+        match path.exists() {
+            true if read::<Self>(&path)? == *self => Ok(()),
+            true => Err(other_job(&path)),
+            false => write(&path, self),
         }
-        write(&path, self)
     }
 
     /// Checks that the scenarios are those of the job.
     ///
     /// # Errors
-    /// [`ShardError::Changed`].
+    /// If one has changed.
     pub fn check(&self, experiments: &[Experiment]) -> Result<(), ExperimentError> {
         for (experiment, fingerprint) in experiments.iter().zip(&self.fingerprints) {
             if experiment.fingerprint()? != *fingerprint {
-                return Err(ShardError::Changed(experiment.scenario().spec().name.clone()).into());
+                let message = format!("`{}` has changed since the shards ran", experiment.name());
+                return Err(failure(message, "run all shards again, or restore the scenario file"));
             }
         }
         Ok(())
     }
 
-    /// Whether all worlds of an experiment have run.
-    pub fn is_complete(&self, experiment: &Experiment, folders: &[PathBuf]) -> bool {
-        let name = &experiment.scenario().spec().name;
-        let has = |world| folders.iter().any(|folder| is_stored(folder, name, world));
-        (0..experiment.runs().len()).all(has)
-    }
-
-    /// Finds the outcome of each world of each experiment.
+    /// The error of worlds that are missing, if there are any.
     ///
     /// # Errors
-    /// [`ShardError::Missing`].
-    pub fn find(&self, experiments: &[Experiment], folders: &[PathBuf]) -> Result<Vec<Stored>, ShardError> {
-        let (mut stored, mut missing, mut first) = (Vec::new(), 0, None);
-        let mut count = 0;
-        for experiment in experiments {
-            let name = &experiment.scenario().spec().name;
-            let mut files = Stored::default();
-            for (world, run) in experiment.runs().iter().enumerate() {
-                let mut paths = folders.iter().map(|folder| world_path(folder, name, world));
-                match paths.find(|path| path.exists()) {
-                    Some(path) => files.add(&run.label, path),
-                    None => {
-                        missing += 1;
-                        first.get_or_insert_with(|| (name.clone(), world + 1, count % self.of));
-                    }
-                }
-                count += 1;
-            }
-            stored.push(files);
-        }
-        match first {
-            Some((experiment, world, index)) => {
-                Err(ShardError::Missing { experiment, world, shard: Shard { index, of: self.of }, missing })
-            }
-            None => Ok(stored),
-        }
+    /// If any of the worlds of all experiments has not run.
+    pub fn check_complete(&self, stored: &[(&Experiment, Stored)]) -> Result<(), ExperimentError> {
+        let worlds = stored.iter().flat_map(|(experiment, stored)| {
+            stored.0.iter().enumerate().map(|(world, (_, path))| (experiment.name(), world + 1, path))
+        });
+        let mut missing = worlds.enumerate().filter(|(_, (.., path))| path.is_none());
+        let Some((place, (name, world, _))) = missing.next() else { return Ok(()) };
+        let (shard, all) = (Shard { index: place % self.of, of: self.of }, 1 + missing.count());
+        let message =
+            format!("world {world} of {name} is missing, of shard {shard}; {all} worlds are missing in all");
+        Err(failure(message, "run that shard again with the same names and keys, then merge"))
     }
 }
 
-/// Whether the outcome of a world is stored.
-pub fn is_stored(folder: &Path, experiment: &str, world: usize) -> bool {
-    world_path(folder, experiment, world).exists()
-}
-
-/// Stores the outcome of a world.
-///
-/// # Errors
-/// If it cannot be written.
-pub fn store(folder: &Path, experiment: &str, world: usize, outcome: &Outcome) -> Result<(), ShardError> {
-    write(&world_path(folder, experiment, world), outcome)
-}
-
-/// The stored outcomes of an experiment, as an engine that runs nothing.
-#[derive(Debug, Default)]
-pub struct Stored {
-    /// The file of each world, by the text of its label.
-    files: HashMap<String, Vec<(Label, PathBuf)>>,
-}
+/// The stored outcomes of an experiment, as an engine that runs nothing: the file of each world, if it has run.
+#[derive(Debug)]
+pub struct Stored(Vec<(Label, Option<PathBuf>)>);
 
 impl Stored {
-    fn add(&mut self, label: &Label, path: PathBuf) {
-        self.files.entry(label.to_string()).or_default().push((label.clone(), path));
+    /// Those in any of these folders.
+    pub fn find(experiment: &Experiment, folders: &[PathBuf]) -> Self {
+        let file = |(world, run): (usize, &Run)| {
+            let mut paths = folders.iter().map(|folder| world_path(folder, experiment.name(), world));
+            (run.label.clone(), paths.find(|path| path.exists()))
+        };
+        Self(experiment.runs().iter().enumerate().map(file).collect())
     }
 
-    fn find(&self, label: &Label) -> Option<&Path> {
-        let files = self.files.get(&label.to_string())?;
-        files.iter().find(|(known, _)| known == label).map(|(_, path)| path.as_path())
+    /// Whether all worlds have run.
+    pub fn is_complete(&self) -> bool {
+        self.0.iter().all(|(_, path)| path.is_some())
     }
 }
 
 impl Engine for Stored {
     fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
-        let path = self.find(&run.label).ok_or("no shard has run it")?;
+        let world = self.0.iter().find(|(label, _)| *label == run.label);
+        let path = world.and_then(|(_, path)| path.as_ref()).ok_or("no shard has run it")?;
         let outcome: Outcome = read(path).map_err(|error| error.to_string())?;
         progress(outcome.cost.flows);
         Ok(outcome)
@@ -291,23 +192,37 @@ fn job_path(folder: &Path) -> PathBuf {
     folder.join("shards").join("job.json")
 }
 
-fn world_path(folder: &Path, experiment: &str, world: usize) -> PathBuf {
+/// The file of the outcome of a world.
+pub fn world_path(folder: &Path, experiment: &str, world: usize) -> PathBuf {
     folder.join("shards").join(experiment).join(format!("world-{:06}.json", world + 1))
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ShardError> {
-    let text = fs::read(path).map_err(|error| ShardError::File { path: path.to_owned(), error })?;
-    serde_json::from_slice(&text).map_err(|error| ShardError::Format { path: path.to_owned(), error })
+fn failure(message: String, hint: &'static str) -> ExperimentError {
+    ExperimentError::Other { message, hint, is_usage: false }
+}
+
+fn other_job(path: &Path) -> ExperimentError {
+    let message = format!("{} is of another version, command or number of shards", path.display());
+    failure(message, "use one folder for each command: choose another --out, or delete its folder `shards`")
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ExperimentError> {
+    let text = fs::read(path).map_err(|error| ExperimentError::Read { path: path.to_owned(), error })?;
+    serde_json::from_slice(&text).map_err(|error| {
+        failure(format!("{}: {error}", path.display()), "delete the file and run its shard again")
+    })
 }
 
 /// Writes a file whole or not at all, even if another shard writes it at the same time.
-fn write(path: &Path, contents: &impl Serialize) -> Result<(), ShardError> {
-    let failed = |error: io::Error| ShardError::File { path: path.to_owned(), error };
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(path: &Path, contents: &impl Serialize) -> Result<(), ExperimentError> {
+    let failed = |error: io::Error| ExperimentError::Write { path: path.to_owned(), error };
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
     fs::create_dir_all(folder).map_err(failed)?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-    serde_json::to_writer(io::BufWriter::new(&mut file), contents)
-        .map_err(|error| ShardError::Format { path: path.to_owned(), error })?;
+    serde_json::to_writer(io::BufWriter::new(&mut file), contents).map_err(|error| failed(error.into()))?;
     file.flush().map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())

@@ -10,55 +10,13 @@ use std::{
 use rc3_sim::{
     agent::Flow,
     scenario::Run,
-    simulation::{Simulation, SimulationError},
+    simulation::Simulation,
     topology::Site,
     trace::{Pcap, Timeline},
     world::LinkId,
 };
-use thiserror::Error;
 
-use super::args::SimTraceArgs;
-
-/// Why there are no traces.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum TraceError {
-    /// The scenario has fewer worlds.
-    #[error("there is no world {0}, the scenario makes {1}")]
-    NoWorld(usize, usize),
-    /// Fewer flows arrive.
-    #[error("there is no flow {0}")]
-    NoFlow(u64),
-    /// The topology has no such link.
-    #[error("there is no link {0}")]
-    NoLink(Site),
-    /// See [`SimulationError`].
-    #[error(transparent)]
-    Simulation(#[from] SimulationError),
-    /// A trace cannot be written.
-    #[error("cannot write the traces: {0}")]
-    Write(#[from] io::Error),
-}
-
-impl TraceError {
-    /// What to do next.
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::NoWorld(..) => "rc3-lab sim run --json NAME prints a line for each world",
-            Self::NoFlow(_) => {
-                "raise measure.flows or choose a smaller number; flows of closed loops cannot be followed"
-            }
-            Self::NoLink(_) => "hosts and routers are counted from 0, and only neighbours are joined",
-            Self::Simulation(_) => "check topology, load and number of flows of the scenario",
-            Self::Write(_) => "check free space and permissions, or choose another --out",
-        }
-    }
-
-    /// Whether the fault is in the command line.
-    pub fn is_usage(&self) -> bool {
-        !matches!(self, Self::Write(_))
-    }
-}
+use super::{args::SimTraceArgs, experiment::ExperimentError};
 
 /// The result of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,17 +60,29 @@ impl<T> Output<T> {
 /// Runs a world until all measured flows have ended and writes its traces.
 ///
 /// # Errors
-/// See [`TraceError`].
-pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, TraceError> {
+/// See [`ExperimentError`].
+pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, ExperimentError> {
     let folder = plan.out.as_path();
     let world = plan.world.checked_sub(1).and_then(|at| runs.get(at));
-    let run = world.ok_or(TraceError::NoWorld(plan.world, runs.len()))?;
+    let run = world.ok_or_else(|| {
+        let message = format!("there is no world {}, the scenario makes {}", plan.world, runs.len());
+        wrong(message, "rc3-lab sim run --json NAME prints a line for each world")
+    })?;
     let flow = plan.flow.checked_sub(1).filter(|&place| place < run.measure.flows);
     let place = flow.and_then(|place| usize::try_from(run.measure.warm_up.saturating_add(place)).ok());
-    let flow = place.and_then(|place| run.flows().nth(place)).ok_or(TraceError::NoFlow(plan.flow))?;
+    let flow = place.and_then(|place| run.flows().nth(place)).ok_or_else(|| {
+        let hint = "raise measure.flows or choose a smaller number; flows of closed loops cannot be followed";
+        wrong(format!("there is no flow {}", plan.flow), hint)
+    })?;
     let sites = if plan.link.is_empty() { vec![Site::Uplink(flow.from)] } else { plan.link.clone() };
-    let find = |site: Site| Ok((site, site.link(&run.topology).ok_or(TraceError::NoLink(site))?));
-    let links = sites.into_iter().map(find).collect::<Result<Vec<_>, TraceError>>()?;
+    let find = |site: Site| match site.link(&run.topology) {
+        Some(link) => Ok((site, link)),
+        None => Err(wrong(
+            format!("there is no link {site}"),
+            "hosts and routers are counted from 0, and only neighbours are joined",
+        )),
+    };
+    let links = sites.into_iter().map(find).collect::<Result<Vec<_>, ExperimentError>>()?;
 
     let mut simulation = Simulation::new(run)?;
     fs::create_dir_all(folder)?;
@@ -152,4 +122,9 @@ pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, TraceError> {
         Output::close(capture, |(pcap, _)| pcap.flush())?;
     }
     Ok(Traced { world: run.label.to_string(), flow, files })
+}
+
+/// The command names something that is not there.
+fn wrong(message: String, hint: &'static str) -> ExperimentError {
+    ExperimentError::Other { message, hint, is_usage: true }
 }

@@ -15,7 +15,10 @@ use std::{
 
 use rc3_sim::scenario::Run;
 
-use super::engine::{Engine, Outcome};
+use super::{
+    engine::{Engine, Outcome},
+    experiment::ExperimentError,
+};
 
 /// Progress of the worlds.
 #[derive(Debug)]
@@ -24,11 +27,6 @@ pub enum Step {
     Flows(u64),
     /// A world has ended: its place among the runs.
     World(usize, Box<Outcome>),
-}
-
-enum Note {
-    Flows(u64),
-    World(usize, Result<Outcome, String>),
 }
 
 /// A world to run.
@@ -45,42 +43,15 @@ pub struct World<'a> {
 ///
 /// # Errors
 /// The error of a world that fails, of several the first, with its label; the error of `report`.
-pub fn run<E: From<WorldError>>(
+pub fn run(
     engine: &dyn Engine,
     worlds: &[World<'_>],
     threads: NonZero<usize>,
-    mut report: impl FnMut(Step) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut early = BTreeMap::new();
-    let mut due = 0;
-    complete(engine, worlds, threads, |note| {
-        match note {
-            Note::Flows(flows) => report(Step::Flows(flows))?,
-            Note::World(index, outcome) => {
-                early.insert(index, outcome);
-            }
-        }
-        while let Some(outcome) = early.remove(&due) {
-            report(step(worlds, due, outcome)?)?;
-            due += 1;
-        }
-        Ok(())
-    })
-}
-
-fn step(worlds: &[World<'_>], index: usize, outcome: Result<Outcome, String>) -> Result<Step, WorldError> {
-    let failed = |message| WorldError { label: worlds[index].run.label.to_string(), message };
-    Ok(Step::World(index, Box::new(outcome.map_err(failed)?)))
-}
-
-fn complete<E>(
-    engine: &dyn Engine,
-    worlds: &[World<'_>],
-    threads: NonZero<usize>,
-    mut listen: impl FnMut(Note) -> Result<(), E>,
-) -> Result<(), E> {
+    mut report: impl FnMut(Step) -> Result<(), ExperimentError>,
+) -> Result<(), ExperimentError> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let (sender, notes) = mpsc::channel();
+    let (sender, steps) = mpsc::channel();
+    let (mut early, mut due) = (BTreeMap::new(), 0);
     thread::scope(|scope| {
         for _ in 0..threads.get().min(worlds.len()) {
             let (sender, next, stop) = (sender.clone(), &next, &stop);
@@ -91,27 +62,30 @@ fn complete<E>(
                     let mut reported = 0;
                     let outcome = engine.simulate(world.run, world.trace, &mut |flows| {
                         // After a failure there is no receiver any more.
-                        let _ = sender.send(Note::Flows(flows - reported));
+                        let _ = sender.send((index, Ok(Step::Flows(flows - reported))));
                         reported = flows;
                     });
-                    let _ = sender.send(Note::World(index, outcome));
+                    let label = || world.run.label.to_string();
+                    let step = outcome.map(|outcome| Step::World(index, Box::new(outcome)));
+                    let step = step.map_err(|message| ExperimentError::World { label: label(), message });
+                    let _ = sender.send((index, step));
                 }
             });
         }
         // The loop ends when the last thread has dropped its sender.
         drop(sender);
-        let result = notes.iter().try_for_each(&mut listen);
+        let result = steps.iter().try_for_each(|(index, step)| {
+            if let Ok(Step::Flows(_)) = step {
+                return report(step?);
+            }
+            early.insert(index, step);
+            while let Some(step) = early.remove(&due) {
+                report(step?)?;
+                due += 1;
+            }
+            Ok(())
+        });
         stop.store(true, Ordering::Relaxed);
         result
     })
-}
-
-/// A world could not be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{label}: {message}")]
-pub struct WorldError {
-    /// Its label.
-    pub label: String,
-    /// The reason.
-    pub message: String,
 }

@@ -32,10 +32,7 @@ pub(super) struct Sender {
 impl Sender {
     pub(super) fn new(now: Instant, flow: &Flow, remote: SocketAddr) -> Self {
         Self {
-            until: match flow.writes {
-                Writes::Until(after) => Some(now + after),
-                Writes::AtOnce | Writes::Chunked { .. } => None,
-            },
+            until: flow.writes.until(now),
             flow: flow.id,
             remote,
             bytes: flow.bytes,
@@ -133,13 +130,7 @@ impl Sender {
 
     /// Bytes that the application has had to write by now.
     fn due(&self, now: Instant) -> u64 {
-        match (self.writes, self.began) {
-            (Writes::Chunked { first, chunk, every }, Some(began)) => {
-                let chunks = (now - began).as_nanos() / every.as_nanos().max(1);
-                self.bytes.min(first.saturating_add(chunk.saturating_mul(chunks as u64)))
-            }
-            _ => self.bytes,
-        }
+        self.began.map_or(self.bytes, |began| self.bytes.min(self.writes.written(now - began)))
     }
 }
 

@@ -117,10 +117,7 @@ impl Sender {
         Self {
             bytes: flow.bytes,
             writes: flow.writes,
-            until: match flow.writes {
-                Writes::Until(after) => Some(now + after),
-                Writes::AtOnce | Writes::Chunked { .. } => None,
-            },
+            until: flow.writes.until(now),
             state: State::Connecting { syn: now },
             timeouts: 0,
             sent: Sent::default(),
@@ -267,7 +264,7 @@ impl Open {
     /// The next segment, which is in flight from now on.
     fn send(&mut self, now: Instant, bytes: u64, writes: Writes, config: &HostConfig) -> Segment {
         let (offset, len) = self.lost.pop_first().unwrap_or_else(|| {
-            let written = written_by(writes, now.saturating_duration_since(self.since)).min(bytes);
+            let written = writes.written(now.saturating_duration_since(self.since)).min(bytes);
             let offset = self.cursor;
             let len = written.saturating_sub(offset).min(u64::from(config.mss)) as u32;
             self.cursor += u64::from(len);
@@ -345,18 +342,6 @@ impl Open {
     /// Whether the receiver is known to have all of it. An empty segment is known by its own answer only.
     fn has_come(&self, segment: Segment) -> bool {
         segment.len > 0 && segment.end() <= self.received
-    }
-}
-
-/// Bytes the application has handed over so long after the handshake, were it endless.
-fn written_by(writes: Writes, elapsed: Duration) -> u64 {
-    match writes {
-        Writes::AtOnce | Writes::Until(_) => u64::MAX,
-        Writes::Chunked { first, chunk, every } => {
-            let chunks = elapsed.as_nanos() / every.as_nanos().max(1);
-            let chunks = u64::try_from(chunks).unwrap_or(u64::MAX);
-            first.saturating_add(chunk.max(1).saturating_mul(chunks))
-        }
     }
 }
 

@@ -5,8 +5,7 @@ use rc3_queue::FqCodelConfig;
 
 use super::{Fault, Parameters};
 use crate::{
-    Bleached, Cake, CodelFifo, DropFront, DropTail, FqCodel, Order, Policer, PrimaryOnly, StrictPriority,
-    TwoClasses,
+    Border, Cake, CodelFifo, DropFront, DropTail, FqCodel, Order, Policer, StrictPriority, TwoClasses,
     queue::by_packets::{ByPackets, Counted},
     scenario::LowPriority,
     world::ParcelQueue,
@@ -98,7 +97,7 @@ fn priority(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
         (true, _, QueueLimit::Packets(packets)) => {
             Box::new(ByPackets::new(StrictPriority::<Counted<_>>::by_level(packets), true))
         }
-        (false, LowPriority::Drop, limit) => Box::new(PrimaryOnly(drop_tail(limit))),
+        (false, LowPriority::Drop, limit) => Box::new(Border::dropping_low(drop_tail(limit))),
         (false, LowPriority::Pass, limit) => drop_tail(limit),
     })
 }
@@ -203,7 +202,7 @@ pub(super) const BUILT_IN: [(&str, QueueDiscipline); 10] = [
     (
         "bleached",
         QueueDiscipline::new("Strict priority behind a router that clears marks.", |request| {
-            by_bytes(request, |limit| Box::new(Bleached(StrictPriority::by_level(limit))))
+            by_bytes(request, |limit| Box::new(Border::bleaching(StrictPriority::by_level(limit))))
         }),
     ),
 ];

@@ -215,7 +215,7 @@ fn value(kind: &str, items: &[Item]) -> String {
         "Rate" => "rate".to_owned(),
         "Duration" => "time".to_owned(),
         SIZE => "size".to_owned(),
-        "Share" | "Probability" => "0 to 1".to_owned(),
+        "Share" => "0 to 1".to_owned(),
         "BufferSize" => "`\"1bdp\"`, `\"5MB\"`, `\"100packets\"`, `\"unlimited\"`".to_owned(),
         "Rung" => "number or `\"rest\"`".to_owned(),
         "Fct" => "`connect-to-last-byte`, `data-to-last-byte`, `connect-to-last-ack`".to_owned(),

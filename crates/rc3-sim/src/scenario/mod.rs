@@ -65,7 +65,7 @@ pub(crate) use quantity::parse_time;
 
 pub use base::BASES;
 pub use offered::OfferedLoad;
-pub use quantity::{BufferSize, Factor, Probability, Rung, Share};
+pub use quantity::{BufferSize, Factor, Rung, Share};
 pub use run::{Assignment, Hosts, Label, Measure, Mix, Mixed, Queues, Run, Sampling, Scheme, short_key};
 pub use spec::*;
 

@@ -4,10 +4,8 @@ use std::time::Duration;
 
 use rc3_core::units::Rate;
 use rc3_text::units::{UnitError, parse_rate, parse_size};
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error, Unexpected, Visitor},
-};
+use serde::{Deserialize, Deserializer, de::Error};
+use toml::Value;
 
 use crate::registry::QueueLimit;
 
@@ -81,23 +79,13 @@ pub(super) fn instants<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duratio
 
 /// Bytes, as a string with a unit or as a plain number.
 pub(super) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    struct Size;
-    impl Visitor<'_> for Size {
-        type Value = u64;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("a size such as \"64KB\" or a number of bytes")
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
-            parse_size(text).map_err(E::custom)
-        }
-
-        fn visit_i64<E: Error>(self, bytes: i64) -> Result<u64, E> {
-            u64::try_from(bytes).map_err(|_| E::invalid_value(Unexpected::Signed(bytes), &self))
-        }
-    }
-    from.deserialize_any(Size)
+    let value = Value::deserialize(from)?;
+    let bytes = match &value {
+        Value::String(text) => return parse_size(text).map_err(Error::custom),
+        Value::Integer(bytes) => u64::try_from(*bytes).ok(),
+        _ => None,
+    };
+    bytes.ok_or_else(|| Error::custom(unlike(&value, "a size such as \"64KB\" or a number of bytes")))
 }
 
 pub(super) fn optional_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
@@ -112,39 +100,14 @@ pub(super) fn short_time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration,
     }
 }
 
-/// A number from 0 to 1, or per cent.
-fn unit_interval<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
-    struct UnitInterval;
-    impl Visitor<'_> for UnitInterval {
-        type Value = f64;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("a number from 0 to 1 such as 0.005, or \"0.5%\"")
-        }
-
-        fn visit_f64<E: Error>(self, value: f64) -> Result<f64, E> {
-            match (0.0..=1.0).contains(&value) {
-                true => Ok(value),
-                false => Err(E::custom(format_args!("{value} is not within 0 to 1"))),
-            }
-        }
-
-        fn visit_i64<E: Error>(self, value: i64) -> Result<f64, E> {
-            self.visit_f64(value as f64)
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<f64, E> {
-            match text.strip_suffix('%').map(|number| number.trim().parse::<f64>()) {
-                Some(Ok(per_cent)) => self.visit_f64(per_cent / 100.0),
-                _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
-            }
-        }
-    }
-    from.deserialize_any(UnitInterval)
+/// The fault of a value that is something else.
+fn unlike(value: &Value, expected: &str) -> String {
+    format!("{value} is not {expected}")
 }
 
-/// A share of a whole, 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+/// A share of a whole or a probability, 0 to 1, as a number or per cent.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default, Deserialize)]
+#[serde(try_from = "Value")]
 pub struct Share(f64);
 
 impl Share {
@@ -154,31 +117,30 @@ impl Share {
     }
 }
 
-impl<'de> Deserialize<'de> for Share {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        unit_interval(from).map(Self)
-    }
-}
+impl TryFrom<Value> for Share {
+    type Error = String;
 
-/// A probability, 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
-pub struct Probability(f64);
-
-impl Probability {
-    /// The number, 0 to 1.
-    pub fn get(self) -> f64 {
-        self.0
-    }
-}
-
-impl<'de> Deserialize<'de> for Probability {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        unit_interval(from).map(Self)
+    fn try_from(value: Value) -> Result<Self, String> {
+        let number = match &value {
+            Value::Float(number) => Some(*number),
+            Value::Integer(number) => Some(*number as f64),
+            Value::String(text) => {
+                let per_cent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+                per_cent.map(|number| number / 100.0)
+            }
+            _ => None,
+        };
+        match number {
+            Some(number) if (0.0..=1.0).contains(&number) => Ok(Self(number)),
+            Some(number) => Err(format!("{number} is not within 0 to 1")),
+            None => Err(unlike(&value, "a number from 0 to 1 such as 0.005, or \"0.5%\"")),
+        }
     }
 }
 
 /// A factor within a thousand of 1 either way, so that no product of rates is out of range.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Deserialize)]
+#[serde(try_from = "f64")]
 pub struct Factor(f64);
 
 impl Factor {
@@ -188,18 +150,20 @@ impl Factor {
     }
 }
 
-impl<'de> Deserialize<'de> for Factor {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let factor = f64::deserialize(from)?;
+impl TryFrom<f64> for Factor {
+    type Error = String;
+
+    fn try_from(factor: f64) -> Result<Self, String> {
         match (0.001..=1000.0).contains(&factor) {
             true => Ok(Self(factor)),
-            false => Err(Error::custom(format_args!("{factor} is not within 0.001 to 1000"))),
+            false => Err(format!("{factor} is not within 0.001 to 1000")),
         }
     }
 }
 
 /// The limit of a queue: `"1bdp"`, `"5MB"`, `"100packets"`, a number of bytes, or `"unlimited"`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "Value")]
 pub enum BufferSize {
     /// So many times what the access rate brings in the topology's nominal round trip.
     Bdp(f64),
@@ -244,47 +208,38 @@ impl Default for BufferSize {
     }
 }
 
-impl<'de> Deserialize<'de> for BufferSize {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Buffer;
-        impl Visitor<'_> for Buffer {
-            type Value = BufferSize;
+impl TryFrom<Value> for BufferSize {
+    type Error = String;
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(
-                    "a size such as \"1bdp\", \"5MB\", \"100packets\" or \"unlimited\", or a number of bytes",
-                )
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<BufferSize, E> {
-                if text == "unlimited" {
-                    return Ok(BufferSize::Unlimited);
-                }
+    fn try_from(value: Value) -> Result<Self, String> {
+        let size = match &value {
+            Value::Integer(bytes) => u64::try_from(*bytes).ok().map(Self::Bytes),
+            Value::String(text) if text == "unlimited" => Some(Self::Unlimited),
+            Value::String(text) => {
                 let packets = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet"));
-                if let Some(packets) = packets.and_then(|number| number.trim().parse().ok()) {
-                    return Ok(BufferSize::Packets(packets));
-                }
-                let Some(factor) = text.strip_suffix("bdp") else {
-                    return parse_size(text).map(BufferSize::Bytes).map_err(E::custom);
-                };
-                match factor.trim().parse() {
-                    Ok(factor) if (0.0..1e9).contains(&factor) => Ok(BufferSize::Bdp(factor)),
-                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                let packets = packets.and_then(|number| number.trim().parse().ok()).map(Self::Packets);
+                match (packets, text.strip_suffix("bdp")) {
+                    (None, None) => {
+                        Some(parse_size(text).map(Self::Bytes).map_err(|error| error.to_string())?)
+                    }
+                    (None, Some(factor)) => {
+                        let factor = factor.trim().parse().ok().filter(|factor| (0.0..1e9).contains(factor));
+                        factor.map(Self::Bdp)
+                    }
+                    (packets, _) => packets,
                 }
             }
-
-            fn visit_i64<E: Error>(self, bytes: i64) -> Result<BufferSize, E> {
-                let bytes =
-                    u64::try_from(bytes).map_err(|_| E::invalid_value(Unexpected::Signed(bytes), &self))?;
-                Ok(BufferSize::Bytes(bytes))
-            }
-        }
-        from.deserialize_any(Buffer)
+            _ => None,
+        };
+        let expected =
+            "a size such as \"1bdp\", \"5MB\", \"100packets\" or \"unlimited\", or a number of bytes";
+        size.ok_or_else(|| unlike(&value, expected))
     }
 }
 
 /// A level of a ladder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Value")]
 pub enum Rung {
     /// So many packets.
     Packets(u64),
@@ -292,31 +247,14 @@ pub enum Rung {
     Rest,
 }
 
-impl<'de> Deserialize<'de> for Rung {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct OneRung;
-        impl Visitor<'_> for OneRung {
-            type Value = Rung;
+impl TryFrom<Value> for Rung {
+    type Error = String;
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a number of packets above 0 or \"rest\"")
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Rung, E> {
-                if text == "rest" {
-                    Ok(Rung::Rest)
-                } else {
-                    Err(E::invalid_value(Unexpected::Str(text), &self))
-                }
-            }
-
-            fn visit_i64<E: Error>(self, packets: i64) -> Result<Rung, E> {
-                match u64::try_from(packets) {
-                    Ok(packets) if packets > 0 => Ok(Rung::Packets(packets)),
-                    _ => Err(E::invalid_value(Unexpected::Signed(packets), &self)),
-                }
-            }
+    fn try_from(value: Value) -> Result<Self, String> {
+        match &value {
+            Value::Integer(packets @ 1..) => Ok(Self::Packets(packets.unsigned_abs())),
+            Value::String(text) if text == "rest" => Ok(Self::Rest),
+            _ => Err(unlike(&value, "a number of packets above 0 or \"rest\"")),
         }
-        from.deserialize_any(OneRung)
     }
 }

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, time::Duration};
 use rc3_core::units::Rate;
 use serde::Deserialize;
 
-use super::quantity::{self, BufferSize, Factor, Probability, Rung, Share};
+use super::quantity::{self, BufferSize, Factor, Rung, Share};
 use crate::{record::Fct, registry::Parameters};
 
 /// The keys at the top of a scenario file, and its tables.
@@ -157,13 +157,13 @@ pub struct QueueSpec {
     /// none after the loops have met. Default `unlimited`: all of RLP enters the queue at once, as in the papers' kernel.
     pub uplink_backlog: Option<BufferSize>,
     /// Probability that a core link loses a packet, `0.005` or `"0.5%"` (RC3 Fig. 11). Default 0.
-    pub loss: Probability,
+    pub loss: Share,
     /// Bound of a random extra delay of each packet on a core link, which reorders packets. Default none.
     pub jitter: DirectionsSpec,
     /// Packets reach the end of a core link together, at multiples of this time. Default: each at its own.
     pub aggregation: DirectionsSpec,
     /// Probability that the first packet of a flow is lost; its sender tries again after three seconds (RFC 2988 §2). Default 0.
-    pub first_loss: Probability,
+    pub first_loss: Share,
     /// What routers without priority queues do with RLP packets. Default `pass`.
     pub low_priority: LowPriority,
     /// Which queues signal rates by where they fragment packets (Kick-Ass §2): `true` for all links with a rate, the hosts'
@@ -171,7 +171,7 @@ pub struct QueueSpec {
     /// `false`.
     pub kickass: KickAssSpec,
     /// Share of the buffer, 0 to 1, above which such a queue may stop signalling (Kick-Ass §2.3.2). Default 0.5.
-    pub kickass_threshold: Option<Probability>,
+    pub kickass_threshold: Option<Share>,
     /// When a queue above that threshold stops signalling. Default `ignored`.
     pub kickass_silence: SilenceSpec,
     /// Parameters of a discipline from outside the crate; its author documents them.
@@ -743,13 +743,7 @@ impl Metric {
             }
             Self::FlowRate => "Mbit/s",
             Self::Speedup => "x",
-            Self::Reduction
-            | Self::ReductionBytes
-            | Self::ReductionP99
-            | Self::Loss
-            | Self::Utilisation
-            | Self::Fairness
-            | Self::KickassMode => "%",
+            _ => "%",
         }
     }
 }

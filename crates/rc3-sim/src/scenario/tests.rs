@@ -104,7 +104,7 @@ fn errors_name_line_and_key() {
         (
             "load = 0.3",
             "load = true",
-            "my.toml:10: `workload.load`: invalid type: boolean `true`, expected a number from 0 to 1 such as 0.005, or \"0.5%\"",
+            "my.toml:10: `workload.load`: true is not a number from 0 to 1 such as 0.005, or \"0.5%\"",
         ),
         ("load = 0.3", "", "my.toml:7: `workload`: this kind of `arrivals` needs the key `load`"),
         ("arrivals = \"poisson\"", "", "my.toml:7: `workload`: `workload` lacks the key `arrivals`"),
@@ -177,7 +177,7 @@ fn errors_name_line_and_key() {
         (
             "kind = \"rc3\"",
             "kind = \"rc3\"\nladder = [40,\n 0]",
-            "my.toml:20: `scheme.1.ladder.1`: invalid value: integer `0`, expected a number of packets above 0 or \"rest\"",
+            "my.toml:20: `scheme.1.ladder.1`: 0 is not a number of packets above 0 or \"rest\"",
         ),
         ("kind = \"rc3\"", "kind = \"rc3\"\nlevel = 16", "my.toml:19: `scheme.1.level`: not within 0 to 15"),
         ("name = \"RC3\"", "name = \"TCP\"", "my.toml:17: `scheme.1.name`: there is another `TCP`"),
@@ -197,7 +197,7 @@ fn errors_between_tables_name_line_and_key() {
         ),
         (
             "[queue]\nbuffer = -1\n",
-            "my.toml:20: `queue.buffer`: invalid value: integer `-1`, expected a size such as \"1bdp\", \"5MB\", \"100packets\" or \"unlimited\", or a number of bytes",
+            "my.toml:20: `queue.buffer`: -1 is not a size such as \"1bdp\", \"5MB\", \"100packets\" or \"unlimited\", or a number of bytes",
         ),
         (
             "[queue]\nuplink-backlog = \"0bdp\"\n",
@@ -676,7 +676,7 @@ fn shares_may_be_per_cent_in_quotation_marks() {
     let error = loss("0.5%").unwrap_err().to_string();
     assert!(error.contains("; write 0.5 % as 0.005 or \"0.5%\""), "{error}");
     let error = loss("\"half\"").unwrap_err().to_string();
-    assert!(error.contains("expected a number from 0 to 1 such as 0.005, or \"0.5%\""), "{error}");
+    assert!(error.contains("is not a number from 0 to 1 such as 0.005, or \"0.5%\""), "{error}");
 }
 
 #[test]

@@ -136,12 +136,3 @@ impl Loops {
         true
     }
 }
-
-impl std::fmt::Debug for Arrivals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Arrivals")
-            .field("warm_up", &self.warm_up)
-            .field("wanted", &self.wanted)
-            .finish_non_exhaustive()
-    }
-}

@@ -79,7 +79,6 @@ impl SimulationError {
 }
 
 /// A world under way.
-#[derive(Debug)]
 pub struct Simulation {
     world: World,
     arrivals: Arrivals,

@@ -213,9 +213,3 @@ fn lead(run: &Run) -> Duration {
         }
     }
 }
-
-impl std::fmt::Debug for OneFlow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OneFlow").field("flow", &self.flow).finish_non_exhaustive()
-    }
-}

@@ -171,7 +171,7 @@ fn rlp_that_waits_for_the_uplink_stops_where_the_loops_meet() {
 fn rcp_and_other_hosts_do_not_mix() {
     let mix = "mix = { scheme = \"RCP\", share = 0.5, of = \"hosts\" }";
     let scenario = scenario(&format!("[[run]]\nname = \"mixed\"\nscheme = \"TCP\"\n{mix}\n"));
-    let refused = Simulation::new(&scenario.expand().unwrap()[0]).unwrap_err();
+    let refused = Simulation::new(&scenario.expand().unwrap()[0]).err().unwrap();
     assert_eq!(refused, SimulationError::Mixed("mixed".to_owned()));
 }
 

@@ -9,7 +9,7 @@ use super::{
     ends::{Ends, Pairs},
 };
 use crate::{
-    agent::{Flow, FlowId, HostId, SchemeId, Writes},
+    agent::{Flow, FlowId, HostId, Writes},
     random::Random,
     topology::Topology,
 };
@@ -49,7 +49,7 @@ impl Poisson {
             at += random.exponential(*gap);
             let bytes = sizes.draw(&mut random) * PACKET;
             let (from, to) = pairs.draw(&mut random);
-            Some(flow(id, at, (from, to), bytes, Writes::AtOnce))
+            Some(Flow { id: FlowId(id), at, ..Flow::new(from, to, bytes) })
         })
     }
 }
@@ -95,7 +95,8 @@ impl OnOff {
             let chunk = on_off.peak.bytes_in(ON_OFF_WRITES_EVERY).max(1);
             let writes = Writes::Chunked { first: chunk, chunk, every: ON_OFF_WRITES_EVERY };
             let bytes = on_off.peak.bytes_in(on).max(1);
-            Some(flow(id, at, ends[source as usize], bytes, writes))
+            let (from, to) = ends[source as usize];
+            Some(Flow { id: FlowId(id), at, writes, ..Flow::new(from, to, bytes) })
         })
     }
 
@@ -103,10 +104,6 @@ impl OnOff {
         let scale = mean.as_secs_f64() * (self.shape - 1.0) / self.shape;
         Duration::try_from_secs_f64(random.pareto(scale, self.shape)).unwrap_or(Duration::MAX)
     }
-}
-
-fn flow(id: u32, at: Duration, (from, to): (HostId, HostId), bytes: u64, writes: Writes) -> Flow {
-    Flow { id: FlowId(id), at, from, to, bytes, scheme: SchemeId(0), writes }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::{
     ends::{Ends, Pairs},
 };
 use crate::{
-    agent::{Flow, FlowId, SchemeId, Writes},
+    agent::{Flow, FlowId, Writes},
     random::{Random, derive},
     topology::Topology,
 };
@@ -83,6 +83,6 @@ impl LoopSource {
         let Common { config, pairs, writes } = &*self.common;
         let bytes = config.sizes.draw(&mut self.random) * PACKET;
         let (from, to) = pairs.draw_from(self.number as usize, &mut self.random);
-        Flow { id: FlowId(draw as u32), at, from, to, bytes, scheme: SchemeId(0), writes: *writes }
+        Flow { id: FlowId(draw as u32), at, writes: *writes, ..Flow::new(from, to, bytes) }
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::PACKET;
 use crate::{
-    agent::{Flow, FlowId, HostId, SchemeId, Writes},
+    agent::{Flow, FlowId, HostId, Writes},
     scenario::parse_time,
     table::{self, TableError},
     topology::Topology,
@@ -99,11 +99,8 @@ pub(super) fn flows(listed: Vec<Listed>, writes: Writes) -> impl Iterator<Item =
     (0..).zip(listed).map(move |(id, Listed { at, from, to, bytes })| Flow {
         id: FlowId(id),
         at,
-        from,
-        to,
-        bytes,
-        scheme: SchemeId(0),
         writes,
+        ..Flow::new(from, to, bytes)
     })
 }
 

@@ -392,15 +392,3 @@ impl World {
 fn follows(stats: ConnectionStats) -> Option<bool> {
     stats.kickass.map(|kickass| kickass.mode == Mode::KickAss)
 }
-
-impl std::fmt::Debug for World {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("World")
-            .field("elapsed", &self.elapsed())
-            .field("hosts", &self.hosts.len())
-            .field("links", &self.links.len())
-            .field("live_flows", &self.live_flows())
-            .field("counts", &self.counts)
-            .finish_non_exhaustive()
-    }
-}
