@@ -1,6 +1,6 @@
 //! Runs commands: their output and errors.
 
-use std::{collections::HashSet, io, num::NonZero, path::PathBuf, thread};
+use std::{collections::HashSet, io, num::NonZero, thread};
 
 use rc3_cli::output;
 use rc3_sim::registry::Registry;
