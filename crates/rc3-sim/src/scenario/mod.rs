@@ -175,7 +175,9 @@ impl Scenario {
         for (case, document) in self.cases()? {
             for (point, document) in points(&self.spec, document)? {
                 let spec = read(&document, &self.registry)?;
-                let here = worlds(&spec, &self.registry, &folder(document.file()), case.as_deref(), &point)
+                let folder = folder(document.file());
+                let here = resolve::keys(&spec, document.table(), &self.registry)
+                    .and_then(|()| worlds(&spec, &self.registry, &folder, case.as_deref(), &point))
                     .map_err(|fault| document.error(fault))?;
                 runs.extend(here);
                 if runs.len() > RUNS_MAX {
@@ -320,8 +322,6 @@ fn world(
     if spec.workload.arrivals == Arrivals::One {
         // Reports name it.
         seed >>= 32;
-        let given = [("mix", run.mix.is_some(), false)];
-        resolve::refuse(&format!("run.{n}"), &given, "`workload.arrivals = \"one\"`")?;
     }
     let topology = resolve::topology(&spec.topology, registry, folder, seed)?;
     let workload = resolve::workload(&spec.workload, "workload", folder, &topology)?;

@@ -5,6 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use kickass::{signal, silence::Rule};
 use rc3_core::{Ladder, TransportConfig, internals::law::Constants, units::Level};
 use rc3_text::document::{Fault, nearest, quoted};
+use toml::{Table, Value};
 
 use super::{
     quantity::{BufferSize, Factor, Rung, Share},
@@ -50,6 +51,95 @@ pub(super) fn names(spec: &Spec, registry: &Registry) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Refuses keys that mean nothing beside the others, and demands those that the others need.
+pub(super) fn keys(spec: &Spec, document: &Table, registry: &Registry) -> Result<(), Fault> {
+    const TOPOLOGY: [&str; 9] = [
+        "kind",
+        "rate",
+        "rtt",
+        "core-factors",
+        "without-priorities",
+        "hosts-without-priorities",
+        "batch",
+        "reads",
+        "stamps",
+    ];
+    let kind = find(&registry.topologies, &spec.topology.kind, "topology.kind")?;
+    refuse(document, "topology", &[&TOPOLOGY, kind.keys], "this `kind`")?;
+    workload_keys(&spec.workload, document, "workload")?;
+    for (n, workload) in spec.background.iter().enumerate() {
+        workload_keys(workload, document, &format!("background.{n}"))?;
+    }
+    for (n, scheme) in spec.scheme.iter().enumerate() {
+        scheme_keys(scheme, document, &format!("scheme.{n}"))?;
+    }
+    if spec.workload.arrivals == Arrivals::One {
+        const ONE: &str = "`workload.arrivals = \"one\"`";
+        let measure = ["flows", "quick-hosts", "repetitions", "seed", "fct", "max-in-flight"];
+        refuse(document, "measure", &[&measure], ONE)?;
+        for n in 0..spec.run.len() {
+            refuse(document, &format!("run.{n}"), &[&["name", "scheme", "background"]], ONE)?;
+        }
+    }
+    Ok(())
+}
+
+fn workload_keys(spec: &WorkloadSpec, document: &Table, place: &str) -> Result<(), Fault> {
+    let (needed, others): (&[&str], &[&str]) = match spec.arrivals {
+        Arrivals::Poisson => (&["sizes", "load"], &["from", "to", "writes", "give-up"]),
+        Arrivals::OnOff => (&["on-off"], &["from", "to"]),
+        Arrivals::ClosedLoop => (&["closed-loop", "sizes"], &["from", "to", "writes", "give-up"]),
+        Arrivals::Csv => (&["file"], &["writes", "give-up"]),
+        Arrivals::List => (&["flows"], &["writes", "give-up"]),
+        Arrivals::One => (&["size"], &["taught-at", "rate-change", "writes"]),
+        Arrivals::Long => (&["count"], &[]),
+        Arrivals::Short => (&["load"], &[]),
+    };
+    refuse(document, place, &[&["arrivals"], needed, others], "these `arrivals`")?;
+    match needed.iter().find(|key| !given(document, place).any(|given| given == **key)) {
+        Some(key) => Err(Fault::new(place, format!("this kind of `arrivals` needs the key `{key}`"))),
+        None => Ok(()),
+    }
+}
+
+fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), Fault> {
+    const ALL: [&str; 3] = ["name", "kind", "level"];
+    const LOOPS: [&str; 5] = ["defaults", "congestion", "initial-window", "real-crypto", "parameters"];
+    const RC3: [&str; 3] = ["mode", "constants", "rlp-rate"];
+    const PAPERS: [&str; 4] = ["initial-rtt", "ack-every", "ack-delay", "paced"];
+    const LADDER: [&str; 2] = ["ladder", "ladder-reading"];
+    let library = spec.defaults == Defaults::Library;
+    if library {
+        refuse(document, place, &[&ALL, &LOOPS, &RC3], "the library's `defaults`")?;
+    }
+    let known: &[&[&str]] = match spec.kind {
+        SchemeKind::Rcp => &[&ALL],
+        SchemeKind::Plain => &[&ALL, &LOOPS, &PAPERS],
+        SchemeKind::Rc3 if library => &[&ALL, &LOOPS, &RC3],
+        SchemeKind::Rc3 => &[&ALL, &LOOPS, &RC3[..2], &PAPERS, &LADDER],
+    };
+    refuse(document, place, known, "this `kind`")
+}
+
+/// Refuses keys of a table that are not among those with a meaning.
+fn refuse(document: &Table, place: &str, known: &[&[&str]], beside: &str) -> Result<(), Fault> {
+    match given(document, place).find(|key| !known.iter().any(|known| known.contains(key))) {
+        Some(key) => Err(Fault::new(format!("{place}.{key}"), format!("means nothing with {beside}"))),
+        None => Ok(()),
+    }
+}
+
+/// The keys of a table at a place such as `scheme.0`.
+fn given<'a>(document: &'a Table, place: &str) -> impl Iterator<Item = &'a str> {
+    let (name, element) = place.split_once('.').unwrap_or((place, ""));
+    let value = document.get(name);
+    let table = match element.parse::<usize>() {
+        Ok(n) => value.and_then(|list| list.get(n)),
+        Err(_) => value,
+    };
+    table.and_then(Value::as_table).into_iter().flatten().map(|(key, _)| key.as_str())
+}
+
 /// The name of a scheme's congestion controller.
 fn congestion(spec: &SchemeSpec) -> &str {
     spec.congestion.as_deref().unwrap_or(match spec.defaults {
@@ -66,7 +156,6 @@ pub(super) fn topology(
     seed: u64,
 ) -> Result<Topology, Fault> {
     let kind = find(&registry.topologies, &spec.kind, "topology.kind")?;
-    check_topology_keys(spec, kind.keys)?;
     let request = TopologyRequest { spec, folder, seed: derive(seed, random::TOPOLOGY) };
     let mut topology = (kind.topology)(&request).map_err(|fault| within("topology", fault))?;
     if let Some((low, high)) = spec.core_factors {
@@ -88,48 +177,6 @@ pub(super) fn hosts(spec: &TopologySpec) -> Result<Hosts, Fault> {
     }
     let reads = Reads { every: spec.reads.unwrap_or_default(), stamped: spec.stamps };
     Ok(Hosts { batch: batch as usize, reads })
-}
-
-/// A fault of a key that is relative to `table`.
-fn within(table: &str, fault: Fault) -> Fault {
-    match fault.key.is_empty() {
-        true => Fault { key: table.to_owned(), ..fault },
-        false => Fault { key: format!("{table}.{}", fault.key), ..fault },
-    }
-}
-
-fn check_topology_keys(spec: &TopologySpec, known: &[&str]) -> Result<(), Fault> {
-    let given = [
-        ("hosts", spec.hosts.is_some()),
-        ("uplink", spec.uplink.is_some()),
-        ("downlink", spec.downlink.is_some()),
-        ("overhead", spec.overhead.is_some()),
-        ("access-delay", spec.access_delay.is_some()),
-        ("ports", spec.ports.is_some()),
-        ("links", spec.links.is_some()),
-        ("file", spec.file.is_some()),
-        ("access-rtts", spec.access_rtts.is_some()),
-        ("card", spec.card.is_some()),
-        ("parameters", !spec.parameters.is_empty()),
-    ]
-    .map(|(key, given)| (key, given, known.contains(&key)));
-    refuse("topology", &given, "this `kind`")
-}
-
-/// Keys that are given and mean nothing beside the others. Each: name, whether given, whether it has a meaning.
-pub(super) fn refuse(table: &str, given: &[(&str, bool, bool)], beside: &str) -> Result<(), Fault> {
-    match given.iter().find(|(_, given, meant)| *given && !meant) {
-        Some((key, ..)) => Err(Fault::new(format!("{table}.{key}"), format!("means nothing with {beside}"))),
-        None => Ok(()),
-    }
-}
-
-/// Keys that are missing. Each: name, whether given.
-fn demand(table: &str, given: &[(&str, bool)], beside: &str) -> Result<(), Fault> {
-    match given.iter().find(|(_, given)| !given) {
-        Some((key, _)) => Err(Fault::new(table, format!("{beside} needs the key `{key}`"))),
-        None => Ok(()),
-    }
 }
 
 fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
@@ -207,14 +254,6 @@ pub(super) fn measure(
         workload::Arrivals::ClosedLoop(sources) => u64::from(sources.sources),
         _ => 0,
     };
-    if matches!(workload.arrivals, workload::Arrivals::One(_)) {
-        let given = [
-            ("warm-up", spec.warm_up.is_some(), false),
-            ("until", spec.until.is_some(), false),
-            ("sample", spec.sample.is_some(), false),
-        ];
-        refuse("measure", &given, "`workload.arrivals = \"one\"`")?;
-    }
     let warm_up = spec.warm_up.unwrap_or(default);
     if let Some(flows) = workload.count().filter(|flows| *flows <= warm_up) {
         let message = format!("{warm_up} flows before the measured ones, but the workload has only {flows}");
@@ -254,7 +293,6 @@ pub(super) fn workload(
     folder: &Path,
     topology: &Topology,
 ) -> Result<Workload, Fault> {
-    check_workload_keys(spec, key)?;
     let arrivals = match (spec.arrivals, &spec.sizes, &spec.on_off, spec.closed_loop) {
         (Arrivals::Poisson, Some(sizes), ..) => {
             let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
@@ -397,42 +435,6 @@ fn writes(spec: &WorkloadSpec, key: &str) -> Result<Writes, Fault> {
     }
 }
 
-fn check_workload_keys(spec: &WorkloadSpec, key: &str) -> Result<(), Fault> {
-    let is = |arrivals| spec.arrivals == arrivals;
-    let (poisson, on_off, closed) = (is(Arrivals::Poisson), is(Arrivals::OnOff), is(Arrivals::ClosedLoop));
-    let (one, beside) = (is(Arrivals::One), is(Arrivals::Long) || is(Arrivals::Short));
-    let given = [
-        ("sizes", spec.sizes.is_some(), poisson || closed),
-        ("load", spec.load.is_some(), poisson || is(Arrivals::Short)),
-        ("from", spec.from.is_some(), poisson || on_off || closed),
-        ("to", spec.to.is_some(), poisson || on_off || closed),
-        ("file", spec.file.is_some(), is(Arrivals::Csv)),
-        ("flows", spec.flows.is_some(), is(Arrivals::List)),
-        ("size", spec.size.is_some(), one),
-        ("taught-at", spec.taught_at.is_some(), one),
-        ("rate-change", spec.rate_change.is_some(), one),
-        ("count", spec.count.is_some(), is(Arrivals::Long)),
-        ("on-off", spec.on_off.is_some(), on_off),
-        ("closed-loop", spec.closed_loop.is_some(), closed),
-        ("writes", spec.writes.is_some(), !on_off && !beside),
-        ("give-up", spec.give_up.is_some(), !on_off && !beside && !one),
-    ];
-    refuse(key, &given, "these `arrivals`")?;
-    let needed: &[(&str, bool)] = match spec.arrivals {
-        Arrivals::Poisson => &[("sizes", spec.sizes.is_some()), ("load", spec.load.is_some())],
-        Arrivals::OnOff => &[("on-off", spec.on_off.is_some())],
-        Arrivals::ClosedLoop => {
-            &[("closed-loop", spec.closed_loop.is_some()), ("sizes", spec.sizes.is_some())]
-        }
-        Arrivals::Csv => &[("file", spec.file.is_some())],
-        Arrivals::List => &[("flows", spec.flows.is_some())],
-        Arrivals::One => &[("size", spec.size.is_some())],
-        Arrivals::Long => &[("count", spec.count.is_some())],
-        Arrivals::Short => &[("load", spec.load.is_some())],
-    };
-    demand(key, needed, "this kind of `arrivals`")
-}
-
 fn sizes(spec: &SizesSpec, key: &str, folder: &Path) -> Result<Sizes, Fault> {
     let sizes = match spec {
         SizesSpec::Allman2013 => Ok(Sizes::allman2013()),
@@ -516,36 +518,8 @@ pub(super) fn schemes(specs: &[SchemeSpec], registry: &Registry) -> Result<Vec<S
 }
 
 fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, Fault> {
-    let (rc3, loops) = (spec.kind == SchemeKind::Rc3, spec.kind != SchemeKind::Rcp);
+    let rc3 = spec.kind == SchemeKind::Rc3;
     let library = spec.defaults == Defaults::Library;
-    let papers = [
-        ("initial-rtt", spec.initial_rtt.is_some(), false),
-        ("ack-every", spec.ack_every.is_some(), false),
-        ("ack-delay", spec.ack_delay.is_some(), false),
-        ("paced", spec.paced.is_some(), false),
-        ("ladder", spec.ladder.is_some(), false),
-        ("ladder-reading", spec.ladder_reading.is_some(), false),
-    ];
-    if library {
-        refuse(key, &papers, "the library's `defaults`")?;
-    }
-    let given = [
-        ("defaults", library, loops),
-        ("rlp-rate", spec.rlp_rate.is_some(), rc3 && library),
-        ("mode", spec.mode.is_some(), rc3),
-        ("congestion", spec.congestion.is_some(), loops),
-        ("initial-window", spec.initial_window.is_some(), loops),
-        ("initial-rtt", spec.initial_rtt.is_some(), loops),
-        ("ack-every", spec.ack_every.is_some(), loops),
-        ("ack-delay", spec.ack_delay.is_some(), loops),
-        ("paced", spec.paced.is_some(), loops),
-        ("ladder", spec.ladder.is_some(), rc3),
-        ("ladder-reading", spec.ladder_reading.is_some(), rc3),
-        ("real-crypto", spec.real_crypto, loops),
-        ("constants", !spec.constants.is_empty(), rc3),
-        ("parameters", !spec.parameters.is_empty(), loops),
-    ];
-    refuse(key, &given, "this `kind`")?;
     if spec.ack_delay.is_some() && spec.ack_every.is_none_or(|packets| packets == 1) {
         return Err(Fault::new(format!("{key}.ack-delay"), "means nothing without `ack-every` above 1"));
     }
