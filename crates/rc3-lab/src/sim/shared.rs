@@ -23,13 +23,8 @@ pub struct Shared<E> {
     worlds: Mutex<Vec<Arc<World>>>,
 }
 
-/// A world without its names, and its outcome once it has run.
-#[derive(Debug)]
-struct World {
-    run: Run,
-    traced: bool,
-    outcome: OnceLock<Result<Outcome, String>>,
-}
+/// A world without its names, whether it is traced, and its outcome once it has run.
+type World = (Run, bool, OnceLock<Result<Outcome, String>>);
 
 impl<E> Shared<E> {
     /// Runs with `engine` what it has not run yet.
@@ -37,14 +32,13 @@ impl<E> Shared<E> {
         Self { engine, worlds: Mutex::default() }
     }
 
-    fn world(&self, run: &Run, traced: bool) -> Arc<World> {
+    fn world(&self, run: Run, traced: bool) -> Arc<World> {
         let mut worlds = self.worlds.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(world) = worlds.iter().find(|world| world.traced == traced && world.run == *run) {
-            return world.clone();
-        }
-        let world = Arc::new(World { run: run.clone(), traced, outcome: OnceLock::new() });
-        worlds.push(world.clone());
-        world
+        let known = worlds.iter().find(|world| world.1 == traced && world.0 == run).cloned();
+        known.unwrap_or_else(|| {
+            worlds.push(Arc::new((run, traced, OnceLock::new())));
+            worlds[worlds.len() - 1].clone()
+        })
     }
 }
 
@@ -56,11 +50,11 @@ impl<E: Engine> Engine for Shared<E> {
             let base = self.simulate(base, false, &mut |_| ())?;
             anonymous.measure.window = base.beside.and_then(|beside| beside.window);
         }
-        let world = self.world(&anonymous, trace);
+        let world = self.world(anonymous, trace);
         let mut ran = false;
-        let outcome = world.outcome.get_or_init(|| {
+        let outcome = world.2.get_or_init(|| {
             ran = true;
-            self.engine.simulate(&world.run, trace, progress)
+            self.engine.simulate(&world.0, trace, progress)
         });
         let mut outcome = outcome.clone()?;
         if !ran {
