@@ -73,7 +73,7 @@ pub use queue::{
     cake::Cake,
     codel::CodelFifo,
     drop_front::DropFront,
-    kick_ass::{KickAssConfig, KickAssQueue},
+    kick_ass::KickAssQueue,
     two_classes::{Order, TwoClasses},
 };
 pub use rc3_link::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet, Policer, Stamped};

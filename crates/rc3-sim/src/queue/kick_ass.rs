@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use kickass::{
     law::RateLaw,
     rcp,
-    signal::{self, Backlog, Signaller, Withheld},
+    signal::{Backlog, SignalConfig, Signaller, Withheld},
 };
 use rc3_core::units::Rate;
 
@@ -16,21 +16,6 @@ use crate::{
     random::{derive, unit},
 };
 
-/// Settings of a [`KickAssQueue`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct KickAssConfig {
-    /// The rate law.
-    pub law: rcp::RcpConfig,
-    /// How it signals.
-    pub signals: signal::SignalConfig,
-}
-
-impl Default for KickAssConfig {
-    fn default() -> Self {
-        Self { law: rcp::RcpConfig::for_codes(), signals: signal::SignalConfig::default() }
-    }
-}
-
 /// Any queue, with Kick-Ass around it.
 ///
 /// The law counts all arrivals of the best level, of any protocol and also those dropped, and learns round trips from
@@ -39,7 +24,8 @@ impl Default for KickAssConfig {
 /// ```
 /// use std::{sync::Arc, time::Duration};
 /// use rc3_core::{Congestion, RlpMode, TransportConfig, units::Rate};
-/// use rc3_sim::{Crypto, DropTail, KickAssConfig, KickAssQueue, LinkConfig};
+/// use kickass::signal::SignalConfig;
+/// use rc3_sim::{Crypto, DropTail, KickAssQueue, LinkConfig};
 /// use rc3_sim::{agent::{Flow, HostId}, host::{Host, HostConfig}, world::{LinkId, World}};
 ///
 /// let mut transport = TransportConfig::default();
@@ -50,7 +36,7 @@ impl Default for KickAssConfig {
 /// let rate = Rate::from_bits_per_second(20_000_000).unwrap();
 /// for host in [HostId(0), HostId(1)] {
 ///     let slow = LinkConfig { rate: Some(rate), delay: Duration::from_millis(20), ..LinkConfig::default() };
-///     let (queue, rates, since) = (DropTail::new(200_000), KickAssConfig::default(), world.epoch());
+///     let (queue, rates, since) = (DropTail::new(200_000), SignalConfig::default(), world.epoch());
 ///     let queue = KickAssQueue::new(queue, rates, rate, since, host.0.into());
 ///     let uplink = world.add_link(slow, Box::new(queue));
 ///     world.add_link(LinkConfig::default(), Box::new(DropTail::new(u64::MAX)));
@@ -82,8 +68,8 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
     ///
     /// # Panics
     /// See [`rcp::Law::new`].
-    pub fn new(queue: Q, config: KickAssConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
-        let KickAssConfig { law, signals } = config;
+    pub fn new(queue: Q, signals: SignalConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
+        let law = rcp::RcpConfig::for_codes();
         let first = first_interval(&law, seed);
         let law = rcp::Law::new(law, capacity.bits_per_second() as f64 / 8.0, since, first);
         Self { queue, law, signaller: Signaller::new(signals, seed) }
@@ -215,14 +201,14 @@ mod tests {
     where
         Q: Queue<Packet<Stamped<Parcel>>> + Send + 'static,
     {
-        link_by(KickAssConfig::default(), queue, megabits, start)
+        link_by(SignalConfig::default(), queue, megabits, start)
     }
 
-    fn link_by<Q>(config: KickAssConfig, queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
+    fn link_by<Q>(signals: SignalConfig, queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
     where
         Q: Queue<Packet<Stamped<Parcel>>> + Send + 'static,
     {
-        let queue = KickAssQueue::new(queue, config, rate(megabits), start, 1);
+        let queue = KickAssQueue::new(queue, signals, rate(megabits), start, 1);
         Link::new(LinkConfig { rate: Some(rate(megabits)), ..LinkConfig::default() }, queue)
     }
 
@@ -289,9 +275,9 @@ mod tests {
     fn a_queue_above_half_signals_nothing_by_the_papers_rule() {
         let start = Instant::now();
         let signalled_by = |rule| {
-            let mut config = KickAssConfig::default();
-            config.signals.silence = rule;
-            let mut link = link_by(config, DropTail::new(30_000), 100, start);
+            let mut signals = SignalConfig::default();
+            signals.silence = rule;
+            let mut link = link_by(signals, DropTail::new(30_000), 100, start);
             let packets = (0..18).map(|_| parcel(1500, Level::PRIMARY, false)).collect();
             let out = through(&mut link, start, packets);
             out.iter().map(|(_, leading)| leading.is_some()).collect::<Vec<_>>()
@@ -310,7 +296,7 @@ mod tests {
         let start = Instant::now();
         let bucket = Bucket::of(Duration::from_millis(20));
         let mut queue =
-            KickAssQueue::new(DropTail::new(30_000), KickAssConfig::default(), rate(100), start, 1);
+            KickAssQueue::new(DropTail::new(30_000), SignalConfig::default(), rate(100), start, 1);
         let before = queue.law().rtt();
         for nth in 0..1000 {
             let now = start + Duration::from_millis(nth);

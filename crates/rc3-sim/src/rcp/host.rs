@@ -8,8 +8,7 @@ use std::{
 use rc3_core::units::{Level, Span};
 
 use super::{
-    Header, Kind,
-    config::{HEADER_BYTES, HostConfig},
+    HEADER_BYTES, Header, Kind,
     receiver::Receiver,
     sender::{Outcome, Sender},
 };
@@ -22,9 +21,8 @@ use crate::{
 const TIME_WAIT: Duration = Duration::from_secs(120);
 
 /// An RCP host.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Host {
-    config: HostConfig,
     outgoing: BTreeMap<FlowId, Outgoing>,
     incoming: BTreeMap<FlowId, Incoming>,
     /// The flows of `outgoing` that are due at some time.
@@ -59,30 +57,13 @@ enum Incoming {
 }
 
 impl Host {
-    /// A host without flows.
-    ///
-    /// # Panics
-    /// If the MSS is 0.
-    pub fn new(config: HostConfig) -> Self {
-        assert!(config.mss > 0, "packets without room carry nothing");
-        Self {
-            config,
-            outgoing: BTreeMap::new(),
-            incoming: BTreeMap::new(),
-            timers: BTreeSet::new(),
-            time_wait: VecDeque::new(),
-            ready: VecDeque::new(),
-            events: VecDeque::new(),
-        }
-    }
-
     /// Lets every flow do what is due by `now`.
     fn serve(&mut self, now: Instant) {
         while let Some(&(at, flow)) = self.timers.first()
             && at <= now
         {
             let Some(outgoing) = self.outgoing.get_mut(&flow) else { break };
-            match outgoing.sender.step(now, &self.config) {
+            match outgoing.sender.step(now) {
                 Outcome::Packet(header) => {
                     if let Kind::Data(segment) = header.kind
                         && segment.number == 0
@@ -107,7 +88,7 @@ impl Host {
     /// Puts a flow of `outgoing` where it belongs among the timers.
     fn schedule(&mut self, flow: FlowId) {
         let Some(outgoing) = self.outgoing.get_mut(&flow) else { return };
-        let due = outgoing.sender.due(&self.config);
+        let due = outgoing.sender.due();
         if due == outgoing.due {
             return;
         }

@@ -9,7 +9,6 @@
 //! size over that rate after the one before. Every packet is acknowledged with the rate it was granted. A sender
 //! that waits longer than a round trip for its next packet asks in between with a REF (ns-2 `rcp-host.cc`).
 
-mod config;
 mod host;
 mod queue;
 mod receiver;
@@ -22,9 +21,11 @@ use std::time::{Duration, Instant};
 
 use rc3_core::units::Span;
 
-pub use config::HostConfig;
 pub use host::Host;
 pub use queue::RcpQueue;
+
+/// Bytes on the wire of a packet that carries none of the application: as TCP over IPv4.
+const HEADER_BYTES: usize = 40;
 
 /// What a packet of RCP carries.
 #[derive(Debug, Clone, Copy, PartialEq)]

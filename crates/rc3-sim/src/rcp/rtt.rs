@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// Least time without an answer after which packets count as lost, as Linux has it for TCP.
+const RTO_MIN: Duration = Duration::from_millis(200);
 /// Longest wait for an answer before backing off (RFC 6298 §2.4 allows a bound from 60 s on).
 const RTO_MAX: Duration = Duration::from_secs(60);
 /// Wait before a round trip is known (RFC 6298 §2.1).
@@ -40,8 +42,8 @@ impl RoundTrips {
         self.min
     }
 
-    /// How long an answer may take, at least `rto_min` (RFC 6298 §2.3).
-    pub(super) fn rto(&self, rto_min: Duration) -> Duration {
-        (self.smoothed + self.variation * 4).clamp(rto_min, RTO_MAX)
+    /// How long an answer may take (RFC 6298 §2.3).
+    pub(super) fn rto(&self) -> Duration {
+        (self.smoothed + self.variation * 4).clamp(RTO_MIN, RTO_MAX)
     }
 }

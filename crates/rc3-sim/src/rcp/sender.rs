@@ -18,11 +18,13 @@ use std::{
 use rc3_core::units::Span;
 
 use super::{
-    Header, Kind, Segment,
-    config::{HEADER_BYTES, HostConfig},
+    HEADER_BYTES, Header, Kind, Segment,
     rtt::{RTO_INITIAL, RoundTrips},
 };
 use crate::agent::{Flow, Sent, Writes};
+
+/// Bytes of the application in a packet at most.
+const MSS: u64 = 1460;
 
 /// Packets answered after which an earlier one counts as lost (RFC 9002 §6.1.1).
 const REORDERING: u64 = 3;
@@ -130,13 +132,13 @@ impl Sender {
     }
 
     /// When [`Self::step`] wants to be called.
-    pub(super) fn due(&self, config: &HostConfig) -> Option<Instant> {
-        self.next(config).map(|(at, _)| at)
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.next().map(|(at, _)| at)
     }
 
     /// Does what is due first. Call it only when that is due.
-    pub(super) fn step(&mut self, now: Instant, config: &HostConfig) -> Outcome {
-        let Some((_, step)) = self.next(config) else { return Outcome::Quiet };
+    pub(super) fn step(&mut self, now: Instant) -> Outcome {
+        let Some((_, step)) = self.next() else { return Outcome::Quiet };
         match (step, &mut self.state) {
             (Step::GiveUp, _) => Outcome::Failed,
             (Step::Syn, State::Connecting { syn }) => {
@@ -147,7 +149,7 @@ impl Sender {
                 self.timeouts += 1;
                 Outcome::Packet(Header {
                     kind: Kind::Syn,
-                    rate: config.rate(),
+                    rate: f64::INFINITY,
                     rtt: Duration::ZERO,
                     sent: now,
                 })
@@ -162,10 +164,10 @@ impl Sender {
             }
             (Step::Data, State::Open(open)) => {
                 self.sent.primary_packets += 1;
-                let segment = open.send(now, self.bytes, self.writes, config);
-                Outcome::Packet(open.ask(now, Kind::Data(segment), config))
+                let segment = open.send(now, self.bytes, self.writes);
+                Outcome::Packet(open.ask(now, Kind::Data(segment)))
             }
-            (Step::Ref, State::Open(open)) => Outcome::Packet(open.ask(now, Kind::Ref, config)),
+            (Step::Ref, State::Open(open)) => Outcome::Packet(open.ask(now, Kind::Ref)),
             _ => Outcome::Quiet,
         }
     }
@@ -190,17 +192,17 @@ impl Sender {
     }
 
     /// The first thing to do, and when. `None`: only an answer, which will come, brings more.
-    fn next(&self, config: &HostConfig) -> Option<(Instant, Step)> {
+    fn next(&self) -> Option<(Instant, Step)> {
         let until = self.until.map(|at| (at, Step::GiveUp));
-        let next = self.next_of_state(config);
+        let next = self.next_of_state();
         until.into_iter().chain(next).min()
     }
 
-    fn next_of_state(&self, config: &HostConfig) -> Option<(Instant, Step)> {
+    fn next_of_state(&self) -> Option<(Instant, Step)> {
         match &self.state {
             State::Connecting { syn } => Some((*syn, Step::Syn)),
             State::Open(open) => {
-                let timeout = open.timeout(self.timeouts, config).map(|at| (at, Step::Timeout));
+                let timeout = open.timeout(self.timeouts).map(|at| (at, Step::Timeout));
                 let available = open.available(self.bytes, self.writes);
                 let data = available.map(|at| (at.max(open.paced()), Step::Data));
                 let question = available.map(|at| (at.max(open.question()), Step::Ref));
@@ -256,17 +258,17 @@ impl Open {
     }
 
     /// When everything in flight counts as lost because no answer arrived.
-    fn timeout(&self, timeouts: u32, config: &HostConfig) -> Option<Instant> {
+    fn timeout(&self, timeouts: u32) -> Option<Instant> {
         let first = self.in_flight.front()?;
-        Some(self.heard.max(first.sent) + self.round_trips.rto(config.rto_min) * 2_u32.pow(timeouts))
+        Some(self.heard.max(first.sent) + self.round_trips.rto() * 2_u32.pow(timeouts))
     }
 
     /// The next segment, which is in flight from now on.
-    fn send(&mut self, now: Instant, bytes: u64, writes: Writes, config: &HostConfig) -> Segment {
+    fn send(&mut self, now: Instant, bytes: u64, writes: Writes) -> Segment {
         let (offset, len) = self.lost.pop_first().unwrap_or_else(|| {
             let written = writes.written(now.saturating_duration_since(self.since)).min(bytes);
             let offset = self.cursor;
-            let len = written.saturating_sub(offset).min(u64::from(config.mss)) as u32;
+            let len = written.saturating_sub(offset).min(MSS) as u32;
             self.cursor += u64::from(len);
             (offset, len)
         });
@@ -278,9 +280,9 @@ impl Open {
         segment
     }
 
-    fn ask(&mut self, now: Instant, kind: Kind, config: &HostConfig) -> Header {
+    fn ask(&mut self, now: Instant, kind: Kind) -> Header {
         self.asked = now;
-        Header { kind, rate: config.rate(), rtt: self.round_trips.latest(), sent: now }
+        Header { kind, rate: f64::INFINITY, rtt: self.round_trips.latest(), sent: now }
     }
 
     fn on_answer(&mut self, now: Instant, header: &Header) {

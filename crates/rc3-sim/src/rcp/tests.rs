@@ -6,7 +6,7 @@ use kickass::rcp::RcpConfig;
 use proptest::prelude::*;
 use rc3_core::units::{Rate, Span};
 
-use super::{Host, HostConfig, RcpQueue};
+use super::{Host, RcpQueue};
 use crate::{
     DropTail, Impairments, Link, LinkConfig, LinkStats, Packet,
     agent::{Agent, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Received, SchemeId, Sent, Writes},
@@ -43,8 +43,8 @@ impl World {
         Self {
             start,
             now: start,
-            sender: Host::new(HostConfig::default()),
-            receiver: Host::new(HostConfig::default()),
+            sender: Host::default(),
+            receiver: Host::default(),
             forward: link(seed),
             backward: link(seed.wrapping_add(1)),
             flows: Vec::new(),
@@ -259,7 +259,7 @@ fn packets_of_unknown_flows_bring_no_answer() {
     let mut world = World::gigabit();
     world.run(&[(10_000, 3000)]);
     let Packet { payload: syn, .. } = {
-        let mut other = Host::new(HostConfig::default());
+        let mut other = Host::default();
         other.start(
             world.now,
             &Flow {

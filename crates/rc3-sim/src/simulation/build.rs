@@ -8,7 +8,7 @@ use rc3_core::{
 
 use super::SimulationError;
 use crate::{
-    Crypto, DropTail, Impairments, KickAssConfig, KickAssQueue, LinkConfig,
+    Crypto, DropTail, Impairments, KickAssQueue, LinkConfig,
     agent::{Agent, HostId},
     host::{Host, HostConfig},
     random::{LINKS, UPLINKS, derive},
@@ -140,8 +140,7 @@ impl Builder<'_> {
             }
             Some(rate) if self.signals(place) => {
                 let signals = self.run.queues.signals.clone();
-                let config = KickAssConfig { signals, ..KickAssConfig::default() };
-                Box::new(KickAssQueue::new(queue, config, rate, world.epoch(), seed))
+                Box::new(KickAssQueue::new(queue, signals, rate, world.epoch(), seed))
             }
             _ => queue,
         })
@@ -170,7 +169,7 @@ impl Builder<'_> {
             let (id, router) = ids.next().expect("called once for each host");
             let config = if router == 0 { &at_once } else { &late };
             match rcp {
-                true => Box::new(rcp::Host::new(rcp::HostConfig::default())) as Box<dyn Agent + Send>,
+                true => Box::new(rcp::Host::default()) as Box<dyn Agent + Send>,
                 false => Box::new(Host::new(id, config.clone())) as Box<dyn Agent + Send>,
             }
         })
