@@ -9,53 +9,50 @@ use rc3_text::document::quoted;
 
 use crate::registry::Registry;
 
-/// A struct or an enum of `spec.rs`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Item {
-    name: String,
-    comment: String,
-    is_enum: bool,
-    /// Fields or variants.
-    parts: Vec<Part>,
-}
-
-/// A field or a variant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Part {
-    name: String,
-    /// Of a field.
-    kind: String,
-    comment: String,
-    /// Whether a file may leave it out.
-    optional: bool,
-}
-
 /// The page as Markdown.
 pub fn page(registry: &Registry) -> String {
-    let items = items(include_str!("spec.rs"));
+    let source = include_str!("spec.rs");
+    let names: Vec<String> = source.lines().filter_map(opening).map(|(name, _)| name).collect();
     let mut page = String::from(HEAD);
-    for item in items.iter().filter(|item| item.name != UNTAGGED) {
-        let _ = write!(page, "\n## {}\n\n{}\n\n", heading(&item.name), item.comment);
-        page += if item.is_enum {
-            "| value | meaning |\n|---|---|\n"
-        } else {
-            "| key | value | meaning |\n|---|---|---|\n"
-        };
-        for part in &item.parts {
-            let name = kebab(&part.name.replace('_', "-"));
-            let _ = match item.is_enum {
-                true => writeln!(page, "| `{name}` | {} |", cell(&part.comment)),
-                false => {
-                    let must = if part.optional { "" } else { " **Required.**" };
-                    writeln!(
-                        page,
-                        "| `{name}` | {} | {}{must} |",
-                        value(&part.kind, &items),
-                        cell(&part.comment)
-                    )
-                }
+    let (mut comment, mut attributes) = (String::new(), String::new());
+    // Whether the lines are those of an enum, and whether all fields of the struct have defaults.
+    let mut item = None;
+    for line in source.lines() {
+        let text = line.trim();
+        if let Some(words) = text.strip_prefix("///") {
+            comment = format!("{comment} {}", words.trim()).trim_start().to_owned();
+            continue;
+        } else if text.starts_with("#[") {
+            attributes += text;
+            continue;
+        }
+        let optional = attributes.contains("(default") || attributes.contains(", default");
+        if let Some((name, is_enum)) = opening(line).filter(|(name, _)| name != UNTAGGED) {
+            item = Some((is_enum, optional));
+            let head = if is_enum {
+                "| value | meaning |\n|---|---|"
+            } else {
+                "| key | value | meaning |\n|---|---|---|"
+            };
+            let _ = writeln!(page, "\n## {}\n\n{comment}\n\n{head}", heading(&name));
+        } else if line == "}" {
+            item = None;
+        } else if let Some((is_enum, all_optional)) = item
+            && let Some((name, kind)) = part(text, is_enum)
+        {
+            let (name, meaning) = (kebab(&name.replace('_', "-")), cell(&comment));
+            let is_size =
+                attributes.contains("quantity::size") || attributes.contains("quantity::optional_size");
+            let value = value(if is_size { SIZE } else { kind }, &names);
+            let is_optional = optional || all_optional || kind.starts_with("Option<");
+            let must = if is_optional { "" } else { " **Required.**" };
+            let _ = match is_enum {
+                true => writeln!(page, "| `{name}` | {meaning} |"),
+                false => writeln!(page, "| `{name}` | {value} | {meaning}{must} |"),
             };
         }
+        comment.clear();
+        attributes.clear();
     }
     page + &registered(registry)
 }
@@ -106,64 +103,6 @@ fn registered(registry: &Registry) -> String {
     page
 }
 
-/// The public items of a source file, in its order.
-fn items(source: &str) -> Vec<Item> {
-    let mut items: Vec<Item> = Vec::new();
-    let mut open = false;
-    let (mut comment, mut optional, mut size) = (Vec::new(), false, false);
-    for line in source.lines() {
-        let text = line.trim();
-        if let Some(words) = text.strip_prefix("///") {
-            comment.push(words.trim().to_owned());
-        } else if text.starts_with("#[") {
-            optional |= text.contains("(default") || text.contains(", default");
-            size |= text.contains("quantity::size") || text.contains("quantity::optional_size");
-        } else if let Some((name, is_enum)) = opening(line) {
-            // A struct with this attribute has no required field.
-            let item = Item { name, comment: join(&mut comment), is_enum, parts: Vec::new() };
-            items.push(item);
-            open = true;
-            if std::mem::take(&mut optional) {
-                items.last_mut().expect("pushed").parts.push(Part::all_optional());
-            }
-        } else if line == "}" {
-            open = false;
-        } else if let Some(item) = items.last_mut().filter(|_| open) {
-            if let Some(part) = part(text, item.is_enum) {
-                let optional = std::mem::take(&mut optional) || part.kind.starts_with("Option<");
-                let kind = if std::mem::take(&mut size) { SIZE.to_owned() } else { part.kind };
-                item.parts.push(Part { kind, comment: join(&mut comment), optional, ..part });
-            }
-        } else {
-            comment.clear();
-            optional = false;
-        }
-    }
-    items.iter_mut().for_each(Item::settle);
-    items
-}
-
-impl Part {
-    /// Stands for the attribute of a struct all of whose fields have defaults.
-    fn all_optional() -> Self {
-        Self { name: String::new(), kind: String::new(), comment: String::new(), optional: true }
-    }
-}
-
-impl Item {
-    /// Applies the attribute of the whole struct.
-    fn settle(&mut self) {
-        if self.parts.first().is_some_and(|part| part.name.is_empty()) {
-            self.parts.remove(0);
-            self.parts.iter_mut().for_each(|part| part.optional = true);
-        }
-    }
-}
-
-fn join(comment: &mut Vec<String>) -> String {
-    std::mem::take(comment).join(" ")
-}
-
 /// The name that `pub struct Name {` or `pub enum Name {` begins.
 fn opening(line: &str) -> Option<(String, bool)> {
     let (rest, is_enum) = match line.strip_prefix("pub struct ") {
@@ -173,13 +112,13 @@ fn opening(line: &str) -> Option<(String, bool)> {
     Some((rest.strip_suffix(" {")?.to_owned(), is_enum))
 }
 
-fn part(text: &str, is_enum: bool) -> Option<Part> {
+/// The name of a field or a variant, and the type of a field.
+fn part(text: &str, is_enum: bool) -> Option<(&str, &str)> {
     let text = text.strip_suffix(',')?;
-    let (name, kind) = match is_enum {
-        true => (text.split(['(', ' ']).next()?, ""),
-        false => text.strip_prefix("pub ")?.split_once(": ")?,
-    };
-    Some(Part { name: name.to_owned(), kind: kind.to_owned(), comment: String::new(), optional: false })
+    match is_enum {
+        true => Some((text.split(['(', ' ']).next()?, "")),
+        false => text.strip_prefix("pub ")?.split_once(": "),
+    }
 }
 
 /// `InitialWindow` and `initial_window` as `initial-window`.
@@ -200,13 +139,13 @@ fn cell(text: &str) -> String {
 }
 
 /// What a file writes for a field of this type.
-fn value(kind: &str, items: &[Item]) -> String {
+fn value(kind: &str, names: &[String]) -> String {
     let inner = |outer: &str| kind.strip_prefix(outer)?.strip_suffix('>');
     if let Some(inner) = inner("Option<") {
-        return value(inner, items);
+        return value(inner, names);
     }
     if let Some(inner) = inner("Vec<") {
-        return format!("list of: {}", value(inner, items));
+        return format!("list of: {}", value(inner, names));
     }
     match kind {
         "String" => "text".to_owned(),
@@ -223,7 +162,7 @@ fn value(kind: &str, items: &[Item]) -> String {
         "(f64, f64)" | "(u64, u64)" => "two numbers".to_owned(),
         "(Duration, Duration)" => "two times".to_owned(),
         UNTAGGED => "`true`, `false` or list of: number".to_owned(),
-        name if items.iter().any(|item| item.name == name) => {
+        name if names.iter().any(|known| known == name) => {
             let heading = heading(name);
             format!("[{heading}](#{heading})")
         }
@@ -237,20 +176,12 @@ mod tests {
 
     #[test]
     fn every_type_of_a_key_is_explained() {
-        let items = items(include_str!("spec.rs"));
-        assert!(items.len() > 20, "{}", items.len());
-        for item in &items {
-            assert!(!item.comment.is_empty() && !item.parts.is_empty(), "{}", item.name);
-            for part in &item.parts {
-                assert!(!part.comment.is_empty(), "{}.{}", item.name, part.name);
-                let value = value(&part.kind, &items);
-                assert!(
-                    item.is_enum || !value.contains("`Option") && !value.contains("::"),
-                    "{}: {value}",
-                    part.name
-                );
-            }
+        let page = page(&Registry::default());
+        assert!(page.lines().filter(|line| line.starts_with("## ")).count() > 20, "{page}");
+        for row in page.lines().filter(|line| line.starts_with("| `")) {
+            assert!(!row.contains("|  |") && !row.contains("`Option") && !row.contains("::"), "{row}");
         }
+        assert!(!page.contains("\n\n\n"), "an item has no comment: {page}");
     }
 
     #[test]
