@@ -109,7 +109,7 @@ pub struct Host {
     id: HostId,
     config: Arc<HostConfig>,
     endpoint: Endpoint,
-    connections: FxHashMap<ConnectionHandle, Role>,
+    connections: FxHashMap<ConnectionHandle, Peer>,
     /// Which flow rides between this host and an address.
     flows: Remotes,
     /// When an application has its next chunk to write, or gives up.
@@ -124,6 +124,13 @@ pub struct Host {
     doomed: FxHashSet<FlowId>,
     /// RLP has something, but the uplink was busy.
     held_back: bool,
+}
+
+/// The other end of a connection.
+struct Peer {
+    flow: FlowId,
+    remote: SocketAddr,
+    role: Role,
 }
 
 enum Role {
@@ -171,9 +178,12 @@ impl Host {
     }
 
     fn receiver(&self, flow: FlowId) -> Option<ConnectionHandle> {
-        let mut roles = self.connections.iter();
-        let is_receiver = |role: &Role| matches!(role, Role::Receiver(receiver) if receiver.flow == flow);
-        roles.find(|(_, role)| is_receiver(role)).map(|(&handle, _)| handle)
+        self.find(flow, |role| matches!(role, Role::Receiver(_)))
+    }
+
+    fn find(&self, flow: FlowId, has: fn(&Role) -> bool) -> Option<ConnectionHandle> {
+        let mut peers = self.connections.iter();
+        peers.find(|(_, peer)| peer.flow == flow && has(&peer.role)).map(|(&handle, _)| handle)
     }
 
     /// Hands over what has arrived, if it is time to read.
@@ -192,7 +202,8 @@ impl Host {
                     let remote = incoming.remote_address();
                     let Ok(handle) = self.endpoint.accept(now, incoming) else { continue };
                     if let Some((flow, _)) = self.flows.get(remote) {
-                        self.connections.insert(handle, Role::Receiver(Receiver::new(flow, remote)));
+                        let role = Role::Receiver(Receiver::default());
+                        self.connections.insert(handle, Peer { flow, remote, role });
                     }
                 }
                 EndpointEvent::Connection(handle, event) => self.on_event(now, handle, event),
@@ -203,8 +214,8 @@ impl Host {
     }
 
     fn on_event(&mut self, now: Instant, handle: ConnectionHandle, event: Event) {
-        let Some(role) = self.connections.get_mut(&handle) else { return };
-        let flow = role.flow();
+        let Some(Peer { flow, role, .. }) = self.connections.get_mut(&handle) else { return };
+        let flow = *flow;
         let reached = match (role, event) {
             (Role::Sender(sender), Event::Connected) => {
                 sender.connected(now, &mut self.endpoint, handle);
@@ -237,8 +248,8 @@ impl Host {
             && at <= now
         {
             self.chunks.pop_first();
-            if let Some(Role::Sender(sender)) = self.connections.get_mut(&handle) {
-                let flow = sender.flow;
+            if let Some(Peer { flow, role: Role::Sender(sender), .. }) = self.connections.get_mut(&handle) {
+                let flow = *flow;
                 let given_up = sender.give_up(now, &mut self.endpoint, handle);
                 self.events.extend(given_up.map(|milestone| FlowEvent { flow, at: now, milestone }));
                 sender.write(now, &mut self.endpoint, handle);
@@ -249,10 +260,10 @@ impl Host {
 
     /// Forgets a connection, unless its handle belongs to a newer one already.
     fn forget(&mut self, handle: ConnectionHandle) {
-        if self.connections.get(&handle).is_some_and(Role::is_over)
-            && let Some(role) = self.connections.remove(&handle)
+        if self.connections.get(&handle).is_some_and(|peer| peer.role.is_over())
+            && let Some(peer) = self.connections.remove(&handle)
         {
-            self.flows.remove(role.remote());
+            self.flows.remove(peer.remote);
         }
     }
 
@@ -309,9 +320,9 @@ impl Agent for Host {
         if random::unit(draw) < self.config.first_loss {
             self.doomed.insert(flow.id);
         }
-        let sender = Sender::new(now, flow, remote);
+        let sender = Sender::new(now, flow);
         self.chunks.extend(sender.until().map(|at| (at, handle)));
-        self.connections.insert(handle, Role::Sender(sender));
+        self.connections.insert(handle, Peer { flow: flow.id, remote, role: Role::Sender(sender) });
     }
 
     fn handle(&mut self, now: Instant, parcel: Parcel) {
@@ -363,9 +374,7 @@ impl Agent for Host {
 
     fn sender_stats(&self, flow: FlowId) -> Option<ConnectionStats> {
         // Called rarely and for single flows, so a linear search is fine.
-        let mut roles = self.connections.iter();
-        let (&handle, _) =
-            roles.find(|(_, role)| matches!(role, Role::Sender(sender) if sender.flow == flow))?;
+        let handle = self.find(flow, |role| matches!(role, Role::Sender(_)))?;
         Some(self.endpoint.connection(handle)?.stats())
     }
 
@@ -375,20 +384,6 @@ impl Agent for Host {
 }
 
 impl Role {
-    fn flow(&self) -> FlowId {
-        match self {
-            Self::Sender(sender) => sender.flow,
-            Self::Receiver(receiver) => receiver.flow,
-        }
-    }
-
-    fn remote(&self) -> SocketAddr {
-        match self {
-            Self::Sender(sender) => sender.remote,
-            Self::Receiver(receiver) => receiver.remote,
-        }
-    }
-
     fn is_over(&self) -> bool {
         match self {
             Self::Sender(sender) => sender.is_over(),

@@ -1,25 +1,20 @@
 //! The application that receives a flow.
 
-use std::{net::SocketAddr, time::Instant};
+use std::time::Instant;
 
 use rc3_core::{Connection, ConnectionHandle, Dir, Endpoint, StreamId};
 
-use crate::agent::{FlowId, Milestone, Received};
+use crate::agent::{Milestone, Received};
 
 /// Reads one stream, in the order in which its bytes arrive, until it ends.
+#[derive(Default)]
 pub(super) struct Receiver {
-    pub(super) flow: FlowId,
-    pub(super) remote: SocketAddr,
     stream: Option<StreamId>,
     ended: bool,
     over: bool,
 }
 
 impl Receiver {
-    pub(super) fn new(flow: FlowId, remote: SocketAddr) -> Self {
-        Self { flow, remote, stream: None, ended: false, over: false }
-    }
-
     /// Takes what is there.
     pub(super) fn read(
         &mut self,

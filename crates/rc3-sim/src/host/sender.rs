@@ -1,11 +1,11 @@
 //! The application that sends a flow.
 
-use std::{net::SocketAddr, sync::LazyLock, time::Instant};
+use std::{sync::LazyLock, time::Instant};
 
 use bytes::Bytes;
 use rc3_core::{Connection, ConnectionHandle, Dir, Endpoint, StreamId, VarInt, WriteError};
 
-use crate::agent::{Flow, FlowId, Milestone, Sent, Writes};
+use crate::agent::{Flow, Milestone, Sent, Writes};
 
 /// Bytes of a write at most.
 const WRITE: usize = 1 << 18;
@@ -16,8 +16,6 @@ static CONTENT: LazyLock<&'static [u8]> = LazyLock::new(|| vec![0; WRITE].leak()
 
 /// Writes one stream at the times of its application, and closes the connection once all bytes have arrived.
 pub(super) struct Sender {
-    pub(super) flow: FlowId,
-    pub(super) remote: SocketAddr,
     bytes: u64,
     writes: Writes,
     /// When the application gives up, if it has a limit.
@@ -30,11 +28,9 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(now: Instant, flow: &Flow, remote: SocketAddr) -> Self {
+    pub(super) fn new(now: Instant, flow: &Flow) -> Self {
         Self {
             until: flow.writes.until(now),
-            flow: flow.id,
-            remote,
             bytes: flow.bytes,
             writes: flow.writes,
             stream: None,
