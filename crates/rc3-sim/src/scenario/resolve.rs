@@ -179,6 +179,14 @@ pub(super) fn hosts(spec: &TopologySpec) -> Result<Hosts, Fault> {
     Ok(Hosts { batch: batch as usize, reads })
 }
 
+/// A fault of a key that is relative to `table`.
+fn within(table: &str, fault: Fault) -> Fault {
+    match fault.key.is_empty() {
+        true => Fault { key: table.to_owned(), ..fault },
+        false => Fault { key: format!("{table}.{}", fault.key), ..fault },
+    }
+}
+
 fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
     fs::read_to_string(folder.join(file)).map_err(|error| Fault::new(key, format!("{file}: {error}")))
 }
