@@ -31,8 +31,4 @@ impl Parameters {
             None => Ok(()),
         }
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
