@@ -6,11 +6,13 @@ use rc3_core::units::Level;
 
 use crate::{Packet, Queue};
 
+/// The packet as it enters the queue, or one that is dropped.
+type Admitted<T> = Result<Packet<T>, Packet<T>>;
+
 /// A queue, and what happens to packets in front of it.
 pub struct Border<T, Q> {
     queue: Q,
-    /// The packet as it enters the queue, or one that is dropped.
-    admit: fn(Packet<T>) -> Result<Packet<T>, Packet<T>>,
+    admit: fn(Packet<T>) -> Admitted<T>,
 }
 
 impl<T, Q: Queue<Packet<T>>> Border<T, Q> {
