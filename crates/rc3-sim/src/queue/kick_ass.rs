@@ -275,8 +275,7 @@ mod tests {
     fn a_queue_above_half_signals_nothing_by_the_papers_rule() {
         let start = Instant::now();
         let signalled_by = |rule| {
-            let mut signals = SignalConfig::default();
-            signals.silence = rule;
+            let signals = SignalConfig { silence: rule, ..SignalConfig::default() };
             let mut link = link_by(signals, DropTail::new(30_000), 100, start);
             let packets = (0..18).map(|_| parcel(1500, Level::PRIMARY, false)).collect();
             let out = through(&mut link, start, packets);
