@@ -204,6 +204,8 @@ constants! {
     // --- the free part of the link ---
     /// RLP's least part of the rate, unless a queue shows.
     share_min: f64 = 0.125, off 0.0;
+    /// RLP's part of the rate grows by this factor in each round trip after a queue.
+    share_up: f64 = 1.5, off 1000.0;
     /// A queue of others is longer than this part of the own queue, as its divisor, since the rate is an estimate,
     own_part: f64 = 8.0, off 1e9;
     /// and than this part of the time in which the link has not been idle, since the rate's error adds up.

@@ -105,7 +105,7 @@ pub(crate) struct Clock {
     /// RLP's part of the rate.
     share: f64,
     phase: Phase,
-    /// When that phase began.
+    /// When that phase began, or the share grew in it.
     entered: Option<Instant>,
     /// Values of an earlier connection.
     remembered: Option<Pace>,
@@ -509,7 +509,10 @@ impl Clock {
                 self.share = (self.share / self.law.caution).max(self.law.share_min);
                 self.enter(now, Phase::Braked);
             }
-            Phase::Clocked if self.entered.is_some_and(|at| now >= at + self.rtt_min) => self.share = 1.0,
+            Phase::Clocked if self.entered.is_some_and(|at| now >= at + self.rtt_min) => {
+                self.share = (self.share * self.law.share_up).min(1.0);
+                self.entered = Some(now);
+            }
             Phase::Braked if !queue && self.estimate.rate().is_some() => self.enter(now, Phase::Clocked),
             Phase::Start | Phase::Clocked | Phase::Braked => {}
         }
