@@ -150,7 +150,7 @@ constants! {
     // --- ideas that several rules share ---
     /// Factor of caution towards others: RLP uses this power of the free part, which leaves them room to grow; so many good and
     /// bad packets are assumed before the first (Laplace's rule of succession); a queue of others divides RLP's part of the
-    /// rate by it, until none has shown for a round trip; and a queue that showed may have gone after so many round trips.
+    /// rate by it; and a queue that showed may have gone after so many round trips.
     caution: f64 = 2.0;
     /// Hosts delay packets by this much, so that less is no queue of others, no evidence and no lie. Packets within half of it
     /// were sent together, those within a quarter of it were read together.
@@ -200,12 +200,14 @@ constants! {
     late_jitters: f64 = 4.0, off 0.0;
     /// If one of this many was lost, the path limited the sample: a policer adds no delay.
     lost_of: u64 = 4, off 0.0;
+    /// A rate this many times as high as the path's limit is not known. Packets that reorder make a sample faster.
+    known_excess: f64 = 1.1, off 1.0;
 
     // --- the free part of the link ---
     /// RLP's least part of the rate, unless a queue shows.
     share_min: f64 = 0.125, off 0.0;
-    /// RLP's part of the rate grows by this factor in each round trip after a queue.
-    share_up: f64 = 1.5, off 1000.0;
+    /// The growth of that part in each round trip without a queue: packets that reorder look like one.
+    share_up: f64 = 1.5, off 1e3;
     /// A queue of others is longer than this part of the own queue, as its divisor, since the rate is an estimate,
     own_part: f64 = 8.0, off 1e9;
     /// and than this part of the time in which the link has not been idle, since the rate's error adds up.

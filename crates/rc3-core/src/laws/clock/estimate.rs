@@ -228,7 +228,7 @@ impl Estimate {
         let taken = taken[0].max(taken[1]);
         let rate = if limited >= taken.certain { limited } else { limited.max(taken.rate) };
         let measured = measured[0].max(measured[1]);
-        (rate > 0.0).then_some(PathRate { rate, known: limited >= rate, measured })
+        (rate > 0.0).then_some(PathRate { rate, known: limited * self.law.known_excess >= rate, measured })
     }
 }
 

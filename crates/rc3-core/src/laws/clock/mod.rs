@@ -105,7 +105,7 @@ pub(crate) struct Clock {
     /// RLP's part of the rate.
     share: f64,
     phase: Phase,
-    /// When that phase began, or the share grew in it.
+    /// When that phase began, or the share last grew.
     entered: Option<Instant>,
     /// Values of an earlier connection.
     remembered: Option<Pace>,
