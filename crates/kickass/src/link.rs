@@ -42,7 +42,8 @@ impl LinkClock {
     /// A packet leaves.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64) {
         let Some(rate) = self.rate else { return };
-        let time = rate.time_for(bytes).min(TIME_MAX);
+        let seconds = bytes as f64 / rate.bytes_per_second();
+        let time = Duration::try_from_secs_f64(seconds).map_or(TIME_MAX, |time| time.min(TIME_MAX));
         let since = now.checked_sub(self.catch_up).map_or(self.free, |earliest| self.free.max(earliest));
         self.free = since + time;
     }
