@@ -110,7 +110,7 @@ impl TodayJob {
         Ok(report::text(&rows, self.worst))
     }
 
-    /// Varies numbers of RLP's law, see [`Variant::of`]; prints a line for each value as it comes, and writes the page anew.
+    /// Varies numbers of RLP's law, see `Variant::of`; prints a line for each value as it comes, and writes the page anew.
     ///
     /// # Errors
     /// As [`Self::run`]; if there is no such number.
