@@ -173,7 +173,7 @@ def test_wrong_tickets_are_refused(tmp_path, folder):
             with pytest.raises(rc3.RefusedError) as refused:
                 rc3.send(folder, stranger)
             assert refused.value.exit_code == 4
-            assert "not the receiver that made this ticket" in str(refused.value)
+            assert "not the host that made this ticket" in str(refused.value)
             assert refused.value.hint
             receiving.close()
             stop.join()
