@@ -136,7 +136,7 @@ async fn report(tally: Arc<Tally>, until: Instant) -> Option<usize> {
     early
 }
 
-/// Resident memory in bytes; `None` where the system does not tell.
+/// Resident memory in bytes; `None` where the system does not report it.
 fn resident() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

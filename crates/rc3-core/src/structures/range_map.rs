@@ -209,7 +209,8 @@ impl<V: Value> SpanMap<V> {
 impl SpanSet {
     /// Adds a span; returns how many of its bytes were new.
     pub fn insert(&mut self, span: Span) -> u64 {
-        self.put(span, ())
+        // Repeated data is common, and splitting a run to join it again allocates.
+        if self.contains(span) { 0 } else { self.put(span, ()) }
     }
 
     /// Extends the run that ends where the span starts, if neither a byte of the span nor the one after it is in the

@@ -33,7 +33,7 @@ const LOSS: f64 = 0.05;
 /// Neighbouring lengths of one point of the picture of losses.
 const LENGTHS_PER_POINT: usize = 12;
 /// The boxes. Leading fragments below 256 bytes are short; what every IPv4 host accepts is 576 bytes long (RFC 791 §3.1).
-const BOXES: [Middlebox; 6] = [
+pub(super) const BOXES: [Middlebox; 6] = [
     Middlebox::None,
     Middlebox::DropFragments,
     Middlebox::DropShort { bytes: 256 },

@@ -19,7 +19,7 @@ pub struct Error {
     hint: Cow<'static, str>,
 }
 
-/// What programs tell apart: by the exit code, or because another try or another way may succeed.
+/// What programs distinguish: by the exit code, or because another try or another way may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -80,7 +80,7 @@ impl Error {
         Self { kind, message: message.into(), hint: hint.into() }
     }
 
-    /// What programs tell apart.
+    /// What programs distinguish.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }

@@ -163,6 +163,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::net::fragments::BOXES;
 
     const FROM: &str = "10.93.0.1:1";
     const TO: &str = "10.93.2.1:4484";
@@ -205,14 +206,7 @@ mod tests {
 
     #[test]
     fn whole_packets_pass_every_box() {
-        for kind in [
-            Middlebox::None,
-            Middlebox::DropFragments,
-            Middlebox::DropShort { bytes: 256 },
-            Middlebox::Reassemble,
-            Middlebox::Refragment,
-            Middlebox::Rewrite { bytes: 576 },
-        ] {
+        for kind in BOXES {
             let report = probe(kind);
             assert!(report.lengths.iter().all(|row| row.whole.arrived == row.whole.sent), "{kind}");
         }

@@ -141,7 +141,7 @@ fn check(args: CheckArgs) -> Result<Command> {
     let format = |path: PathBuf| match Format::of(&path) {
         Some(format) => Ok((path, format)),
         None => {
-            let message = format!("cannot tell the format of the picture {}", printable_path(&path));
+            let message = format!("the format of the picture {} is unknown", printable_path(&path));
             Err(Error::usage(message, "choose a name that ends in .svg or .png"))
         }
     };

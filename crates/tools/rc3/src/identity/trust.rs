@@ -26,7 +26,7 @@ fn owned(path: &Path, owner: u32) -> Error {
 /// Expects that nobody else can read or change a file.
 ///
 /// # Errors
-/// When they can, or the system does not tell.
+/// When they can, or the system does not report who can.
 pub(super) fn expect_private(path: &Path, file: &File) -> Result<()> {
     expect(path, file, 0o077, "use")
 }
@@ -35,7 +35,7 @@ pub(super) fn expect_private(path: &Path, file: &File) -> Result<()> {
 /// another host pretend to be one of them.
 ///
 /// # Errors
-/// When they can, or the system does not tell.
+/// When they can, or the system does not report who can.
 pub(super) fn expect_unchanged(path: &Path, file: &File) -> Result<()> {
     expect(path, file, 0o022, "change")
 }
@@ -43,7 +43,7 @@ pub(super) fn expect_unchanged(path: &Path, file: &File) -> Result<()> {
 /// As [`expect_unchanged`], for the directory of a file. One that does not exist is nobody's.
 ///
 /// # Errors
-/// When they can, or the system does not tell.
+/// When they can, or the system does not report who can.
 pub(super) fn expect_own_directory(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new("."));
