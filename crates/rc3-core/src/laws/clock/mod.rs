@@ -324,7 +324,8 @@ impl Clock {
         let in_flight = self.departures.in_flight() * path.packet_bytes + path.primary_in_flight;
         let room = most - in_flight as f64;
         if room < path.packet_bytes as f64 {
-            return Permit::Wait(now + self.rtt_min / self.law.recent_part);
+            // Reports and acknowledgments make room earlier; this is for when none comes.
+            return Permit::Wait(now + self.rtt_min / 4);
         }
         let gain = self.gain(now, known) * self.part(path.honoured, known);
         match self.permit_paced(now, path, rate * gain, self.law.burst * path.packet_bytes) {
