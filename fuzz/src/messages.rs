@@ -1,11 +1,9 @@
 //! What the file transfer makes of its control stream and of a ticket. Apart from the other targets because it needs
 //! `rc3`; replayed by that crate's tests.
 
-use std::os::unix::ffi::OsStrExt;
-
 use rc3::transfer::{
     message::{FromReceiver, FromSender},
-    paths::{NEXT_RECORD, SafePath},
+    paths::{NEXT_RECORD, Rules, SafePath},
     ticket::Ticket,
 };
 
@@ -35,13 +33,15 @@ pub(crate) fn messages(input: &[u8]) {
 }
 
 fn path(bytes: &[u8]) {
-    let Ok(safe) = SafePath::parse(bytes) else { return };
-    assert_eq!(safe.as_bytes(), bytes);
-    let mut names = bytes.split(|&byte| byte == b'/');
-    assert!(names.all(|name| !name.is_empty() && name != b"." && name != b".."), "{bytes:?}");
-    assert!(!bytes.contains(&0));
-    assert!(safe.as_path().is_relative());
-    let part = safe.part("0123abcd", NEXT_RECORD);
-    let name = part.file_name().expect("a name").as_bytes();
-    assert!(name.len() <= 255 && SafePath::parse(name).is_err(), "a peer may name {part:?}");
+    for rules in [Rules::Unix, Rules::Windows] {
+        let Ok(safe) = SafePath::parse_by(rules, bytes) else { continue };
+        assert_eq!(safe.as_bytes(), bytes);
+        let mut names = bytes.split(|&byte| byte == b'/');
+        assert!(names.all(|name| !name.is_empty() && name != b"." && name != b".."), "{bytes:?}");
+        assert!(!bytes.contains(&0));
+        assert!(safe.as_path().is_relative());
+        let part = safe.part("0123abcd", NEXT_RECORD);
+        let name = part.file_name().expect("a name").as_encoded_bytes();
+        assert!(name.len() <= 255 && SafePath::parse_by(rules, name).is_err(), "a peer may name {part:?}");
+    }
 }

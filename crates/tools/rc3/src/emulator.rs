@@ -36,8 +36,8 @@ pub use discipline::Discipline;
 use rc3_core::units::Rate;
 use rc3_link::LinkStats;
 use rc3_net::{marks::Marks, socket::Socket};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::system;
 use world::World;
 
 /// Most clients; packets of others are dropped.
@@ -196,25 +196,18 @@ impl Shared {
                 thread::sleep(pause.min(BUSY_PAUSE));
                 pause = Duration::ZERO;
             }
-            wait(&watched, pause, &mut readable);
+            readable = wait(&watched, pause);
         }
     }
 }
 
 /// Waits until a socket is readable, at most `timeout`, and returns which ones are.
-fn wait(watched: &[Arc<Socket>], timeout: Duration, readable: &mut Vec<bool>) {
-    let mut fds: Vec<PollFd<'_>> =
-        watched.iter().map(|socket| PollFd::new(socket.as_ref(), PollFlags::IN)).collect();
-    let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-    readable.clear();
-    match poll(&mut fds, Some(&timeout)) {
-        Ok(_) => readable.extend(fds.iter().map(|fd| !fd.revents().is_empty())),
-        // Interrupted, or out of memory: try all sockets, but not in a tight loop.
-        Err(_) => {
-            thread::sleep(BUSY_PAUSE);
-            readable.resize(watched.len(), true);
-        }
-    }
+fn wait(watched: &[Arc<Socket>], timeout: Duration) -> Vec<bool> {
+    system::readable(watched, timeout).unwrap_or_else(|_| {
+        // Interrupted, out of memory, or no such call: try all sockets, but not in a tight loop.
+        thread::sleep(BUSY_PAUSE);
+        vec![true; watched.len()]
+    })
 }
 
 /// Any port of the loopback address of `address`'s family.

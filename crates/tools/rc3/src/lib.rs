@@ -7,7 +7,6 @@ pub mod check;
 pub mod cli;
 pub mod copy;
 pub mod demo;
-pub mod descriptors;
 pub mod emulator;
 pub mod error;
 pub mod figures;
@@ -19,6 +18,7 @@ pub mod scheme;
 #[path = "../tests/cli/skip.rs"]
 mod skip;
 mod steps;
+pub mod system;
 pub mod table;
 pub mod transfer;
 pub mod tunnel;

@@ -10,8 +10,8 @@ use rc3::{
     check::{CheckJob, check, listen::listen, progress::Progress},
     cli::{exit::Exit, high::Command, low::LowArgs, tunnel::TunnelCommand, usage},
     copy::{self, copy},
-    descriptors,
     error::{Error, ErrorKind, Result},
+    system,
     transfer::{
         progress::{Reporter, Style},
         receive::receive,
@@ -52,7 +52,7 @@ fn written(exit: Exit) -> Exit {
 }
 
 fn run(command: Command) -> Exit {
-    descriptors::raise();
+    system::raise_descriptor_limit();
     // Ctrl-C is how a listener and a tunnel end.
     let until_stopped = |error: &Error| {
         if error.kind() != ErrorKind::Interrupted {

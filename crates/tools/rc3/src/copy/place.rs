@@ -1,10 +1,8 @@
 //! One side of a copy: a path here, or on another host.
 
-use std::{
-    ffi::{OsStr, OsString},
-    os::unix::ffi::{OsStrExt, OsStringExt},
-    path::PathBuf,
-};
+use std::{ffi::OsStr, path::PathBuf};
+
+use crate::{system, transfer::paths::Rules};
 
 /// A path, and the host it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +20,14 @@ pub enum Place {
 
 impl Place {
     /// Reads an argument by the rules of scp: a colon before any slash ends a host, and an IPv6 address stands in brackets.
-    /// `./a:b` is therefore local.
+    /// `./a:b` is therefore local, and so is what begins with a drive of Windows there.
     pub fn parse(argument: &OsStr) -> Self {
-        Self::remote(argument).unwrap_or_else(|| Self::Here(PathBuf::from(argument)))
+        Self::remote(Rules::HERE, argument).unwrap_or_else(|| Self::Here(PathBuf::from(argument)))
     }
 
-    fn remote(argument: &OsStr) -> Option<Self> {
-        let bytes = argument.as_bytes();
-        let colon = end_of_host(bytes)?;
+    fn remote(rules: Rules, argument: &OsStr) -> Option<Self> {
+        let bytes = argument.as_encoded_bytes();
+        let colon = end_of_host(bytes).filter(|&colon| rules == Rules::Unix || colon > 1)?;
         let host = std::str::from_utf8(&bytes[..colon]).ok()?;
         let path = bytes[colon + 1..].to_owned();
         Some(Self::There { host: host.replace(['[', ']'], ""), path })
@@ -62,12 +60,12 @@ pub(super) fn path_of(bytes: &[u8]) -> PathBuf {
         [b'~', b'/', rest @ ..] => rest,
         bytes => bytes,
     };
-    PathBuf::from(OsString::from_vec(bytes.to_owned()))
+    PathBuf::from(system::os_str(bytes))
 }
 
 /// The last name of a path on the other host; `None` if it has none of its own, such as `..`.
 pub(super) fn last_name(path: &[u8]) -> Option<Vec<u8>> {
-    Some(path_of(path).file_name()?.as_bytes().to_owned())
+    Some(path_of(path).file_name()?.as_encoded_bytes().to_owned())
 }
 
 #[cfg(test)]
@@ -89,6 +87,9 @@ mod tests {
         for local in ["./a:b", "/a:b", "dir/a:b", ":a", "plain", "[::1]", ""] {
             assert_eq!(place(local), Place::Here(local.into()), "{local}");
         }
+        let on_windows = |argument: &str| Place::remote(Rules::Windows, OsStr::new(argument));
+        assert_eq!(on_windows("C:\\a"), None);
+        assert_eq!(on_windows("host:C:\\a"), Some(there("host", "C:\\a")));
     }
 
     #[test]

@@ -48,13 +48,12 @@ impl Host {
     /// The next datagram, if it arrives within `patience`.
     fn receive(&mut self, patience: Duration) -> Option<Datagram> {
         let deadline = Instant::now() + patience;
-        let mut readable = vec![];
         while self.received.is_empty() {
             match self.socket.try_recv(&mut self.batch) {
                 Ok(_) => self.received.extend(self.batch.datagrams()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let left = deadline.checked_duration_since(Instant::now())?;
-                    wait(std::slice::from_ref(&self.socket), left, &mut readable);
+                    wait(std::slice::from_ref(&self.socket), left);
                 }
                 Err(error) => panic!("{error}"),
             }

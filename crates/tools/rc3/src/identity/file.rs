@@ -4,9 +4,8 @@
 //! Text with the key is wiped when dropped.
 
 use std::{
-    fs::{DirBuilder, File},
+    fs::File,
     io::{self, Read, Write},
-    os::unix::fs::DirBuilderExt,
     path::Path,
 };
 
@@ -16,6 +15,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::trust;
 use crate::{
     error::{Error, ErrorKind, Result},
+    system,
     transfer::{
         identity::{self, Identity, SERVER_NAME},
         paths::printable_path,
@@ -65,11 +65,6 @@ pub fn ticket_secret(identity: &Identity) -> Secret {
     Secret(secret)
 }
 
-/// Makes a directory that only its owner can enter, with those above it.
-pub(super) fn make_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).recursive(true).create(path)
-}
-
 fn read(path: &Path, file: File) -> Result<Identity> {
     trust::expect_private(path, &file)?;
     // Of full size: growing would leave copies of the key behind.
@@ -90,7 +85,7 @@ fn read(path: &Path, file: File) -> Result<Identity> {
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new("."));
-    make_directory(parent)?;
+    system::make_private_directory(parent)?;
     let mut file = tempfile::Builder::new().prefix(".rc3-identity-").tempfile_in(parent)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;

@@ -5,15 +5,17 @@
 //! Empty lines and lines that begin with `#` are skipped.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use super::{file::make_directory, trust};
+use cap_std::{ambient_authority, fs::OpenOptions};
+
+use super::trust;
 use crate::{
     error::{Error, ErrorKind, Result},
+    system,
     transfer::{paths::printable_path, ticket::Fingerprint},
 };
 
@@ -212,9 +214,11 @@ fn append(path: &Path, line: &str) -> Result<()> {
     let text = read(path)?;
     let unfinished = !text.is_empty() && !text.ends_with('\n');
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        make_directory(parent).map_err(failed)?;
+        system::make_private_directory(parent).map_err(failed)?;
     }
-    let opened = OpenOptions::new().append(true).create(true).mode(0o600).open(path);
+    let mut options = OpenOptions::new();
+    system::create_mode(options.append(true).create(true), 0o600);
+    let opened = cap_std::fs::File::open_ambient_with(path, &options, ambient_authority());
     let mut file = opened.map_err(failed)?;
     let start = if unfinished { "\n" } else { "" };
     file.write_all(format!("{start}{line}\n").as_bytes()).map_err(failed)

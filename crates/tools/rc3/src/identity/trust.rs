@@ -1,9 +1,14 @@
 //! Whether a file or directory is only its user's: nobody else, except root, may own it or have rights that expose it.
 
-use std::{fs::File, io, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    fs::{self, File, Metadata},
+    io,
+    path::Path,
+};
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    system,
     transfer::paths::printable_path,
 };
 
@@ -28,7 +33,7 @@ fn owned(path: &Path, owner: u32) -> Error {
 /// # Errors
 /// When they can, or the system does not report who can.
 pub(super) fn expect_private(path: &Path, file: &File) -> Result<()> {
-    expect(path, file, 0o077, "use")
+    expect(path, file.metadata(), 0o077, "use")
 }
 
 /// Expects that nobody else can change a file, or the names in its directory: removing a list of known peers would let
@@ -37,7 +42,7 @@ pub(super) fn expect_private(path: &Path, file: &File) -> Result<()> {
 /// # Errors
 /// When they can, or the system does not report who can.
 pub(super) fn expect_unchanged(path: &Path, file: &File) -> Result<()> {
-    expect(path, file, 0o022, "change")
+    expect(path, file.metadata(), 0o022, "change")
 }
 
 /// As [`expect_unchanged`], for the directory of a file. One that does not exist is nobody's.
@@ -47,24 +52,22 @@ pub(super) fn expect_unchanged(path: &Path, file: &File) -> Result<()> {
 pub(super) fn expect_own_directory(path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or_else(|| Path::new("."));
-    match File::open(parent) {
-        Ok(directory) => expect(parent, &directory, 0o022, "change"),
+    match fs::metadata(parent) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::local(format!("read {}", printable_path(parent)), error)),
+        found => expect(parent, found, 0o022, "change"),
     }
 }
 
-fn expect(path: &Path, file: &File, exposing: u32, verb: &'static str) -> Result<()> {
-    let failed = |error| Error::local(format!("read {}", printable_path(path)), error);
-    let found = file.metadata().map_err(failed)?;
-    let owner = found.uid();
-    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+fn expect(path: &Path, found: io::Result<Metadata>, exposing: u32, verb: &'static str) -> Result<()> {
+    let found = found.map_err(|error| Error::local(format!("read {}", printable_path(path)), error))?;
+    if let Some(owner) = system::other_owner(&found).filter(|&owner| owner != 0) {
         return Err(owned(path, owner));
     }
+    let Some(mode) = system::mode(&found) else { return Ok(()) };
     // In a sticky directory nobody can remove or rename files of others.
-    let sticky = found.is_dir() && found.mode() & 0o1000 != 0;
-    if found.mode() & exposing != 0 && !sticky {
-        return Err(distrusted(path, found.mode() & 0o777, verb));
+    let sticky = found.is_dir() && mode & 0o1000 != 0;
+    if mode & exposing != 0 && !sticky {
+        return Err(distrusted(path, mode & 0o777, verb));
     }
     Ok(())
 }

@@ -19,7 +19,10 @@ use super::{
     session::Session,
     verdict::{Unkept, Verdict},
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    system,
+};
 
 /// Hashes requested in advance: a round trip's worth of small files.
 const COMPARED_AHEAD: usize = 4096;
@@ -96,6 +99,7 @@ impl Agreement {
         dry_run: bool,
     ) -> Result<Self> {
         let mut agreement = Self { totals: manifest.totals, ..Self::default() };
+        agreement.verdicts.extend(manifest.unnameable.iter().map(|&entry| (entry, Verdict::Name)));
         for (path, reason) in &manifest.absent {
             agreement.unkept.add_absent(path, reason);
         }
@@ -127,7 +131,7 @@ impl Agreement {
             }
             agreement.files.push(file);
         }
-        match destination.0.free_bytes() {
+        match system::free_bytes(&destination.0.dir) {
             Some(free) if agreement.needed > free => Err(Error::new(
                 ErrorKind::Storage,
                 format!("{} needed, {} free", about_bytes(agreement.needed), about_bytes(free)),

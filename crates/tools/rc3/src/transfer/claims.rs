@@ -9,9 +9,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use cap_std::fs::{Dir, MetadataExt};
+use cap_fs_ext::MetadataExt;
+use cap_std::fs::{Dir, Metadata};
 
-use super::{paths::SafePath, stamp::FileId};
+use super::paths::SafePath;
+
+/// A file of this system: device and inode.
+pub(super) type FileId = (u64, u64);
 
 /// The files of one transfer, with the path by which each was reached. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -42,10 +46,15 @@ impl Claims {
     }
 }
 
+/// Device and inode, or what this system has in their place.
+pub(super) fn file_id(metadata: &Metadata) -> FileId {
+    (metadata.dev(), metadata.ino())
+}
+
 /// The file with this name, and how many names it has.
 pub(super) fn identity(dir: &Dir, path: &SafePath) -> Option<(FileId, u64)> {
     let metadata = dir.symlink_metadata(path.as_path()).ok()?;
-    Some(((metadata.dev(), metadata.ino()), metadata.nlink()))
+    Some((file_id(&metadata), metadata.nlink()))
 }
 
 /// Whether two paths of one file are separate names of it, and not two ways to write one name.
@@ -56,7 +65,7 @@ fn are_two_names(dir: &Dir, one: &SafePath, other: &SafePath) -> bool {
     };
     let (parents, names) =
         ([parent(one), parent(other)], [one.as_path(), other.as_path()].map(Path::file_name));
-    let id = |path| dir.metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let id = |path| dir.metadata(path).ok().as_ref().map(file_id);
     if id(&parents[0]) != id(&parents[1]) {
         return true;
     }

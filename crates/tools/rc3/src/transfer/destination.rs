@@ -10,7 +10,6 @@ use std::{
     collections::HashSet,
     fs::{File, FileTimes},
     io::{self, Read},
-    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -18,28 +17,27 @@ use std::{
     },
 };
 
+use cap_fs_ext::{
+    FollowSymlinks, MetadataExt, OpenOptionsFollowExt, OpenOptionsMaybeDirExt, OpenOptionsSyncExt,
+};
 use cap_std::{
     ambient_authority,
-    fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt},
-};
-use rustix::{
-    fs::{FlockOperation, OFlags, flock},
-    io::Errno,
+    fs::{Dir, DirBuilder, Metadata, OpenOptions},
 };
 
 use rc3_net::file::ReadAt;
 
 use super::{
-    claims::Claims,
+    claims::{Claims, file_id},
     expected::Expected,
     message::reason,
     part::{Names, Part},
     paths::{PART_SUFFIX, SafePath, TAG_LETTERS},
     record::{self, RECORD_BYTES_MAX},
     rights,
-    stamp::file_id,
     verdict::Verdict,
 };
+use crate::system;
 
 /// How to handle files.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,7 +124,7 @@ impl Destination {
         let inner =
             Inner { dir, policy, seed, tags: AtomicU32::new(0), allowed: 0, key, parts: Mutex::default() };
         let allowed = inner.probe()?;
-        if inner.free_bytes().is_some_and(|free| free == 0) {
+        if system::free_bytes(&inner.dir).is_some_and(|free| free == 0) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         Ok(Self(Arc::new(Inner { allowed, ..inner }), Claims::default()))
@@ -153,7 +151,7 @@ impl Destination {
     pub(super) fn claim_same(&self, path: &SafePath, hash: blake3::Hash) -> Result<(), Verdict> {
         let compare = || {
             let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
-            let metadata = file.metadata()?;
+            let metadata = Metadata::from_file(&file)?;
             let same = metadata.is_file() && blake3::Hasher::new().update_reader(&file)?.finalize() == hash;
             io::Result::Ok((same, file_id(&metadata)))
         };
@@ -218,7 +216,7 @@ impl Destination {
         if new {
             narrowed?;
             if self.0.policy.fsync == Fsync::File {
-                sync_directory(&handle)?;
+                system::sync_directory(&handle)?;
             }
         }
         Ok(())
@@ -243,7 +241,7 @@ impl Destination {
     pub fn create(&self, file: &Expected) -> io::Result<Part> {
         let names = Names::new(&file.path, &record::tag(file));
         // Unless another process is writing it.
-        if self.0.open_ours(&names.part, true).is_some_and(|old| lock(&old)) {
+        if self.0.open_ours(&names.part, true).is_some_and(|old| system::lock(&old)) {
             names.remove(&self.0.dir);
         }
         match self.begin(file, names) {
@@ -260,7 +258,7 @@ impl Destination {
             return Err(closed());
         }
         let handle = self.0.create(&names.part, 0o600)?;
-        lock(&handle);
+        system::lock(&handle);
         parts.kept.remove(&names.part);
         parts.open.insert(names.part.clone());
         drop(parts);
@@ -270,7 +268,7 @@ impl Destination {
     /// The part of an earlier run with its record, if no process uses it.
     pub fn resume(&self, file: &Expected) -> Option<(Part, Vec<u8>)> {
         let names = Names::new(&file.path, &record::tag(file));
-        let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(lock)?;
+        let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(system::lock)?;
         rights::narrow(&handle, 0o600).ok()?;
         let mut written_down = Vec::new();
         let record = self.0.open_ours(&names.record, false).filter(has_one_name)?;
@@ -288,7 +286,7 @@ impl Destination {
     /// Removes the part of an earlier run after the file is complete.
     pub fn remove_leftover(&self, file: &Expected) {
         let names = Names::new(&file.path, &record::tag(file));
-        if self.0.open_ours(&names.part, true).is_some_and(|old| lock(&old)) {
+        if self.0.open_ours(&names.part, true).is_some_and(|old| system::lock(&old)) {
             names.remove(&self.0.dir);
             self.0.lock().kept.remove(&names.part);
         }
@@ -321,21 +319,14 @@ impl Inner {
         let probe = self.create(&name, 0o777)?;
         let metadata = probe.metadata();
         self.dir.remove_file(&name)?;
-        Ok(metadata?.mode() & 0o777)
+        Ok(system::mode(&metadata?).map_or(0o777, |mode| mode & 0o777))
     }
 
     /// A new file for reading and writing, with this mode less the umask.
-    fn create(&self, name: &Path, mode: u32) -> io::Result<File> {
+    pub(super) fn create(&self, name: &Path, mode: u32) -> io::Result<File> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(mode);
-        Ok(self.dir.open_with(name, &options)?.into_std())
-    }
-
-    /// Bytes that can still be written, if the system knows.
-    pub(super) fn free_bytes(&self) -> Option<u64> {
-        let there = rustix::fs::fstatvfs(&self.dir).ok()?;
-        // A file system that does not count has no size.
-        (there.f_blocks > 0).then(|| there.f_bavail.saturating_mul(there.f_frsize))
+        options.read(true).write(true).create_new(true);
+        Ok(self.dir.open_with(name, system::create_mode(&mut options, mode))?.into_std())
     }
 
     /// A tag that no part of this run has.
@@ -365,24 +356,20 @@ impl Inner {
     /// an earlier transfer.
     fn open_to_fill(&self, directory: &Expected) {
         if let (Some(wanted), Ok(handle)) = (directory.mode, self.open_directory(directory)) {
-            let Ok(metadata) = handle.metadata() else { return };
-            let mut permissions = metadata.permissions();
-            let mode = permissions.mode() & 0o7777;
+            let Some(mode) = handle.metadata().ok().as_ref().and_then(system::mode) else { return };
             if mode & 0o700 == wanted & 0o700 && mode & 0o700 != 0o700 {
-                permissions.set_mode(mode | 0o700);
                 // Another user's directory: creating files shows whether that is a problem.
-                let _ = handle.set_permissions(permissions);
+                let _ = system::set_mode(&handle, mode | 0o700);
             }
         }
     }
 
     /// Opens a directory, but not by a link.
     fn open_directory(&self, directory: &Expected) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        // Not `O_PATH`, with which permissions cannot be set.
-        let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
-        options.read(true).custom_flags(flags.cast_signed());
-        Ok(self.dir.open_with(directory.path.as_path(), &options)?.into_std())
+        // Not as `Dir`: permissions cannot be set with `O_PATH`.
+        let opened =
+            self.open_existing(directory.path.as_path(), OpenOptions::new().read(true).maybe_dir(true))?;
+        if opened.metadata()?.is_dir() { Ok(opened) } else { Err(io::ErrorKind::NotADirectory.into()) }
     }
 
     /// Every step under the lock leaves the sets consistent.
@@ -392,7 +379,7 @@ impl Inner {
 
     /// Opens an existing file without following a link or blocking on a pipe.
     fn open_existing(&self, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-        options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
+        options.follow(FollowSymlinks::No).nonblock(true);
         Ok(self.dir.open_with(path, options)?.into_std())
     }
 
@@ -400,29 +387,21 @@ impl Inner {
     pub(super) fn open_ours(&self, path: &Path, write: bool) -> Option<File> {
         let file = self.open_existing(path, OpenOptions::new().read(true).write(write)).ok()?;
         let metadata = file.metadata().ok()?;
-        let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-        (is_ours && metadata.is_file()).then_some(file)
+        (system::other_owner(&metadata).is_none() && metadata.is_file()).then_some(file)
     }
 
     /// A new name is durable once its directory has been synced.
     pub(super) fn sync_parent(&self, path: &Path) -> io::Result<()> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or_else(|| Path::new("."));
-        sync_directory(&self.dir.open(parent)?.into_std())
-    }
-}
-
-/// File systems that do not support this sync names by themselves.
-fn sync_directory(directory: &File) -> io::Result<()> {
-    match directory.sync_all() {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
-        synced => synced,
+        let directory = self.dir.open_with(parent, OpenOptions::new().read(true).maybe_dir(true))?;
+        system::sync_directory(&directory.into_std())
     }
 }
 
 /// A file with two names may be meant to be written by its other name.
 pub(super) fn has_one_name(file: &File) -> bool {
-    file.metadata().is_ok_and(|metadata| metadata.nlink() == 1)
+    Metadata::from_file(file).is_ok_and(|metadata| metadata.nlink() == 1)
 }
 
 pub(super) fn closed() -> io::Error {
@@ -430,12 +409,8 @@ pub(super) fn closed() -> io::Error {
 }
 
 fn directory_builder(mode: Option<u32>) -> DirBuilder {
-    let mut builder = DirBuilder::new();
-    if let Some(mode) = mode {
-        // Nothing for the group before [`rights::grant`]: its bits are also the mask of entries that it inherits.
-        builder.mode(mode & 0o707 | 0o700);
-    }
-    builder
+    // Nothing for the group before [`rights::grant`]: its bits are also the mask of entries that it inherits.
+    mode.map_or_else(DirBuilder::new, |mode| system::directory_builder(mode & 0o707 | 0o700))
 }
 
 /// Fills `buf` with a file's bytes from `offset` on; returns the rest of it if the file ends first.
@@ -455,12 +430,6 @@ pub fn fill_at<'b>(file: &File, mut buf: &'b mut [u8], mut offset: u64) -> io::R
         }
     }
     Ok(buf)
-}
-
-/// Locks a file until it is closed; returns whether no other process has it.
-fn lock(file: &File) -> bool {
-    // Without locks in the file system, only this process is known to use it.
-    flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{
     gaps::Gaps,
     manifest::{ENTRIES_MAX, HOLES_BYTES_MAX},
     message::{Entry, Kind, LINK_BYTES_MAX, Modified},
-    paths::{PathError, SafePath, misleads, printable, printable_bytes},
+    paths::{Rules, SafePath, misleads, printable, printable_bytes},
     rights::MODE_BITS,
 };
 use crate::error::{Error, Result};
@@ -60,12 +60,16 @@ pub struct Received {
     pub directories: Vec<Expected>,
     /// The files and links in the order of their streams and indices.
     pub files: Vec<Expected>,
+    /// Entries whose names this system does not have.
+    pub unnameable: Vec<u32>,
     /// Paths with characters that can mislead a reader: see [`misleads`].
     pub misleading: Vec<SafePath>,
     /// What the sender cannot read, with its reasons.
     pub absent: Vec<(SafePath, String)>,
     /// Names at the front of a path that its link must not lead out of.
     pub link_floor: usize,
+    /// Which names and links to refuse.
+    pub(super) rules: Rules,
     /// Lengths of the files.
     pub totals: Totals,
     /// All paths, each with whether it is a directory.
@@ -138,7 +142,10 @@ impl Received {
         if entry.kind == Kind::Pipe && entry.path.is_empty() {
             return Err(Error::refused("a stream without a name; use rc3 send --name, or rc3 recv --stdout"));
         }
-        let path = SafePath::parse(&entry.path).map_err(|fault| refused(&entry.path, fault))?;
+        let Some(path) = self.nameable(&entry.path)? else {
+            self.unnameable.push(at);
+            return Ok(());
+        };
         if path.parent().is_some_and(|parent| self.names.get(parent) != Some(&true)) {
             return Err(Error::protocol(format!("the parent of the path {path} is not a listed directory")));
         }
@@ -161,9 +168,20 @@ impl Received {
         if self.absent.len() >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
             return Err(too_long());
         }
-        let path = SafePath::parse(path).map_err(|fault| refused(path, fault))?;
-        self.absent.push((path, printable(reason)));
+        self.absent.extend(self.nameable(path)?.map(|path| (path, printable(reason))));
         Ok(())
+    }
+
+    /// The path of an entry; `None` if only this system does not have such names.
+    fn nameable(&self, path: &[u8]) -> Result<Option<SafePath>> {
+        match SafePath::parse_by(self.rules, path) {
+            Ok(path) => Ok(Some(path)),
+            Err(fault) if fault.is_of_windows(path) => Ok(None),
+            Err(fault) => {
+                let cut = path.get(..80).unwrap_or(path);
+                Err(Error::protocol(format!("refused path {}: {fault}", printable_bytes(cut))))
+            }
+        }
     }
 
     fn add_checked(&mut self, path: SafePath, kind: Kind, entry: u32) -> Result<()> {
@@ -212,11 +230,6 @@ impl Received {
     }
 }
 
-fn refused(path: &[u8], fault: PathError) -> Error {
-    let cut = path.get(..80).unwrap_or(path);
-    Error::protocol(format!("refused path {}: {fault}", printable_bytes(cut)))
-}
-
 fn too_long() -> Error {
     Error::protocol(format!("its list of files is too long, send fewer than {ENTRIES_MAX} at a time"))
 }
@@ -257,6 +270,32 @@ mod tests {
             let link = entry(Kind::Link { target: target.to_vec(), modified: None });
             refused(Received::default().add(link), "an impossible link");
         }
+    }
+
+    #[test]
+    fn names_that_windows_does_not_have_do_not_stop_the_others() {
+        let mut manifest = Received { rules: Rules::Windows, ..Received::default() };
+        let directory = Kind::Directory { mode: None, modified: None };
+        let file = Kind::File { bytes: 1, mode: None, modified: None, holes: Vec::new() };
+        for (path, kind) in [
+            ("C:", &directory),
+            ("C:/Windows", &file),
+            ("nul", &file),
+            ("d", &directory),
+            ("d/a\\..\\b", &file),
+            ("d/a", &file),
+        ] {
+            manifest.add(Entry { path: path.into(), kind: kind.clone() }).unwrap();
+        }
+        assert_eq!(manifest.unnameable, [0, 1, 2, 4]);
+        assert_eq!(manifest.files.iter().map(|file| file.entry).collect::<Vec<_>>(), [5]);
+        for (path, kind) in [("d/../b", &file), ("b\0", &file), ("none/b", &file)] {
+            let entry = Entry { path: path.into(), kind: kind.clone() };
+            assert!(manifest.add(entry).is_err(), "{path}");
+        }
+        manifest.add_absent(b"a:b", "locked").unwrap();
+        manifest.add_absent(b"d/b", "locked").unwrap();
+        assert_eq!(manifest.absent.len(), 1);
     }
 
     #[test]

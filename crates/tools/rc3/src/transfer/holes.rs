@@ -1,17 +1,19 @@
 //! Ranges of a file without data: they read as zeros, and are neither sent nor stored.
 
-use std::{fs::Metadata, os::unix::fs::MetadataExt, path::Path};
+use std::{fs::Metadata, path::Path};
 
 use rc3_core::units::Span;
 
 use super::gaps::GAPS_MAX;
+use crate::system;
 
 /// Shorter holes are sent as zeros.
 const HOLE_BYTES_MIN: u64 = 64 << 10;
 
 /// The holes of a file, largest [`GAPS_MAX`] at most; none if the system does not report them.
 pub fn of(path: &Path, metadata: &Metadata) -> Vec<(u64, u64)> {
-    let has_holes = (512 * metadata.blocks()).saturating_add(HOLE_BYTES_MIN) <= metadata.len();
+    let has_holes = system::stored_bytes(metadata)
+        .is_some_and(|stored| stored.saturating_add(HOLE_BYTES_MIN) <= metadata.len());
     let mut holes = if has_holes { find(path, metadata.len()) } else { Vec::new() };
     if holes.len() > GAPS_MAX {
         holes.sort_by_key(|hole| std::cmp::Reverse(hole.len()));

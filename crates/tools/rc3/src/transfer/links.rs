@@ -6,26 +6,33 @@
 //! files, so that nothing of the same transfer is written through one.
 
 use std::{
-    ffi::OsStr,
     io,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
 
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
-use rustix::fs::{AtFlags, OFlags, Timespec, Timestamps, UTIME_OMIT, utimensat};
+use cap_fs_ext::{DirExt, SystemTimeSpec};
+use cap_std::{fs::Dir, time::SystemTime};
 
 use super::{
     claims::identity,
     destination::{Destination, Existing},
     expected::Expected,
-    paths::SafePath,
+    paths::{Rules, SafePath},
     verdict::{Fault, Verdict},
 };
+use crate::system;
 
-/// Whether a link at `path` leads out of the directory that the first `floor` names of its path lead to.
-pub(super) fn stays_inside(path: &SafePath, target: &[u8], floor: usize) -> bool {
+/// Why a link at `path` is not made, if so: it must not lead out of the directory that the first `floor` names of its path
+/// lead to, and Windows reads targets in its own way.
+pub(super) fn refused(rules: Rules, path: &SafePath, target: &[u8], floor: usize) -> Option<Verdict> {
+    match rules {
+        Rules::Windows => Some(Verdict::Name),
+        Rules::Unix => (!stays_inside(path, target, floor)).then_some(Verdict::Outside),
+    }
+}
+
+fn stays_inside(path: &SafePath, target: &[u8], floor: usize) -> bool {
     if target.starts_with(b"/") {
         return false;
     }
@@ -45,7 +52,7 @@ pub(super) fn stays_inside(path: &SafePath, target: &[u8], floor: usize) -> bool
 /// Whether a link has this target.
 pub(super) fn has_target(dir: &Dir, path: &SafePath, target: &[u8]) -> bool {
     let found = dir.read_link_contents(path.as_path());
-    found.is_ok_and(|found| found.as_os_str().as_bytes() == target)
+    found.is_ok_and(|found| found.as_os_str().as_encoded_bytes() == target)
 }
 
 impl Destination {
@@ -57,20 +64,25 @@ impl Destination {
         let parent = self.real_parent(&expected.path)?;
         let name = expected.path.as_path().file_name().map(Path::new);
         let name = name.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let target = OsStr::from_bytes(target);
+        let target = system::os_str(target);
         let replace = self.policy().existing == Existing::Replace;
-        match parent.symlink_contents(target, name) {
+        match system::make_link(&parent, target, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && replace => {
                 if !self.1.may_replace(&self.0.dir, &expected.path) {
                     return Err(Fault::Settled(Verdict::Shared));
                 }
                 let new = PathBuf::from(format!(".link.{}{}", self.0.tag(), super::paths::PART_SUFFIX));
-                parent.symlink_contents(target, &new)?;
+                system::make_link(&parent, target, &new)?;
                 parent.rename(&new, &parent, name).inspect_err(|_| drop(parent.remove_file(&new)))?;
             }
             made => made?,
         }
-        set_link_time(&parent, name, expected);
+        // `set_symlink_times` panics at times before 1970.
+        if let Some(modified) = expected.modified.filter(|time| *time >= UNIX_EPOCH) {
+            // Not every file system has times of links.
+            let modified = SystemTimeSpec::Absolute(SystemTime::from_std(modified));
+            let _ = parent.set_symlink_times(name, None, Some(modified));
+        }
         self.1.place(identity(&self.0.dir, &expected.path).map(|(id, _)| id), &expected.path);
         Ok(())
     }
@@ -79,29 +91,15 @@ impl Destination {
     fn real_parent(&self, path: &SafePath) -> io::Result<Dir> {
         let mut dir = self.0.dir.try_clone()?;
         for name in path.as_path().parent().into_iter().flat_map(Path::components) {
-            let mut options = OpenOptions::new();
-            let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits();
-            options.read(true).custom_flags(flags.cast_signed());
-            dir = Dir::from_std_file(dir.open_with(Path::new(name.as_os_str()), &options)?.into_std());
+            dir = dir.open_dir_nofollow(name)?;
         }
         Ok(dir)
     }
 }
 
-/// Not every file system has times of links.
-fn set_link_time(parent: &Dir, name: &Path, expected: &Expected) {
-    let since = expected.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let Some(since) = since else { return };
-    let Ok(tv_sec) = since.as_secs().try_into() else { return };
-    let last_modification = Timespec { tv_sec, tv_nsec: since.subsec_nanos().into() };
-    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-    let times = Timestamps { last_access, last_modification };
-    let _ = utimensat(parent, name, &times, AtFlags::SYMLINK_NOFOLLOW);
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink, path::Path};
+    use std::{fs, os::unix::fs::symlink, path::Path, time::Duration};
 
     use super::{super::destination::Policy, *};
 
@@ -140,6 +138,14 @@ mod tests {
     }
 
     #[test]
+    fn windows_gets_no_links() {
+        let verdict = |rules, target| refused(rules, &path("d/l"), target, 0);
+        assert_eq!(verdict(Rules::Windows, b"a"), Some(Verdict::Name));
+        assert_eq!(verdict(Rules::Unix, b"a"), None);
+        assert_eq!(verdict(Rules::Unix, b"../../a"), Some(Verdict::Outside));
+    }
+
+    #[test]
     fn links_are_not_made_through_links() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("deep/er")).unwrap();
@@ -149,10 +155,8 @@ mod tests {
         // `short/l` has the depth 1, the directory it would be in has 2.
         assert!(destination.make_link(&link("short/l"), b"x").is_err());
         assert!(destination.make_link(&link("nowhere/l"), b"x").is_err());
-        let dated = Expected {
-            modified: Some(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000)),
-            ..link("deep/er/l")
-        };
+        let dated =
+            Expected { modified: Some(UNIX_EPOCH + Duration::from_secs(1_000_000)), ..link("deep/er/l") };
         destination.make_link(&dated, b"../x").unwrap();
         let made = root.path().join("deep/er/l");
         assert_eq!(fs::read_link(&made).unwrap(), Path::new("../x"));
@@ -162,7 +166,8 @@ mod tests {
 
         let policy = Policy { existing: Existing::Replace, ..Policy::default() };
         let destination = Destination::open(root.path(), policy, [7; 32]).unwrap();
-        destination.make_link(&dated, b"y").unwrap();
+        let before_1970 = UNIX_EPOCH.checked_sub(Duration::from_secs(1));
+        destination.make_link(&Expected { modified: before_1970, ..dated }, b"y").unwrap();
         assert_eq!(fs::read_link(&made).unwrap(), Path::new("y"));
         assert_eq!(fs::read_dir(root.path().join("deep/er")).unwrap().count(), 1);
         // A directory is not replaced.

@@ -7,7 +7,6 @@ use std::{
     fmt,
     fs::{self, Metadata},
     io,
-    os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
@@ -170,7 +169,8 @@ impl Found {
             let (name, metadata) = match look(path) {
                 Ok(seen) => seen,
                 Err(reason) => {
-                    let name = path.file_name().and_then(|name| SafePath::parse(name.as_bytes()).ok());
+                    let name =
+                        path.file_name().and_then(|name| SafePath::parse(name.as_encoded_bytes()).ok());
                     found.left_out.push(LeftOut { path: path.clone(), name, reason });
                     continue;
                 }
@@ -321,7 +321,7 @@ impl Found {
         for child in fs::read_dir(directory)? {
             let child = child?;
             let path = child.path();
-            let below = [name.as_bytes(), child.file_name().as_bytes()].join(&b'/');
+            let below = [name.as_bytes(), child.file_name().as_encoded_bytes()].join(&b'/');
             let (name, reason) = match SafePath::parse(&below) {
                 Ok(below) => match fs::symlink_metadata(&path) {
                     Ok(metadata) => {
@@ -349,19 +349,19 @@ fn look(path: &Path) -> Result<(SafePath, Metadata), LeaveOut> {
     };
     // `/` has no name of its own.
     let name = named.file_name().ok_or(PathError::Empty)?;
-    Ok((SafePath::parse(name.as_bytes())?, metadata))
+    Ok((SafePath::parse(name.as_encoded_bytes())?, metadata))
 }
 
 fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) -> Result<Kind, LeaveOut> {
     let modified = modified(metadata);
     if metadata.is_dir() {
-        return Ok(Kind::Directory { mode: Some(rights::of(path, metadata)), modified });
+        return Ok(Kind::Directory { mode: rights::of(path, metadata), modified });
     }
     if metadata.is_symlink() {
         if !links {
             return Err(LeaveOut::Link);
         }
-        let target = fs::read_link(path)?.into_os_string().into_vec();
+        let target = fs::read_link(path)?.as_os_str().as_encoded_bytes().to_owned();
         return Ok(Kind::Link { target, modified });
     }
     if !metadata.is_file() {
@@ -375,7 +375,7 @@ fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) ->
     } else {
         *holes_bytes += bytes;
     }
-    Ok(Kind::File { bytes: metadata.len(), mode: Some(rights::of(path, metadata)), modified, holes })
+    Ok(Kind::File { bytes: metadata.len(), mode: rights::of(path, metadata), modified, holes })
 }
 
 /// Seconds and nanoseconds since 1970.

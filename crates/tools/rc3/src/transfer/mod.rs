@@ -99,16 +99,9 @@ fn ticks() -> tokio::time::Interval {
 
 /// Returns on Ctrl-C or a request to terminate.
 pub(crate) async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let terminated = async {
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminate) => drop(terminate.recv().await),
-            Err(_) => std::future::pending().await,
-        }
-    };
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}
-        () = terminated => {}
+        () = crate::system::terminated() => {}
     }
 }
 

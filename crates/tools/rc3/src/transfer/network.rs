@@ -73,12 +73,12 @@ impl Network {
     }
 }
 
-/// This user's file by the XDG base directories; `None` if they are not set.
+/// This user's file in [`state_directory`]; `None` if there is none.
 pub fn path_memory() -> Option<PathBuf> {
     Some(state_directory()?.join("paths"))
 }
 
-/// This user's directory for rc3's state by the XDG base directories; `None` if they are not set.
+/// This user's directory for rc3's state by the XDG base directories or that of Windows; `None` if they are not set.
 pub fn state_directory() -> Option<PathBuf> {
     state_of(|name| env::var_os(name))
 }
@@ -87,7 +87,7 @@ fn state_of(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     // The specification requires ignoring relative paths.
     let directory = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = directory("XDG_STATE_HOME").or_else(|| Some(directory("HOME")?.join(".local/state")));
-    Some(state?.join("rc3"))
+    Some(state.or_else(|| directory("LOCALAPPDATA"))?.join("rc3"))
 }
 
 #[cfg(test)]
@@ -106,6 +106,8 @@ mod tests {
         assert_eq!(with(&[("HOME", "/home/a")]), is("/home/a/.local/state/rc3"));
         assert_eq!(with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "/s")]), is("/s/rc3"));
         assert_eq!(with(&[("HOME", "/home/a"), ("XDG_STATE_HOME", "")]), is("/home/a/.local/state/rc3"));
+        assert_eq!(with(&[("HOME", "/home/a"), ("LOCALAPPDATA", "/l")]), is("/home/a/.local/state/rc3"));
+        assert_eq!(with(&[("LOCALAPPDATA", "/l")]), is("/l/rc3"));
         assert_eq!(with(&[("HOME", "relative")]), None);
         assert_eq!(with(&[]), None);
     }

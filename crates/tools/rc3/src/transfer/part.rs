@@ -11,14 +11,14 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, Metadata};
 use rc3_net::file::WriteAt;
 
 use super::{
+    claims::file_id,
     destination::{Destination, Existing, Fsync, Inner, closed, fill_at, has_one_name},
     expected::Expected,
     paths::{NEXT_RECORD, RECORD, SafePath},
-    stamp::file_id,
     verdict::{Fault, Verdict},
 };
 
@@ -129,10 +129,8 @@ impl Part {
         let next = &self.names.next_record;
         // Removes whatever is there, without following it.
         let _ = dir.remove_file(next);
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o600);
-        let written = dir
-            .open_with(next, &options)
+        let written = (self.destination.0)
+            .create(next, 0o600)
             .and_then(|mut file| file.write_all(record))
             .and_then(|()| dir.rename(next, dir, &self.names.record));
         if written.is_err() {
@@ -205,7 +203,7 @@ impl Part {
         } else {
             return Err(Fault::Settled(Verdict::Shared));
         }
-        claims.place(self.file.metadata().ok().as_ref().map(file_id), &self.path);
+        claims.place(Metadata::from_file(&self.file).ok().as_ref().map(file_id), &self.path);
         parts.open.remove(&self.names.part);
         drop(parts);
         self.over.store(true, Relaxed);

@@ -7,14 +7,14 @@
 
 use std::{
     borrow::Borrow,
-    ffi::OsStr,
     fmt,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use thiserror::Error;
+
+use crate::system::os_str;
 
 /// Most bytes of a path, including separators.
 pub const PATH_BYTES_MAX: usize = 4096;
@@ -32,16 +32,47 @@ pub const NEXT_RECORD: &str = "-record-next";
 /// Letters of a tag, which are hexadecimal digits.
 pub const TAG_LETTERS: usize = 8;
 
+/// Device names of Windows, with any extension.
+const DEVICES: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+
+/// Which system's special names to refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rules {
+    /// Slash separates; all other characters are ordinary.
+    Unix,
+    /// Device names, drive letters, backslashes, streams, short names and trailing dots have a meaning. Links are refused.
+    Windows,
+}
+
+impl Rules {
+    /// The rules of the system this runs on.
+    pub const HERE: Self = if cfg!(unix) { Self::Unix } else { Self::Windows };
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::HERE
+    }
+}
+
 /// A relative path, its names joined by `/`. Clones share the bytes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SafePath(Arc<[u8]>);
 
 impl SafePath {
-    /// Accepts a path from a peer, or returns why not.
+    /// Accepts a path from a peer by [`Rules::HERE`], or returns why not.
     ///
     /// # Errors
     /// See [`PathError`].
     pub fn parse(bytes: &[u8]) -> Result<Self, PathError> {
+        Self::parse_by(Rules::HERE, bytes)
+    }
+
+    /// Accepts a path from a peer by the rules of a system, or returns why not.
+    ///
+    /// # Errors
+    /// See [`PathError`].
+    pub fn parse_by(rules: Rules, bytes: &[u8]) -> Result<Self, PathError> {
         if bytes.is_empty() {
             return Err(PathError::Empty);
         }
@@ -51,7 +82,7 @@ impl SafePath {
         if bytes.starts_with(b"/") {
             return Err(PathError::Absolute);
         }
-        names(bytes).try_for_each(check_name)?;
+        names(bytes).try_for_each(|name| check_name(rules, name))?;
         Ok(Self(bytes.into()))
     }
 
@@ -67,7 +98,7 @@ impl SafePath {
 
     /// The path as the system expects it.
     pub fn as_path(&self) -> &Path {
-        Path::new(OsStr::from_bytes(&self.0))
+        Path::new(os_str(&self.0))
     }
 
     /// The last name.
@@ -95,7 +126,7 @@ impl SafePath {
         let mut part = b".".to_vec();
         part.extend_from_slice(name.get(..cut).unwrap_or_default());
         part.extend_from_slice(end.as_bytes());
-        self.as_path().with_file_name(OsStr::from_bytes(&part))
+        self.as_path().with_file_name(os_str(&part))
     }
 }
 
@@ -149,15 +180,32 @@ pub enum PathError {
     /// `.` or `..`.
     #[error("it has a `.` or `..`")]
     Dots,
-    /// NUL.
+    /// NUL, or a character with a meaning to the receiving system.
     #[error("it has a character that is not allowed in names")]
     Character,
+    /// The name of a device, or the short form of another name.
+    #[error("it has a reserved name")]
+    Reserved,
+    /// Not UTF-8, which the receiving system requires.
+    #[error("it has a name that is not valid UTF-8")]
+    NotText,
     /// The name of an incomplete file that `rc3 recv` left.
     #[error("it has the name of an incomplete file")]
     Part,
     /// Longer or deeper than any file system supports.
     #[error("it is too long")]
     TooLong,
+}
+
+impl PathError {
+    /// Whether only [`Rules::Windows`] refuse the path: to its sender it is one like any other.
+    pub fn is_of_windows(self, path: &[u8]) -> bool {
+        match self {
+            Self::NotText | Self::Reserved => true,
+            Self::Character => !path.contains(&0),
+            _ => false,
+        }
+    }
 }
 
 /// Text from a peer, safe to print: control characters and characters that reorder or hide text are escaped.
@@ -197,7 +245,7 @@ pub fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-fn check_name(name: &[u8]) -> Result<(), PathError> {
+fn check_name(rules: Rules, name: &[u8]) -> Result<(), PathError> {
     if name.is_empty() {
         Err(PathError::Empty)
     } else if name.len() > NAME_BYTES_MAX {
@@ -208,9 +256,26 @@ fn check_name(name: &[u8]) -> Result<(), PathError> {
         Err(PathError::Character)
     } else if is_part(name) {
         Err(PathError::Part)
+    } else if rules == Rules::Windows {
+        check_windows_name(std::str::from_utf8(name).map_err(|_| PathError::NotText)?)
     } else {
         Ok(())
     }
+}
+
+/// What Windows takes for something else than a new name below a directory, whatever the extension and the letter case.
+fn check_windows_name(name: &str) -> Result<(), PathError> {
+    if name.contains(|c: char| c.is_control() || "\\:*?\"<>|".contains(c)) || name.ends_with(['.', ' ']) {
+        return Err(PathError::Character);
+    }
+    let is_digit = |c: char| c.is_ascii_digit() || matches!(c, '¹' | '²' | '³');
+    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_lowercase();
+    let root = stem.trim_end_matches(is_digit);
+    let is_port = matches!(root, "com" | "lpt") && stem.chars().count() == 4;
+    // `LETTER~1.TXT` is also the letter that was there before.
+    let is_short = root.ends_with('~') && root != stem && stem.chars().count() <= 8;
+    let is_reserved = is_port || is_short || DEVICES.contains(&stem.as_str());
+    if is_reserved { Err(PathError::Reserved) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -227,7 +292,7 @@ mod tests {
 
     #[test]
     fn paths_that_lead_astray_are_refused() {
-        use PathError::{Absolute, Character, Dots, Empty, Part, TooLong};
+        use PathError::{Absolute, Character, Dots, Empty, NotText, Part, Reserved, TooLong};
         let long = "n".repeat(256);
         let longer = "n/".repeat(2048) + "n";
         let deep = "d/".repeat(128) + "n";
@@ -254,7 +319,38 @@ mod tests {
             (&deep, TooLong),
         ];
         for (text, error) in table {
-            assert_eq!(parse(text.as_bytes()), Err(error), "{text:?}");
+            for rules in [Rules::Unix, Rules::Windows] {
+                assert_eq!(SafePath::parse_by(rules, text.as_bytes()), Err(error), "{text:?}");
+            }
+            assert!(!error.is_of_windows(text.as_bytes()), "{text:?}");
+        }
+        let of_windows = [
+            (&b"C:\\a"[..], Character),
+            (b"C:", Character),
+            (b"a\\..\\b", Character),
+            (b"\\\\host\\share", Character),
+            (b"\\\\?\\C:\\a", Character),
+            (b"a:stream", Character),
+            (b"a\x1f", Character),
+            (b"a.", Character),
+            (b"d /b", Character),
+            (b"nul", Reserved),
+            (b"d/CON.txt", Reserved),
+            (b"Aux .c", Reserved),
+            (b"com1", Reserved),
+            (b"LPT0.log", Reserved),
+            ("COM¹".as_bytes(), Reserved),
+            (b"PROGRA~1/b", Reserved),
+            (b"lette~12.txt", Reserved),
+            (b"latin-\xe9", NotText),
+            // As a lone surrogate of a name of Windows.
+            (b"\xed\xa0\x80", NotText),
+        ];
+        for (path, error) in of_windows {
+            let shown = printable_bytes(path);
+            assert_eq!(SafePath::parse_by(Rules::Windows, path), Err(error), "{shown}");
+            assert!(error.is_of_windows(path), "{shown}");
+            assert!(SafePath::parse_by(Rules::Unix, path).is_ok(), "{shown}");
         }
     }
 
@@ -268,6 +364,22 @@ mod tests {
         for name in [&b"latin-\xe9"[..], b"\xff/\xfe", b"a.rc3-part", b".a.rc3-part", b".a.1234567g.rc3-part"]
         {
             assert_eq!(parse(name).as_ref().map(SafePath::as_bytes), Ok(name));
+        }
+        let of_windows = [
+            "a",
+            "..a",
+            "com",
+            "com10",
+            "comx",
+            "console",
+            "null/b",
+            "a b/日本.txt",
+            "b~",
+            "ab~1c",
+            "long name~1",
+        ];
+        for text in of_windows {
+            assert!(SafePath::parse_by(Rules::Windows, text.as_bytes()).is_ok(), "{text:?}");
         }
     }
 
@@ -303,7 +415,8 @@ mod tests {
             text in proptest::collection::vec("[./a\\\\:\0]{1,3}|\\.\\.|/|aux|é", 0..8),
         ) {
             let text = text.concat();
-            if let Ok(path) = SafePath::parse(text.as_bytes()) {
+            for rules in [Rules::Unix, Rules::Windows] {
+                let Ok(path) = SafePath::parse_by(rules, text.as_bytes()) else { continue };
                 let path = path.as_path();
                 prop_assert!(path.is_relative());
                 prop_assert!(path.components().all(|part| matches!(part, Component::Normal(_))));

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use cap_std::fs::MetadataExt;
-
 use super::{
+    claims::{FileId, file_id},
     destination::{Destination, Existing},
     expected::{Expected, Received},
+    links,
     message::Change,
     paths::SafePath,
-    stamp::FileId,
     verdict::{Verdict, is_name_fault},
 };
 
@@ -76,9 +75,10 @@ impl<'a> Places<'a> {
             return sure(Fate::Settled(Verdict::Conflict));
         }
         if let Some(target) = &file.link
-            && !super::links::stays_inside(&file.path, target, self.manifest.link_floor)
+            && let Some(verdict) =
+                links::refused(self.manifest.rules, &file.path, target, self.manifest.link_floor)
         {
-            return sure(Fate::Settled(Verdict::Outside));
+            return sure(Fate::Settled(verdict));
         }
         let seen = self.claimed(file, &file.path);
         let mut otherwise = Verdict::Conflict;
@@ -139,9 +139,9 @@ impl<'a> Places<'a> {
         if metadata.is_dir() {
             return Seen::Directory;
         }
-        let id = (metadata.dev(), metadata.ino());
+        let id = file_id(&metadata);
         if let Some(target) = &file.link {
-            let same = metadata.is_symlink() && super::links::has_target(dir, path, target);
+            let same = metadata.is_symlink() && links::has_target(dir, path, target);
             return if same { Seen::Same(id) } else { Seen::Other };
         }
         if !metadata.is_file() || file.pipe || metadata.len() != file.bytes {

@@ -10,23 +10,24 @@
 use std::{
     fs::{File, Metadata},
     io,
-    os::unix::fs::{MetadataExt, PermissionsExt},
     path::Path,
 };
+
+use crate::system;
 
 /// Permission bits that are sent: all except setuid, setgid and sticky.
 pub(super) const MODE_BITS: u32 = 0o777;
 
 /// The most permission bits that a copy of the file at `path` may have: those of the file, less what its ACL refuses to
-/// anyone. `path` is followed.
-pub(super) fn of(path: &Path, metadata: &Metadata) -> u32 {
-    let mode = metadata.mode() & MODE_BITS;
-    match acl::of_path(path) {
+/// anyone; `None` if the system has none. `path` is followed.
+pub(super) fn of(path: &Path, metadata: &Metadata) -> Option<u32> {
+    let mode = system::mode(metadata)? & MODE_BITS;
+    Some(match acl::of_path(path) {
         Ok(None) => mode,
         Ok(Some(acl)) => acl.copied(mode),
         // What it grants to the group is unknown.
         Err(_) => mode & !0o070,
-    }
+    })
 }
 
 /// Gives a new file or directory of this process these bits, and nobody further rights. A directory keeps bits above
@@ -36,16 +37,17 @@ pub(super) fn of(path: &Path, metadata: &Metadata) -> u32 {
 /// When a system call fails.
 pub(super) fn grant(file: &File, mode: u32) -> io::Result<()> {
     let now = file.metadata()?;
+    let Some(was) = system::mode(&now) else { return Ok(()) };
     let mut mode = mode & MODE_BITS;
     if let Some(acl) = acl::remove(file)? {
         // What the directory wants for the group; the mask is the group bits with which the file was created.
         mode &= 0o707 | acl.group << 3;
     }
     // Set by a setgid directory, for example: the sender's group is another one.
-    if now.gid() != rustix::process::getegid().as_raw() {
+    if !system::has_own_group(&now) {
         mode &= 0o707 | (mode & 0o007) << 3;
     }
-    let inherited = if now.is_dir() { now.mode() & 0o7000 } else { 0 };
+    let inherited = if now.is_dir() { was & 0o7000 } else { 0 };
     set_mode(file, inherited | mode)
 }
 
@@ -62,17 +64,16 @@ pub(super) fn limit(file: &File, mode: u32) -> io::Result<()> {
 
 /// Removes all permission bits that are not in `mode`.
 pub(super) fn narrow(file: &File, mode: u32) -> io::Result<()> {
-    set_mode(file, file.metadata()?.mode() & mode)
+    system::mode(&file.metadata()?).map_or(Ok(()), |now| set_mode(file, now & mode))
 }
 
 /// Sets the permission bits.
 pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
-    let mut permissions = file.metadata()?.permissions();
-    if mode & 0o7777 == permissions.mode() & 0o7777 {
+    let mode = mode & 0o7777;
+    if system::mode(&file.metadata()?) == Some(mode) {
         return Ok(());
     }
-    permissions.set_mode(mode & 0o7777);
-    match file.set_permissions(permissions) {
+    match system::set_mode(file, mode) {
         // A file system without permissions shows those of its mount and allows no changes.
         Err(error)
             if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported) =>

@@ -3,7 +3,6 @@
 use std::{
     io,
     net::SocketAddr,
-    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -121,7 +120,7 @@ fn landing(path: &Path, sources: usize) -> Option<(PathBuf, Option<Vec<u8>>)> {
         return Some((path.to_owned(), None));
     }
     let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
-    let name = path.file_name()?.as_bytes().to_owned();
+    let name = path.file_name()?.as_encoded_bytes().to_owned();
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let dir = parent.unwrap_or_else(|| Path::new(".")).to_owned();
     let is_new_name = sources == 1 && !names_directory && dir.is_dir();

@@ -7,12 +7,10 @@
 
 use std::{
     fs::Metadata,
-    os::unix::fs::MetadataExt,
     time::{Duration, SystemTime},
 };
 
-/// A file of this system: device and inode.
-pub type FileId = (u64, u64);
+use crate::system;
 
 /// Longest tick of the clock that dates files.
 pub const TICK: Duration = Duration::from_millis(20);
@@ -21,7 +19,7 @@ pub const TICK: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// Another file under the same name has another.
-    file: FileId,
+    file: (u64, u64),
     bytes: u64,
     modified: Option<SystemTime>,
     /// When content or properties last changed: seconds and nanoseconds. Programs cannot set it.
@@ -31,8 +29,8 @@ pub struct Stamp {
 impl Stamp {
     /// The stamp of a file with this metadata.
     pub fn of(metadata: &Metadata) -> Self {
-        let changed = (metadata.ctime(), metadata.ctime_nsec());
-        Self { file: file_id(metadata), bytes: metadata.len(), modified: metadata.modified().ok(), changed }
+        let (file, changed) = system::inode(metadata);
+        Self { file, bytes: metadata.len(), modified: metadata.modified().ok(), changed }
     }
 
     /// Length of the file in bytes.
@@ -46,11 +44,6 @@ impl Stamp {
         // A time in the future is not from this clock.
         !matches!(since, Some(Ok(since)) if since < TICK)
     }
-}
-
-/// Device and inode.
-pub fn file_id(metadata: &Metadata) -> FileId {
-    (metadata.dev(), metadata.ino())
 }
 
 #[cfg(test)]

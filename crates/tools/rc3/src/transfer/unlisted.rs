@@ -5,12 +5,14 @@
 use std::{
     fs::{File, Metadata},
     io::{self, Read},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
 use bytes::Bytes;
-use rustix::fs::OFlags;
+use cap_fs_ext::OpenOptionsSyncExt;
+use cap_std::{ambient_authority, fs::OpenOptions};
+
+use crate::system;
 
 /// Longer files without blocks are taken for sparse ones.
 const PROBED_BYTES_MAX: u64 = 64 << 10;
@@ -22,7 +24,7 @@ pub const HELD_BYTES_MAX: usize = 64 << 20;
 /// # Errors
 /// When it cannot be read without waiting, or is longer.
 pub fn content(path: &Path, metadata: &Metadata, room: usize) -> io::Result<Option<Bytes>> {
-    if metadata.len() > PROBED_BYTES_MAX || metadata.blocks() > 0 {
+    if metadata.len() > PROBED_BYTES_MAX || system::stored_bytes(metadata) != Some(0) {
         return Ok(None);
     }
     let file = open(path)?;
@@ -43,7 +45,9 @@ pub fn content(path: &Path, metadata: &Metadata, room: usize) -> io::Result<Opti
 /// # Errors
 /// When a system call fails.
 pub fn open(path: &Path) -> io::Result<File> {
-    File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).nonblock(true);
+    Ok(cap_std::fs::File::open_ambient_with(path, &options, ambient_authority())?.into_std())
 }
 
 #[cfg(all(test, target_os = "linux"))]

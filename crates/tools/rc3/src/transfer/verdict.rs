@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, io};
 
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinError;
 
@@ -11,7 +10,10 @@ use super::{
     paths::{SafePath, printable},
     progress::{Event, Reporter, count},
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    system::{DESCRIPTOR_FAULTS, NAME_FAULTS},
+};
 
 /// What has become of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,14 +97,13 @@ impl From<JoinError> for Fault {
 
 /// Whether the file system does not accept a name.
 pub(super) fn is_name_fault(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::ILSEQ.raw_os_error())
+    error.raw_os_error().is_some_and(|code| NAME_FAULTS.contains(&code))
         || matches!(error.kind(), io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput)
 }
 
 /// Whether every other entry would meet the error too: no space, no descriptors, or the end of this program.
 fn is_general(error: &io::Error) -> bool {
-    let descriptors = [Errno::MFILE, Errno::NFILE].map(|code| Some(code.raw_os_error()));
-    descriptors.contains(&error.raw_os_error())
+    error.raw_os_error().is_some_and(|code| DESCRIPTOR_FAULTS.contains(&code))
         || matches!(
             error.kind(),
             io::ErrorKind::StorageFull

@@ -8,6 +8,8 @@ use std::{
 
 use tokio::io::{AsyncWrite, Stdout};
 
+use crate::system;
+
 /// Standard output that closes when it is shut down, so that the program behind it reads the end.
 pub(super) struct Output(Stdout);
 
@@ -29,14 +31,8 @@ impl AsyncWrite for Output {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.0).poll_flush(cx);
         if let Poll::Ready(Ok(())) = flushed {
-            return Poll::Ready(close());
+            return Poll::Ready(system::close_stdout());
         }
         flushed
     }
-}
-
-/// Replaces standard output by the null device.
-fn close() -> io::Result<()> {
-    let null = std::fs::File::options().write(true).open("/dev/null")?;
-    Ok(rustix::stdio::dup2_stdout(&null)?)
 }
