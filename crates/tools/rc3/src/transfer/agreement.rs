@@ -99,7 +99,9 @@ impl Agreement {
         dry_run: bool,
     ) -> Result<Self> {
         let mut agreement = Self { totals: manifest.totals, ..Self::default() };
-        agreement.verdicts.extend(manifest.unnameable.iter().map(|&entry| (entry, Verdict::Name)));
+        for (entry, path) in &manifest.unnameable {
+            agreement.settle(*entry, path, Verdict::Name);
+        }
         for (path, reason) in &manifest.absent {
             agreement.unkept.add_absent(path, reason);
         }

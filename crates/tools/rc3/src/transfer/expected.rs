@@ -60,11 +60,11 @@ pub struct Received {
     pub directories: Vec<Expected>,
     /// The files and links in the order of their streams and indices.
     pub files: Vec<Expected>,
-    /// Entries whose names this system does not have.
-    pub unnameable: Vec<u32>,
+    /// Entries whose names this system does not have: never to be opened.
+    pub unnameable: Vec<(u32, SafePath)>,
     /// Paths with characters that can mislead a reader: see [`misleads`].
     pub misleading: Vec<SafePath>,
-    /// What the sender cannot read, with its reasons.
+    /// What the sender cannot read, with its reasons: never to be opened.
     pub absent: Vec<(SafePath, String)>,
     /// Names at the front of a path that its link must not lead out of.
     pub link_floor: usize,
@@ -142,10 +142,7 @@ impl Received {
         if entry.kind == Kind::Pipe && entry.path.is_empty() {
             return Err(Error::refused("a stream without a name; use rc3 send --name, or rc3 recv --stdout"));
         }
-        let Some(path) = self.nameable(&entry.path)? else {
-            self.unnameable.push(at);
-            return Ok(());
-        };
+        let path = parse(&entry.path)?;
         if path.parent().is_some_and(|parent| self.names.get(parent) != Some(&true)) {
             return Err(Error::protocol(format!("the parent of the path {path} is not a listed directory")));
         }
@@ -155,6 +152,10 @@ impl Received {
         }
         if String::from_utf8_lossy(path.as_bytes()).contains(misleads) {
             self.misleading.push(path.clone());
+        }
+        if SafePath::parse_by(self.rules, &entry.path).is_err() {
+            self.unnameable.push((at, path));
+            return Ok(());
         }
         self.add_checked(path, entry.kind, at)
     }
@@ -168,20 +169,8 @@ impl Received {
         if self.absent.len() >= ENTRIES_MAX || self.paths_bytes > PATHS_BYTES_MAX {
             return Err(too_long());
         }
-        self.absent.extend(self.nameable(path)?.map(|path| (path, printable(reason))));
+        self.absent.push((parse(path)?, printable(reason)));
         Ok(())
-    }
-
-    /// The path of an entry; `None` if only this system does not have such names.
-    fn nameable(&self, path: &[u8]) -> Result<Option<SafePath>> {
-        match SafePath::parse_by(self.rules, path) {
-            Ok(path) => Ok(Some(path)),
-            Err(fault) if fault.is_of_windows(path) => Ok(None),
-            Err(fault) => {
-                let cut = path.get(..80).unwrap_or(path);
-                Err(Error::protocol(format!("refused path {}: {fault}", printable_bytes(cut))))
-            }
-        }
     }
 
     fn add_checked(&mut self, path: SafePath, kind: Kind, entry: u32) -> Result<()> {
@@ -228,6 +217,14 @@ impl Received {
     pub fn entries(&self) -> u32 {
         self.entries
     }
+}
+
+/// A path of a sender of any system.
+fn parse(path: &[u8]) -> Result<SafePath> {
+    SafePath::parse_by(Rules::Unix, path).map_err(|fault| {
+        let cut = path.get(..80).unwrap_or(path);
+        Error::protocol(format!("refused path {}: {fault}", printable_bytes(cut)))
+    })
 }
 
 fn too_long() -> Error {
@@ -287,14 +284,15 @@ mod tests {
         ] {
             manifest.add(Entry { path: path.into(), kind: kind.clone() }).unwrap();
         }
-        assert_eq!(manifest.unnameable, [0, 1, 2, 4]);
+        assert_eq!(manifest.unnameable.iter().map(|(entry, _)| *entry).collect::<Vec<_>>(), [0, 1, 2, 4]);
         assert_eq!(manifest.files.iter().map(|file| file.entry).collect::<Vec<_>>(), [5]);
-        for (path, kind) in [("d/../b", &file), ("b\0", &file), ("none/b", &file)] {
+        for (path, kind) in
+            [("d/../b", &file), ("nul/../b", &file), ("b\0", &file), ("none/b", &file), ("C:/Windows", &file)]
+        {
             let entry = Entry { path: path.into(), kind: kind.clone() };
             assert!(manifest.add(entry).is_err(), "{path}");
         }
         manifest.add_absent(b"a:b", "locked").unwrap();
-        manifest.add_absent(b"d/b", "locked").unwrap();
         assert_eq!(manifest.absent.len(), 1);
     }
 

@@ -1,7 +1,7 @@
 //! Names from the network, and names for the network.
 //!
 //! Names are bytes, as on Unix: most are UTF-8, but others are sent too. Invariant: a [`SafePath`] is relative, never
-//! goes up, and contains no name that the receiving system treats specially or that belongs to an incomplete file of
+//! goes up, and contains no name that the system of its [`Rules`] treats specially or that belongs to an incomplete file of
 //! this program. Joined to a directory, it therefore stays below that directory. The directory handle deals with
 //! existing symbolic links: it follows none that leads out.
 
@@ -197,17 +197,6 @@ pub enum PathError {
     TooLong,
 }
 
-impl PathError {
-    /// Whether only [`Rules::Windows`] refuse the path: to its sender it is one like any other.
-    pub fn is_of_windows(self, path: &[u8]) -> bool {
-        match self {
-            Self::NotText | Self::Reserved => true,
-            Self::Character => !path.contains(&0),
-            _ => false,
-        }
-    }
-}
-
 /// Text from a peer, safe to print: control characters and characters that reorder or hide text are escaped.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -322,7 +311,6 @@ mod tests {
             for rules in [Rules::Unix, Rules::Windows] {
                 assert_eq!(SafePath::parse_by(rules, text.as_bytes()), Err(error), "{text:?}");
             }
-            assert!(!error.is_of_windows(text.as_bytes()), "{text:?}");
         }
         let of_windows = [
             (&b"C:\\a"[..], Character),
@@ -349,7 +337,6 @@ mod tests {
         for (path, error) in of_windows {
             let shown = printable_bytes(path);
             assert_eq!(SafePath::parse_by(Rules::Windows, path), Err(error), "{shown}");
-            assert!(error.is_of_windows(path), "{shown}");
             assert!(SafePath::parse_by(Rules::Unix, path).is_ok(), "{shown}");
         }
     }
