@@ -1,7 +1,7 @@
 //! The performance model of RC3 §3, and slow start by the book.
 //!
 //! The model knows no queueing, no loss and no handshake: it is for trends. [`slow_start`] counts packets and is
-//! what a single flow on an idle path does, handshake included.
+//! what a single flow on an idle path does, handshake included; so does the theory of Fig. 7, [`counted_reduction`].
 
 use std::time::Duration;
 
@@ -65,6 +65,13 @@ pub fn slow_start(packets: u64, initial_window: u64, rtt: Duration, serialisatio
     Duration::from_secs_f64(start + left as f64 * packet + rtt / 2.0)
 }
 
+/// By how much [`rc3`] is shorter than [`slow_start`], 0 to 1: the theory that RC3's authors drew in Fig. 7, with the rate that
+/// others leave.
+pub fn counted_reduction(packets: u64, initial_window: u64, rtt: Duration, serialisation: Duration) -> f64 {
+    let slow_start = slow_start(packets, initial_window, rtt, serialisation).as_secs_f64();
+    1.0 - rc3(packets, rtt, serialisation).as_secs_f64() / slow_start
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +132,28 @@ mod tests {
         let full: u64 = (2..=12).map(|power| 1 << power).sum();
         assert!((fct(full + 1000) - fct(full) - 1000.0 * 12e-6).abs() < 1e-9);
         assert!(slow_start(0, 0, rtt, packet) >= rtt);
+    }
+
+    /// The file wan-max-30-1Gbps of the authors' plot, in per cent.
+    #[test]
+    fn counted_packets_are_the_theory_of_fig_7() {
+        let packet = Duration::from_secs_f64(1500.0 / internet2().available);
+        for (bytes, printed) in [
+            (1460, 0.0),
+            (2920, 0.0),
+            (4380, 0.0),
+            (7300, 39.937),
+            (10_220, 39.924),
+            (58_400, 66.336),
+            (105_120, 72.203),
+            (200_020, 76.049),
+            (389_820, 78.501),
+            (1_733_020, 79.018),
+            (3_076_220, 77.175),
+        ] {
+            let counted = 100.0 * counted_reduction(bytes / 1460, 4, Duration::from_millis(40), packet);
+            assert!((counted - printed).abs() < 0.01, "{bytes}: {counted}");
+        }
     }
 
     #[test]

@@ -15,12 +15,11 @@ pub(crate) const BESIDE: u64 = 2;
 pub(crate) const ALONE: u64 = 3;
 
 /// Places below a world's seed, for [`derive()`]: core rates, routers without priorities, flows with the second
-/// scheme, flows that lose their first packet, topologies from outside the crate, and from here on one for each workload, for each core link and for
+/// scheme, topologies from outside the crate, and from here on one for each workload, for each core link and for
 /// each uplink.
 pub(crate) const CORE_RATES: u64 = 1;
 pub(crate) const WITHOUT_PRIORITIES: u64 = 2;
 pub(crate) const MIX: u64 = 3;
-pub(crate) const FIRST_LOSS: u64 = 4;
 pub(crate) const TOPOLOGY: u64 = 5;
 pub(crate) const WORKLOADS: u64 = 16;
 pub(crate) const LINKS: u64 = 1 << 20;

@@ -18,10 +18,6 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments!["":
     "fig4",
     "fig7",
     "fig8",
-    "sensitivity",
-    "first-loss",
-    "sensitivity-slow",
-    "short-run",
     "fig9",
     "fig10",
     "table1",
@@ -138,8 +134,7 @@ mod tests {
         assert_eq!(all(false).count(), EXPERIMENTS.len());
         let quick: Vec<_> = all(true).collect();
         assert!(quick.contains(&"table1"), "has a fit among others");
-        assert!(!quick.contains(&"first-loss"), "a fit");
-        assert!(!quick.contains(&"sensitivity"), "a what-if");
+        assert!(!quick.contains(&"partial-readings"), "a what-if");
     }
 
     #[test]

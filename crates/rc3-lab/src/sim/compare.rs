@@ -30,6 +30,8 @@ pub struct Row {
     pub basis: Basis,
     /// Remarks.
     pub note: String,
+    /// The tested cause of a difference; empty where there is none.
+    pub cause: String,
 }
 
 /// Whether a measured figure agrees with the printed one: the same rule for all figures.
@@ -132,7 +134,7 @@ fn row(expect: &ExpectSpec, basis: Basis, results: &Results) -> Row {
     if let Some((from, to)) = expect.between {
         run += &format!(", {} to {} s", from.as_secs_f64(), to.as_secs_f64());
     }
-    Row {
+    let mut row = Row {
         setting: setting(expect, cell),
         run,
         metric: expect.metric,
@@ -141,7 +143,12 @@ fn row(expect: &ExpectSpec, basis: Basis, results: &Results) -> Row {
         bound: expect.bound,
         basis: expect.basis.unwrap_or(basis),
         note: expect.note.clone(),
+        cause: String::new(),
+    };
+    if matches!(row.verdict(), Verdict::Uncertain | Verdict::Differs) {
+        row.cause.clone_from(&expect.cause);
     }
+    row
 }
 
 /// What was seen of the sampled link.

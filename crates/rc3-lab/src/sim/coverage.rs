@@ -2,6 +2,7 @@
 //! none.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     path::Path,
 };
@@ -56,6 +57,8 @@ pub struct Figure {
     pub verdict: String,
     /// `fit`, `what-if` or empty.
     pub basis: String,
+    /// Why it differs, where that is known.
+    pub cause: String,
 }
 
 /// The lines of `comparison.csv`.
@@ -69,6 +72,7 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
         difference_percent: row.difference().filter(|_| row.bound.is_none()).filter(|part| part.is_finite()),
         verdict: row.verdict().name().to_owned(),
         basis: report::basis(row.basis).to_owned(),
+        cause: row.cause.clone(),
     };
     rows.iter().map(figure).collect()
 }
@@ -80,15 +84,19 @@ pub fn figures(rows: &[Row]) -> Vec<Figure> {
 /// If a report's `comparison.csv` cannot be read.
 pub fn coverage(folder: &Path) -> Result<String, ExperimentError> {
     let mut lines = String::from("| figure | shows | made by | printed figures |\n|---|---|---|---|\n");
-    let mut every = Table::new(["figure", "of", "printed", "measured", "verdict", "basis"]);
+    let mut every = Table::new(["figure", "of", "printed", "measured", "verdict", "basis", "cause"]);
     let mut counts = [0_usize; COLUMNS.len()];
+    let mut causes: BTreeMap<String, [usize; COLUMNS.len()]> = BTreeMap::new();
     let mut counted: Vec<String> = Vec::new();
     for item in items() {
         let mut figures = Vec::new();
         for name in item.reports.split_whitespace() {
             let of_one = read(folder, name)?;
             if !counted.iter().any(|known| known == name) {
-                of_one.iter().for_each(|figure| counts[column(figure)] += 1);
+                for figure in &of_one {
+                    counts[column(figure)] += 1;
+                    causes.entry(figure.cause.clone()).or_default()[column(figure)] += 1;
+                }
                 counted.push(name.to_owned());
             }
             figures.extend(of_one);
@@ -96,11 +104,33 @@ pub fn coverage(folder: &Path) -> Result<String, ExperimentError> {
         lines += &line(&item, &figures);
         every.rows.extend(figures.iter().map(|figure| row(&item, figure)));
     }
+    let mut by_cause = Table::new(["cause of a difference", COLUMNS[2], COLUMNS[3], COLUMNS[5]]);
+    for (cause, counts) in causes {
+        let cause = if cause.is_empty() { "not known".to_owned() } else { cause };
+        let differing = [counts[2], counts[3], counts[5]];
+        if differing != [0; 3] {
+            by_cause.rows.push([vec![cause], differing.map(|count| count.to_string()).to_vec()].concat());
+        }
+    }
+    let score = score(&counts);
     let counts = Table { rows: vec![counts.map(|count| count.to_string()).into()], ..Table::new(COLUMNS) };
-    let score = vec![Block::Text(RULE.to_owned()), Block::Table(counts)];
+    let mut score = vec![Block::Text(RULE.to_owned()), Block::Text(score), Block::Table(counts)];
+    score.extend((!by_cause.rows.is_empty()).then_some(Block::Table(by_cause)));
     let head = Document { title: "Coverage".to_owned(), blocks: score }.markdown();
     let list = Document { title: "Every printed figure".to_owned(), blocks: vec![Block::Table(every)] };
     Ok(format!("{head}\n{lines}\n#{}", list.markdown()))
+}
+
+/// The score in a sentence, which the README repeats.
+fn score(counts: &[usize; COLUMNS.len()]) -> String {
+    let scored: usize = counts[..6].iter().sum();
+    let agree = counts[0] + counts[1] + counts[4];
+    let share = 100.0 * agree as f64 / scored.max(1) as f64;
+    format!(
+        "Of {scored} printed figures, {agree} ({share:.0} %) are met within 10 % or keep their bound, and {} are missed by \
+         more than 25 %.",
+        counts[3]
+    )
 }
 
 fn items() -> Vec<Item> {
@@ -146,8 +176,8 @@ fn line(item: &Item, figures: &[Figure]) -> String {
 fn row(item: &Item, figure: &Figure) -> Vec<String> {
     let parts = [&figure.setting, &figure.run, &figure.figure].map(String::as_str);
     let of = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
-    let Figure { printed, measured, verdict, basis, .. } = figure.clone();
-    vec![format!("{} {}", item.paper, item.item), of, printed, measured, verdict, basis]
+    let Figure { printed, measured, verdict, basis, cause, .. } = figure.clone();
+    vec![format!("{} {}", item.paper, item.item), of, printed, measured, verdict, basis, cause]
 }
 
 /// Classes of printed figures: by how far ours are off, within each of [`CLASSES`] and beyond, bounds, fits and what-ifs.
@@ -207,7 +237,7 @@ mod tests {
     fn figures_are_counted_once_and_by_their_difference() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("fig8")).unwrap();
-        let figure = |difference_percent, verdict: Verdict, basis: &str| Figure {
+        let figure = |difference_percent, verdict: Verdict, basis: &str, cause: &str| Figure {
             setting: "load 0.1".to_owned(),
             run: "rc3".to_owned(),
             figure: "FCT over flows".to_owned(),
@@ -216,18 +246,26 @@ mod tests {
             difference_percent,
             verdict: verdict.name().to_owned(),
             basis: basis.to_owned(),
+            cause: cause.to_owned(),
         };
         let figures = [
-            figure(Some(4.0), Verdict::Agrees, ""),
-            figure(Some(-30.0), Verdict::Differs, ""),
-            figure(None, Verdict::Agrees, ""),
-            figure(Some(1.0), Verdict::NotScored, "fit"),
+            figure(Some(4.0), Verdict::Agrees, "", ""),
+            figure(Some(-30.0), Verdict::Differs, "", "another map"),
+            figure(None, Verdict::Agrees, "", ""),
+            figure(Some(1.0), Verdict::NotScored, "fit", ""),
         ];
         let mut text = Vec::new();
         super::super::table::write(&mut text, &figures).unwrap();
         fs::write(folder.path().join("fig8/comparison.csv"), text).unwrap();
         let page = coverage(folder.path()).unwrap();
         assert!(page.contains("| 1 | 0 | 0 | 1 | 1 | 0 | 1 | 0 |"), "{page}");
+        assert!(
+            page.contains(
+                "Of 3 printed figures, 2 (67 %) are met within 10 % or keep their bound, and 1 are"
+            ),
+            "{page}"
+        );
+        assert!(page.contains("| another map | 0 | 1 | 0 |") && !page.contains("not known"), "{page}");
         let item = "| RC3 Fig. 8 | Link load | [fig8](fig8/report.md) | agrees 2, differs 1, not scored 1 |";
         assert!(page.contains(item), "{page}");
         let figure = "| RC3 Fig. 8 | load 0.1, rc3, FCT over flows | 1.0000 s | 1.0400 s | agrees |";

@@ -6,12 +6,14 @@ use std::{
     num::NonZero,
     ops::RangeInclusive,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rc3_sim::{
     registry::Registry,
     scenario::{Arrivals, OfferedLoad, PictureKind, Run, Scenario, ScenarioError, Spec},
     simulation::SimulationError,
+    workload,
 };
 use rc3_text::{document::flatten, units::parse_size};
 use thiserror::Error;
@@ -23,6 +25,7 @@ use super::{
     figures::{self, Network},
     fingerprint::fingerprint,
     links::Links,
+    pairs::pair,
     report,
     report::{Finding, Provenance},
     results::Results,
@@ -35,6 +38,8 @@ use crate::document::Table;
 const QUICK_FLOWS: RangeInclusive<u64> = 100..=500;
 /// Flows before them.
 const QUICK_WARM_UP: u64 = 500;
+/// When measuring begins, at the latest, where it begins at a time.
+const QUICK_FROM: Duration = Duration::from_millis(500);
 /// Hosts at each router, where the scenario does not say.
 const HOSTS: u64 = 10;
 
@@ -236,6 +241,7 @@ impl Experiment {
         let mut links = Links::new(create(&links_path)?).map_err(links_failed)?;
 
         let mut results = Results::default();
+        let mut unpaired = Vec::new();
         work::run(engine, &self.worlds(), plan.threads, |step| {
             report(&step);
             if let Step::World(index, outcome) = step {
@@ -245,7 +251,15 @@ impl Experiment {
                     flows.serialize(row).map_err(io::Error::from).map_err(not_written(&flows_path))?;
                 }
                 links.add(run, &outcome.links).map_err(links_failed)?;
-                results.add(run, *outcome);
+                unpaired.push((run, *outcome));
+                // The worlds of a setting follow one another.
+                let next = self.runs.get(index + 1);
+                if !run.measure.pair || next.is_none_or(|next| !next.label.is_of_setting(&run.label)) {
+                    if run.measure.pair {
+                        pair(&mut unpaired);
+                    }
+                    unpaired.drain(..).for_each(|(run, outcome)| results.add(run, outcome));
+                }
             }
             Ok::<(), ExperimentError>(())
         })?;
@@ -302,7 +316,7 @@ impl Experiment {
         let nominal = self.runs.first().map(|run| run.topology.nominal);
         Network {
             rate: nominal.map_or(125e6, |nominal| nominal.rate.bits_per_second() as f64 / 8.0),
-            rtt: nominal.map_or(std::time::Duration::from_millis(40), |nominal| nominal.rtt),
+            rtt: nominal.map_or(Duration::from_millis(40), |nominal| nominal.rtt),
             load: self.scenario.spec().workload.load.map_or(0.0, |load| load.get()),
         }
     }
@@ -312,7 +326,13 @@ impl Experiment {
 /// last ones end, are not known beforehand.
 pub fn flows_of(run: &Run) -> u64 {
     let wanted = run.measure.flows.saturating_add(run.measure.warm_up);
-    run.workload.count().map_or(wanted, |there| there.min(wanted))
+    let by_then = run.measure.until.and_then(|until| match &run.workload.arrivals {
+        workload::Arrivals::Poisson(poisson) => {
+            Some(until.div_duration_f64(poisson.mean_gap(&run.topology)?) as u64)
+        }
+        _ => None,
+    });
+    wanted.min(run.workload.count().or(by_then).unwrap_or(wanted))
 }
 
 /// Writes the document of several experiments into `out`.
@@ -333,18 +353,26 @@ fn quick(scenario: &Scenario, registry: &Registry) -> Vec<String> {
         return quick_paths(spec);
     }
     let fewer = spec.topology.hosts.is_none() && has_ten_hosts(&spec.topology.kind, registry);
-    let tenth = (measure.flows / 10).clamp(*QUICK_FLOWS.start(), *QUICK_FLOWS.end());
     let mut changes = vec!["measure.repetitions=1".to_owned()];
-    changes.push(format!("measure.flows={}", measure.flows.min(tenth)));
+    if measure.until.is_none() {
+        let tenth = (measure.flows() / 10).clamp(*QUICK_FLOWS.start(), *QUICK_FLOWS.end());
+        changes.push(format!("measure.flows={}", measure.flows().min(tenth)));
+    }
     if fewer {
         changes.push(format!("topology.hosts={}", measure.quick_hosts));
+    }
+    if let (Some(from), Some(until)) = (measure.from, measure.until) {
+        // As long, and sooner.
+        let earlier = from.saturating_sub(QUICK_FROM);
+        changes.push(format!("measure.from={}us", (from - earlier).as_micros()));
+        changes.push(format!("measure.until={}us", (until - earlier).as_micros()));
     }
     match measure.warm_up {
         // The same time at fewer flows per second.
         Some(flows) if fewer => {
             changes.push(format!("measure.warm-up={}", flows * u64::from(measure.quick_hosts) / HOSTS));
         }
-        None if spec.workload.arrivals == Arrivals::Poisson => {
+        None if spec.workload.arrivals == Arrivals::Poisson && measure.from.is_none() => {
             changes.push(format!("measure.warm-up={QUICK_WARM_UP}"));
         }
         _ => {}

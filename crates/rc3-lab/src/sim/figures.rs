@@ -10,6 +10,7 @@ use rc3_sim::{
     model::{self, Model},
     scenario::{PictureKind, PictureSpec, Spec, short_key},
     summary::{Bucket, Weight, percentile},
+    workload::PACKET_ON_THE_WIRE,
 };
 use rc3_text::units::{about_bytes, about_rate, about_time, three_digits};
 
@@ -138,39 +139,22 @@ fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network)
     if let [only] = series.as_mut_slice() {
         only.name = format!("{}, measured", only.name);
         series.push(predicted(&buckets, network));
-        series.push(counted(&buckets, network));
     }
     let subtitle = "by flow size; bars: 95 % confidence intervals".to_owned();
     let y = Axis::new("reduction of the mean FCT", Scale::Linear, Unit::Share);
     blank(Axis::new("flow size", size_names(&buckets), Unit::Bytes), y, subtitle, series)
 }
 
-/// The model of RC3 §3, which knows neither whole packets nor a handshake.
+/// What RC3's authors drew as theory in Fig. 7.
 fn predicted(buckets: &[Bucket], network: Network) -> Series {
-    let model = network.model(4);
-    let point =
-        |(index, bucket): (usize, &Bucket)| Point::new(index as f64, model.reduction(bucket.from as f64));
-    Series {
-        name: "model of RC3 §3".to_owned(),
-        colour: Colour::Grey,
-        shape: Shape::Frames,
-        points: buckets.iter().enumerate().map(point).collect(),
-    }
-}
-
-/// Slow start by whole packets and rounds, with the handshake, which the measured FCTs contain.
-fn counted(buckets: &[Bucket], network: Network) -> Series {
-    let available = network.rate * (1.0 - network.load);
-    let packet = Duration::from_secs_f64(PACKET_BYTES as f64 / available);
+    let packet = Duration::from_secs_f64(PACKET_ON_THE_WIRE as f64 / (network.rate * (1.0 - network.load)));
     let point = |(index, bucket): (usize, &Bucket)| {
         let packets = bucket.from.div_ceil(PACKET_BYTES);
-        let slow_start = model::slow_start(packets, 4, network.rtt, packet).as_secs_f64();
-        let rc3 = model::rc3(packets, network.rtt, packet).as_secs_f64();
-        Point::new(index as f64, 1.0 - rc3 / slow_start)
+        Point::new(index as f64, model::counted_reduction(packets, 4, network.rtt, packet))
     };
     Series {
-        name: "packets counted, with handshake".to_owned(),
-        colour: Colour::Vermillion,
+        name: "model: packets counted, with handshake".to_owned(),
+        colour: Colour::Grey,
         shape: Shape::Frames,
         points: buckets.iter().enumerate().map(point).collect(),
     }

@@ -15,6 +15,7 @@ pub mod experiment;
 pub mod figures;
 pub mod fingerprint;
 pub mod links;
+pub mod pairs;
 pub mod progress;
 pub mod report;
 pub mod results;

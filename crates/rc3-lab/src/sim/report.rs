@@ -4,7 +4,7 @@ use rc3_sim::{
     scenario::{Basis, Bound, MeasureSpec, Metric, Spec},
     summary::Estimate,
 };
-use rc3_text::units::about_bytes;
+use rc3_text::units::{about_bytes, about_time};
 
 use super::{
     compare::{Row, Verdict},
@@ -134,12 +134,20 @@ const LINKS: &str = "Utilisation is of the busiest core link while flows arrive 
 
 /// What the same files can be made from again.
 fn measured(measure: &MeasureSpec, provenance: &Provenance) -> String {
-    let MeasureSpec { flows, repetitions, seed, .. } = measure;
+    let MeasureSpec { flows, repetitions, seed, from, until, .. } = measure;
     let of = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
     let commit = provenance.commit.as_ref().map(|commit| format!("Commit {commit}, ")).unwrap_or_default();
     let fingerprint = &provenance.fingerprint;
     let begin = if commit.is_empty() { "Fingerprint" } else { "fingerprint" };
-    format!("At most {flows} flows measured in each world, {of}, seed {seed}. {commit}{begin} {fingerprint}.")
+    let most = match (flows, until) {
+        (None, Some(until)) => {
+            let (from, until) = (about_time(from.unwrap_or_default()), about_time(*until));
+            let pairs = if measure.pair { ", and in every run" } else { "" };
+            format!("Flows that start from {from} on and end by {until}{pairs}")
+        }
+        _ => format!("At most {} flows measured in each world", measure.flows()),
+    };
+    format!("{most}, {of}, seed {seed}. {commit}{begin} {fingerprint}.")
 }
 
 /// The document of several experiments.
@@ -185,6 +193,7 @@ pub fn comparison(rows: &[Row]) -> Table {
             ("#difference", difference(row)),
             ("verdict", row.verdict().name().to_owned()),
             ("basis", basis(row.basis).to_owned()),
+            ("cause", row.cause.clone()),
             ("note", row.note.clone()),
         ]);
     }

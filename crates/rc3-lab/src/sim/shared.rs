@@ -76,6 +76,7 @@ fn anonymous(run: &Run) -> (Run, BTreeMap<SchemeId, SchemeId>) {
     let mut anonymous = run.clone();
     anonymous.label = Label { case: None, point: Vec::new(), run: String::new(), repetition: 0 };
     anonymous.measure.fct = Fct::default();
+    anonymous.measure.pair = false;
     anonymous.base = None;
     anonymous.schemes.clear();
     let (mut there, mut back) = (BTreeMap::new(), BTreeMap::new());

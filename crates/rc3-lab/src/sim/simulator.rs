@@ -32,7 +32,7 @@ impl Engine for Simulator {
         let mut simulation = Simulation::new(run).map_err(text)?;
         let sent = Arc::new(Mutex::new(Vec::new()));
         if trace {
-            let flow = FlowId(u32::try_from(run.measure.warm_up).unwrap_or(u32::MAX));
+            let flow = run.measured_flow(0).map_or(FlowId(0), |flow| flow.id);
             simulation.set_tap(tap(&simulation, flow, sent.clone()));
         }
         let mut records = Vec::new();

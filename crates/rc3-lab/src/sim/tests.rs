@@ -221,6 +221,33 @@ fn printed_figures_stand_beside_measured_ones() {
 }
 
 #[test]
+fn a_flow_that_did_not_end_in_one_run_counts_in_none_if_flows_are_paired() {
+    struct Uneven;
+    impl Engine for Uneven {
+        fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+            let mut outcome = MadeUp.simulate(run, false, progress)?;
+            if run.label.run == "plain" {
+                outcome.records.remove(1);
+            } else {
+                outcome.records[0].fct = None;
+            }
+            Ok(outcome)
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made-up.toml");
+    let paired = TABLES.replace("[measure]", "[measure]\npair = true");
+    std::fs::write(&file, scenario(KEYS, &paired)).unwrap();
+    let experiment = Experiment::load(file.to_str().unwrap(), &plan(folder.path(), 1)).unwrap();
+    let finding = experiment.run(&Uneven, &plan(folder.path(), 2), |_| ()).unwrap();
+    // Without those two and the one that never ends, in each of two repetitions.
+    let flows: Vec<usize> =
+        finding.summary.iter().filter(|row| row.from_bytes.is_none()).map(|row| row.flows).collect();
+    assert_eq!(flows, [74; 4]);
+    assert_eq!(read(folder.path(), "flows.csv").lines().count(), 1 + 4 * (39 + 40));
+}
+
+#[test]
 fn tables_read_back_as_they_were_measured() {
     let folder = tempfile::tempdir().unwrap();
     experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();

@@ -69,8 +69,7 @@ pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, ExperimentErro
         wrong(message, "rc3-lab sim run --json NAME prints a line for each world")
     })?;
     let flow = plan.flow.checked_sub(1).filter(|&place| place < run.measure.flows);
-    let place = flow.and_then(|place| usize::try_from(run.measure.warm_up.saturating_add(place)).ok());
-    let flow = place.and_then(|place| run.flows().nth(place)).ok_or_else(|| {
+    let flow = flow.and_then(|place| run.measured_flow(place)).ok_or_else(|| {
         let hint = "raise measure.flows or choose a smaller number; flows of closed loops cannot be followed";
         wrong(format!("there is no flow {}", plan.flow), hint)
     })?;

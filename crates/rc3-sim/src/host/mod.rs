@@ -21,7 +21,7 @@ use rc3_core::{
 };
 use receiver::Receiver;
 use remotes::Remotes;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use sender::Sender;
 use unread::Unread;
 
@@ -29,7 +29,6 @@ use crate::{
     Contents, IP_UDP_HEADERS, Packet,
     agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress},
     identity::{Crypto, SERVER_NAME},
-    random::{self, derive},
 };
 
 /// Hosts are in 10.0.0.0/8.
@@ -57,13 +56,11 @@ pub struct HostConfig {
     /// RLP waits while this many bytes wait on the uplink, above 0; without, everything is handed over at once, as
     /// by the papers' kernel.
     pub uplink_backlog: Option<u64>,
-    /// Probability that the first packet of a flow is lost on its way.
-    pub first_loss: f64,
     /// Packets that a host makes at once at most, as sockets with segmentation offload take them: 1.
     pub batch: usize,
     /// When hosts read what has arrived: at once.
     pub reads: Reads,
-    /// Seed of connection ids and of first losses.
+    /// Seed of connection ids.
     pub seed: u64,
 }
 
@@ -96,7 +93,6 @@ impl HostConfig {
             schemes: schemes.collect(),
             server,
             uplink_backlog: None,
-            first_loss: 0.0,
             batch: 1,
             reads: Reads::default(),
             seed,
@@ -120,8 +116,6 @@ pub struct Host {
     made: VecDeque<Packet<Parcel>>,
     /// What has arrived, until it is read.
     unread: Unread,
-    /// Flows that have not lost their first packet yet, but will.
-    doomed: FxHashSet<FlowId>,
     /// RLP has something, but the uplink was busy.
     held_back: bool,
 }
@@ -161,7 +155,6 @@ impl Host {
             buf: Vec::new(),
             made: VecDeque::new(),
             unread: Unread::default(),
-            doomed: FxHashSet::default(),
             held_back: false,
         }
     }
@@ -278,13 +271,10 @@ impl Host {
         self.buf.clear();
     }
 
-    /// A packet with these contents; `None` if it is the first one of a flow that loses it, or its flow is over.
+    /// A packet with these contents; `None` if its flow is over.
     fn packet(&mut self, transmit: &Transmit, contents: &[u8]) -> Option<Packet<Parcel>> {
         let contents = Contents::new(contents);
         let (flow, scheme) = self.flows.get(transmit.destination)?;
-        if self.doomed.remove(&flow) {
-            return None;
-        }
         let to = host_at(transmit.destination)?;
         let level = self.config.schemes[usize::from(scheme.0)].level(transmit.level);
         let size = contents.len() + IP_UDP_HEADERS;
@@ -316,10 +306,6 @@ impl Agent for Host {
         let connected = self.endpoint.connect(now, &scheme.client, remote, SERVER_NAME);
         let handle = connected.expect("settings that work");
         self.flows.insert(remote, (flow.id, flow.scheme));
-        let draw = derive(derive(self.config.seed, random::FIRST_LOSS), u64::from(flow.id.0));
-        if random::unit(draw) < self.config.first_loss {
-            self.doomed.insert(flow.id);
-        }
         let sender = Sender::new(now, flow);
         self.chunks.extend(sender.until().map(|at| (at, handle)));
         self.connections.insert(handle, Peer { flow: flow.id, remote, role: Role::Sender(sender) });

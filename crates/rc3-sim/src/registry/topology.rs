@@ -31,7 +31,7 @@ pub const fn host_keys_and(key: &'static str) -> [&'static str; 7] {
 pub struct TopologyKind {
     /// One line for users, with the parameters.
     pub about: &'static str,
-    /// The keys of the table `topology` with a meaning, besides `kind`, `rate`, `rtt`, `core-factors` and
+    /// The keys of the table `topology` with a meaning, besides `kind`, `rate`, `rtt`, `core-rates` and
     /// `without-priorities`. A scenario with another one is refused. One with parameters of its own names `parameters`.
     pub keys: &'static [&'static str],
     /// Makes the network. It is called for each world. Keys of its faults are relative to the table `topology`,

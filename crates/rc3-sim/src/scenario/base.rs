@@ -8,7 +8,8 @@ use toml::Value;
 use super::ScenarioError;
 
 /// Names and files of the built-in bases.
-pub const BASES: &[(&str, &str)] = &[("today", include_str!("bases/today.toml"))];
+pub const BASES: &[(&str, &str)] =
+    &[("rc3", include_str!("bases/rc3.toml")), ("today", include_str!("bases/today.toml"))];
 
 /// Bases of bases, at most.
 const DEPTH_MAX: usize = 8;

@@ -159,7 +159,8 @@ fn value(kind: &str, names: &[String]) -> String {
         "Rung" => "number or `\"rest\"`".to_owned(),
         "Fct" => "`connect-to-last-byte`, `data-to-last-byte`, `connect-to-last-ack`".to_owned(),
         "toml::Table" | "Parameters" | "BTreeMap<String, f64>" => "table".to_owned(),
-        "(f64, f64)" | "(u64, u64)" => "two numbers".to_owned(),
+        "(u64, u64)" => "two numbers".to_owned(),
+        "(Rate, Rate)" => "two rates".to_owned(),
         "(Duration, Duration)" => "two times".to_owned(),
         UNTAGGED => "`true`, `false` or list of: number".to_owned(),
         name if names.iter().any(|known| known == name) => {

@@ -280,12 +280,7 @@ fn worlds(
     point: &Point,
 ) -> Result<Vec<Run>, Fault> {
     let schemes = resolve::schemes(&spec.scheme, registry)?;
-    let everybody = |scheme: &SchemeSpec| {
-        let name = scheme.name.clone();
-        RunSpec { name: name.clone(), scheme: name, mix: None, background: None }
-    };
-    let run_specs: Vec<RunSpec> =
-        if spec.run.is_empty() { spec.scheme.iter().map(everybody).collect() } else { spec.run.clone() };
+    let run_specs = spec.runs();
 
     let mut runs = Vec::new();
     for (n, run) in run_specs.iter().enumerate() {

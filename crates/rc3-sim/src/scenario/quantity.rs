@@ -41,12 +41,12 @@ pub(super) fn required_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, 
 }
 
 /// The smaller and the larger one.
-pub(super) fn factors<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(f64, f64)>, D::Error> {
-    let [low, high] = <[f64; 2]>::deserialize(from)?;
-    if 0.0 < low && low <= high && high.is_finite() {
-        Ok(Some((low, high)))
-    } else {
-        Err(Error::custom("two factors above 0, the smaller one first"))
+pub(super) fn rates<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(Rate, Rate)>, D::Error> {
+    let texts = <[String; 2]>::deserialize(from)?;
+    let [low, high] = texts.map(|text| parse_rate(&text).map(Rate::from).map_err(Error::custom));
+    match (low?, high?) {
+        (low, high) if low <= high => Ok(Some((low, high))),
+        _ => Err(Error::custom("two rates, the smaller one first")),
     }
 }
 

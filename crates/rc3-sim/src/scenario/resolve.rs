@@ -11,8 +11,8 @@ use super::{
     quantity::{BufferSize, Factor, Rung, Share},
     run::{Assignment, Hosts, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, ClosedLoopSpec, Defaults, KickAssSpec, LadderReading, ListedFlow, MeasureSpec, MixOf,
-        MixSpec, Mode, OnOffSpec, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec,
+        Arrivals, ClosedLoopSpec, Defaults, KickAssSpec, LadderReading, ListedFlow, LossLinks, MeasureSpec,
+        MixOf, MixSpec, Mode, OnOffSpec, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec,
         SizesSpec, Spec, ThinkSpec, TopologySpec, WorkloadSpec,
     },
 };
@@ -57,7 +57,7 @@ pub(super) fn keys(spec: &Spec, document: &Table, registry: &Registry) -> Result
         "kind",
         "rate",
         "rtt",
-        "core-factors",
+        "core-rates",
         "without-priorities",
         "hosts-without-priorities",
         "batch",
@@ -72,6 +72,21 @@ pub(super) fn keys(spec: &Spec, document: &Table, registry: &Registry) -> Result
     }
     for (n, scheme) in spec.scheme.iter().enumerate() {
         scheme_keys(scheme, document, &format!("scheme.{n}"))?;
+    }
+    if spec.measure.from.is_some() && spec.measure.warm_up.is_some() {
+        return Err(Fault::new("measure.warm-up", "means nothing with `measure.from`"));
+    }
+    let workloads = std::iter::once(&spec.workload).chain(&spec.background);
+    if spec.measure.pair && workloads.into_iter().any(|workload| workload.arrivals == Arrivals::ClosedLoop) {
+        let message = "runs with `closed-loop` sources have no flows in common";
+        return Err(Fault::new("measure.pair", message));
+    }
+    if spec.measure.pair && spec.runs().len() < 2 {
+        return Err(Fault::new("measure.pair", "there is only one run"));
+    }
+    let mut queue_keys = given(document, "queue");
+    if spec.queue.loss_links != LossLinks::Core && !queue_keys.any(|key| key == "loss") {
+        return Err(Fault::new("queue.loss-links", "means nothing without `queue.loss`"));
     }
     if spec.workload.arrivals == Arrivals::One {
         const ONE: &str = "`workload.arrivals = \"one\"`";
@@ -158,8 +173,8 @@ pub(super) fn topology(
     let kind = find(&registry.topologies, &spec.kind, "topology.kind")?;
     let request = TopologyRequest { spec, folder, seed: derive(seed, random::TOPOLOGY) };
     let mut topology = (kind.topology)(&request).map_err(|fault| within("topology", fault))?;
-    if let Some((low, high)) = spec.core_factors {
-        topology.vary_core_rates(low, high, derive(seed, random::CORE_RATES));
+    if let Some((low, high)) = spec.core_rates {
+        topology.draw_core_rates(low, high, derive(seed, random::CORE_RATES));
     }
     if let Some((first, last)) = spec.access_rtts {
         topology.spread_access(0, first, last);
@@ -224,12 +239,12 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
         discipline: registered(name, "queue.discipline")?,
         uplink_discipline: registered(uplink_name, "queue.uplink-discipline")?,
         buffer: limit(spec.buffer, spec.buffer_min, "queue.buffer")?,
-        uplink_buffer: limit(spec.uplink_buffer, 0, "queue.uplink-buffer")?,
+        uplink_buffer: limit(spec.uplink_buffer.unwrap_or(BufferSize::Unlimited), 0, "queue.uplink-buffer")?,
         uplink_backlog,
         loss: spec.loss.get(),
+        loss_links: spec.loss_links,
         jitter: spec.jitter,
         aggregation: spec.aggregation,
-        first_loss: spec.first_loss.get(),
         low_priority: spec.low_priority,
         kickass: spec.kickass.clone(),
         signals,
@@ -262,7 +277,10 @@ pub(super) fn measure(
         workload::Arrivals::ClosedLoop(sources) => u64::from(sources.sources),
         _ => 0,
     };
-    let warm_up = spec.warm_up.unwrap_or(default);
+    let warm_up = spec.warm_up.unwrap_or(if spec.from.is_some() { 0 } else { default });
+    if spec.from.is_some_and(|from| spec.until.is_some_and(|until| until <= from)) {
+        return Err(Fault::new("measure.from", "not before `measure.until`, so no flow would be measured"));
+    }
     if let Some(flows) = workload.count().filter(|flows| *flows <= warm_up) {
         let message = format!("{warm_up} flows before the measured ones, but the workload has only {flows}");
         return Err(Fault::new("measure.warm-up", message));
@@ -272,10 +290,12 @@ pub(super) fn measure(
     }
     let sample = spec.sample.as_ref().map(|sample| sampling(sample, topology)).transpose()?;
     Ok(Measure {
-        flows: spec.flows,
+        flows: spec.flows(),
         warm_up,
+        from: spec.from.unwrap_or_default(),
         fct: spec.fct,
         until: spec.until,
+        pair: spec.pair,
         max_in_flight: spec.max_in_flight,
         sample,
         window: None,

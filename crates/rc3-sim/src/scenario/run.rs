@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use rc3_core::{Ladder, internals::law::Constants, units::Level};
 
-use super::spec::{Defaults, DirectionsSpec, KickAssSpec, LowPriority, Mode, RlpRate, SchemeKind};
+use super::spec::{Defaults, DirectionsSpec, KickAssSpec, LossLinks, LowPriority, Mode, RlpRate, SchemeKind};
 use crate::{
     agent::{Flow, FlowId, HostId, SchemeId},
     host::Reads,
@@ -47,6 +47,12 @@ impl Run {
     /// end: the caller stops.
     pub fn flows(&self) -> impl Iterator<Item = Flow> + use<> {
         self.arrivals().map(|(_, flow)| flow)
+    }
+
+    /// The `n`-th measured flow, counted from 0, unless closed loops make it.
+    pub fn measured_flow(&self, n: u64) -> Option<Flow> {
+        let place = usize::try_from(self.measure.warm_up.saturating_add(n)).ok()?;
+        self.flows().skip_while(|flow| flow.at < self.measure.from).nth(place)
     }
 
     /// The schemes that carry its flows; the same one may come twice.
@@ -117,10 +123,14 @@ pub struct Measure {
     pub flows: u64,
     /// Flows before them that are not.
     pub warm_up: u64,
+    /// Flows that start earlier are not measured either.
+    pub from: Duration,
     /// From when to when a flow takes.
     pub fct: Fct,
     /// When the world ends, even with flows under way.
     pub until: Option<Duration>,
+    /// Whether only flows count that have ended in every run of the setting.
+    pub pair: bool,
     /// Most flows under way at a time.
     pub max_in_flight: u64,
     /// The link that is sampled.
@@ -210,14 +220,14 @@ pub struct Queues {
     pub uplink_buffer: QueueLimit,
     /// RLP waits while so many bytes wait at its uplink.
     pub uplink_backlog: Option<u64>,
-    /// Probability that a core link loses a packet.
+    /// Probability that a link loses a packet.
     pub loss: f64,
+    /// Which links lose packets.
+    pub loss_links: LossLinks,
     /// Bound of the extra delay of each packet on a core link.
     pub jitter: DirectionsSpec,
     /// Packets reach the end of a core link together at multiples of this time.
     pub aggregation: DirectionsSpec,
-    /// Probability that the first packet of a flow does not get through.
-    pub first_loss: f64,
     /// What routers without priorities ([`crate::topology::Router::priorities`]) do with low ones.
     pub low_priority: LowPriority,
     /// Which queues signal rates.

@@ -69,7 +69,18 @@ pub struct Spec {
     pub picture: Vec<PictureSpec>,
 }
 
-/// `[topology]`: a network and its changes. All kinds take `rate`, `rtt`, `core-factors`, `without-priorities`, `batch`, `reads`
+impl Spec {
+    /// Its runs; without any, one for each scheme.
+    pub fn runs(&self) -> Vec<RunSpec> {
+        let everybody = |scheme: &SchemeSpec| {
+            let name = scheme.name.clone();
+            RunSpec { name: name.clone(), scheme: name, mix: None, background: None }
+        };
+        if self.run.is_empty() { self.scheme.iter().map(everybody).collect() } else { self.run.clone() }
+    }
+}
+
+/// `[topology]`: a network and its changes. All kinds take `rate`, `rtt`, `core-rates`, `without-priorities`, `batch`, `reads`
 /// and `stamps`; the list of kinds names the other keys of each.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -108,10 +119,10 @@ pub struct TopologySpec {
     /// CSV file of kind `file`, with the columns `a,b,one_way_delay_ms,rate_mbps`: a row for each core link, between routers of
     /// any name. The path is relative to the scenario file.
     pub file: Option<String>,
-    /// Two factors, `[0.5, 2]`: the rate of each core link is multiplied by a random number between them (RC3 §5.1.2, link
-    /// heterogeneity).
-    #[serde(default, deserialize_with = "quantity::factors")]
-    pub core_factors: Option<(f64, f64)>,
+    /// Two rates, `["500Mbit", "2Gbit"]`: each core link has a random one between them (RC3 §5.1.2, link heterogeneity).
+    /// `workload.load` is then the mean utilisation of the core links, some of which may be overloaded.
+    #[serde(default, deserialize_with = "quantity::rates")]
+    pub core_rates: Option<(Rate, Rate)>,
     /// Two round trips, `["10ms", "250ms"]`: those of the access links of the first and of the last host at router 0. The hosts
     /// between them are spread evenly. It replaces `access-delay` for these hosts.
     #[serde(default, deserialize_with = "quantity::times")]
@@ -151,19 +162,19 @@ pub struct QueueSpec {
     pub buffer_min: u64,
     /// Name of the discipline of the queues at the uplinks. Default `discipline`.
     pub uplink_discipline: Option<String>,
-    /// Limit of the queues at the uplinks, shared by all levels. Default `1bdp`, as that of all queues (RC3 §5.1).
-    pub uplink_buffer: BufferSize,
+    /// Limit of the queues at the uplinks, shared by all levels. Default `unlimited`, as in the simulation of RC3's authors.
+    pub uplink_buffer: Option<BufferSize>,
     /// RLP pauses while the queue of its uplink holds this much, above 0; so its packets leave as fast as the link takes them, and
     /// none after the loops have met. Default `unlimited`: all of RLP enters the queue at once, as in the papers' kernel.
     pub uplink_backlog: Option<BufferSize>,
-    /// Probability that a core link loses a packet, `0.005` or `"0.5%"` (RC3 Fig. 11). Default 0.
+    /// Probability that a link loses a packet, `0.005` or `"0.5%"` (RC3 Fig. 11). Default 0.
     pub loss: Share,
+    /// Which links lose packets, in both directions, handshakes and acknowledgements too. Default `core`.
+    pub loss_links: LossLinks,
     /// Bound of a random extra delay of each packet on a core link, which reorders packets. Default none.
     pub jitter: DirectionsSpec,
     /// Packets reach the end of a core link together, at multiples of this time. Default: each at its own.
     pub aggregation: DirectionsSpec,
-    /// Probability that the first packet of a flow is lost; its sender tries again after three seconds (RFC 2988 §2). Default 0.
-    pub first_loss: Share,
     /// What routers without priority queues do with RLP packets. Default `pass`.
     pub low_priority: LowPriority,
     /// Which queues signal rates by where they fragment packets (Kick-Ass §2): `true` for all links with a rate, the hosts'
@@ -188,6 +199,17 @@ pub struct DirectionsSpec {
     /// The other way. Default none.
     #[serde(deserialize_with = "quantity::short_time")]
     pub back: Duration,
+}
+
+/// The links that lose packets at random.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossLinks {
+    /// Those between routers.
+    #[default]
+    Core,
+    /// Those of the hosts as well, as in the simulation of RC3's authors.
+    All,
 }
 
 /// When a queue above its threshold stops signalling.
@@ -578,11 +600,14 @@ pub enum MixOf {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct MeasureSpec {
-    /// Flows measured in each world; a `list` or a file may have fewer. Default 10,000.
-    pub flows: u64,
+    /// Flows measured in each world; a `list` or a file may have fewer. Default 10,000; with `until` all that start before.
+    pub flows: Option<u64>,
     /// Flows before the measured ones, while queues fill. Default 6000 (0.44 s of the papers' baseline, the mean FCT of a byte
-    /// under TCP); for a `list` or a file 0; for closed-loop sources one flow of each.
+    /// under TCP); for a `list` or a file, and with `from`, 0; for closed-loop sources one flow of each.
     pub warm_up: Option<u64>,
+    /// Virtual time from which on flows that start are measured, in place of `warm-up`.
+    #[serde(deserialize_with = "quantity::time")]
+    pub from: Option<Duration>,
     /// Hosts at each router in a quick run of a scenario that leaves their number at ten. Default 1: the bottleneck of a path is
     /// the uplink of its host, so completion times are as with ten. More where shares of the hosts differ.
     pub quick_hosts: u32,
@@ -595,6 +620,9 @@ pub struct MeasureSpec {
     /// Virtual time at which the world ends. Flows under way then do not count. Default: when all measured flows have ended.
     #[serde(deserialize_with = "quantity::time")]
     pub until: Option<Duration>,
+    /// Whether only those flows count that have ended in every run of the same setting and repetition, as in the evaluation of
+    /// RC3's authors. `flows.csv` has the others too. Default no.
+    pub pair: bool,
     /// Most flows under way at a time; more are an error, since memory grows with them. Default 100,000.
     pub max_in_flight: u64,
     /// A link that is sampled at regular intervals.
@@ -618,16 +646,25 @@ pub struct SampleSpec {
 impl Default for MeasureSpec {
     fn default() -> Self {
         Self {
-            flows: 10_000,
+            flows: None,
             warm_up: None,
+            from: None,
             quick_hosts: 1,
             repetitions: 1,
             seed: 1,
             fct: Fct::default(),
             until: None,
+            pair: false,
             max_in_flight: 100_000,
             sample: None,
         }
+    }
+}
+
+impl MeasureSpec {
+    /// Flows measured in each world, at most.
+    pub fn flows(&self) -> u64 {
+        self.flows.unwrap_or(if self.until.is_some() { u64::MAX } else { 10_000 })
     }
 }
 
@@ -696,6 +733,9 @@ pub struct ExpectSpec {
     /// Remarks, for example on a misprint.
     #[serde(default)]
     pub note: String,
+    /// What makes the figure differ, if it does and that was tested: a few words by which differences are counted.
+    #[serde(default)]
+    pub cause: String,
 }
 
 /// What can be printed and measured.

@@ -65,7 +65,7 @@ fn defaults_are_the_papers_choices() {
     let run = &runs[1];
     assert_eq!(run.label.to_string(), "RC3");
     assert_eq!(run.queues.buffer, QueueLimit::Bytes(5_000_000));
-    assert_eq!((run.queues.uplink_buffer, run.queues.uplink_backlog), (QueueLimit::Bytes(5_000_000), None));
+    assert_eq!((run.queues.uplink_buffer, run.queues.uplink_backlog), (QueueLimit::UNLIMITED, None));
     assert_eq!((run.queues.discipline.name.as_str(), run.queues.loss), ("priority", 0.0));
     assert_eq!(run.topology.hosts.len(), 100);
     assert_eq!(
@@ -73,8 +73,10 @@ fn defaults_are_the_papers_choices() {
         Measure {
             flows: 10_000,
             warm_up: 6000,
+            from: Duration::ZERO,
             fct: Fct::ConnectToLastByte,
             until: None,
+            pair: false,
             max_in_flight: 100_000,
             sample: None,
             window: None,
@@ -156,8 +158,8 @@ fn errors_name_line_and_key() {
         ),
         (
             "kind = \"internet2\"",
-            "kind = \"internet2\"\ncore-factors = [2, 0.5]",
-            "my.toml:6: `topology.core-factors`: two factors above 0, the smaller one first",
+            "kind = \"internet2\"\ncore-rates = [\"2Gbit\", \"1Gbit\"]",
+            "my.toml:6: `topology.core-rates`: two rates, the smaller one first",
         ),
         (
             "kind = \"internet2\"",
@@ -223,6 +225,26 @@ fn errors_between_tables_name_line_and_key() {
         (
             "[workload.writes]\nfirst = 1\nchunk = 0\nevery = \"1s\"\n",
             "my.toml:19: `workload.writes`: `chunk` and `every` must be above zero",
+        ),
+        (
+            "[measure]\nfrom = \"2s\"\nuntil = \"2s\"\n",
+            "my.toml:20: `measure.from`: not before `measure.until`, so no flow would be measured",
+        ),
+        (
+            "[measure]\nfrom = \"2s\"\nwarm-up = 9\n",
+            "my.toml:21: `measure.warm-up`: means nothing with `measure.from`",
+        ),
+        (
+            "[[run]]\nname = \"a\"\nscheme = \"TCP\"\n[measure]\npair = true\n",
+            "my.toml:23: `measure.pair`: there is only one run",
+        ),
+        (
+            "[measure]\npair = true\n[[background]]\narrivals = \"closed-loop\"\nsizes = \"allman2013\"\nclosed-loop = { sources = 1, think = \"1s\" }\n",
+            "my.toml:20: `measure.pair`: runs with `closed-loop` sources have no flows in common",
+        ),
+        (
+            "[queue]\nloss-links = \"all\"\n",
+            "my.toml:20: `queue.loss-links`: means nothing without `queue.loss`",
         ),
         (
             "[[picture]]\nkind = \"fct-by-kee\"\n",
@@ -404,7 +426,7 @@ fn every_change_of_a_topology_can_be_written() {
         r#"
         [[case]]
         name = "heterogeneous"
-        set = { topology.core-factors = [0.5, 2] }
+        set = { topology.core-rates = ["500Mbit", "2Gbit"], measure.until = "1s" }
         [[case]]
         name = "downlink"
         set = { topology.uplink = "10Gbit", topology.downlink = "1Gbit" }
@@ -789,5 +811,5 @@ fn one_flow_refuses_what_it_does_not_do() {
         assert!(error.starts_with(expected), "{keys}: {error}");
     }
     let none = Scenario::parse("name = 'x'\nbase = 'tomorrow'\n", "x.toml").unwrap_err().to_string();
-    assert!(none.starts_with("x.toml:2: `base`: ") && none.contains("built in are `today`"), "{none}");
+    assert!(none.starts_with("x.toml:2: `base`: ") && none.contains("built in are `rc3`, `today`"), "{none}");
 }

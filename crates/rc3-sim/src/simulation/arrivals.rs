@@ -22,6 +22,8 @@ pub(super) struct Arrivals {
     count: u32,
     /// Still to come before measuring begins.
     warm_up: u64,
+    /// When measuring begins.
+    from: Duration,
     /// Still to be measured.
     pub(super) wanted: u64,
     /// When the latest flow began that the world waits for: a measured one, or one of a closed loop.
@@ -49,6 +51,7 @@ impl Arrivals {
             schemes: Box::new(run.with_scheme()),
             count: 0,
             warm_up: run.measure.warm_up,
+            from: run.measure.from,
             wanted,
             latest: Duration::ZERO,
         };
@@ -89,7 +92,7 @@ impl Arrivals {
         if self.loops.waiting.contains_key(&flow.id) {
             self.latest = flow.at;
         }
-        if !candidate || self.wanted == 0 {
+        if !candidate || self.wanted == 0 || flow.at < self.from {
             return Some((false, flow));
         }
         if self.warm_up > 0 {

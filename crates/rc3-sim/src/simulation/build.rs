@@ -14,7 +14,7 @@ use crate::{
     random::{LINKS, UPLINKS, derive},
     rcp::{self, RcpQueue},
     registry::{CongestionRequest, QueueRequest},
-    scenario::{self, Defaults, DirectionsSpec, KickAssSpec, Mode, RlpRate, Run, SchemeKind},
+    scenario::{self, Defaults, DirectionsSpec, KickAssSpec, LossLinks, Mode, RlpRate, Run, SchemeKind},
     topology::Topology,
     world::{LinkId, ParcelQueue, World},
 };
@@ -35,13 +35,21 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
         std::iter::once(uplink(from)).chain(cores).chain([LinkId(uplink(to).0 + 1)]).collect()
     }));
     for site in &topology.hosts {
-        let link = |rate| LinkConfig { rate, delay: site.access.delay, ..LinkConfig::default() };
-        let seed = derive(run.seed, UPLINKS + u64::from(world.links()));
-        let up = LinkConfig { overhead: site.access.overhead, seed, ..link(site.access.uplink) };
+        let link = |rate, links: u32| LinkConfig {
+            rate,
+            delay: site.access.delay,
+            impairments: Impairments::loss(match run.queues.loss_links {
+                LossLinks::Core => 0.0,
+                LossLinks::All => run.queues.loss,
+            }),
+            seed: derive(run.seed, UPLINKS + u64::from(links)),
+            ..LinkConfig::default()
+        };
+        let up = LinkConfig { overhead: site.access.overhead, ..link(site.access.uplink, world.links()) };
         let seed = builder.queue_seed(&world);
         let queue = builder.queue(&world, Place::Host(site.priorities), up.rate, seed)?;
         world.add_link(up, queue);
-        let down = link(site.access.downlink);
+        let down = link(site.access.downlink, world.links());
         let seed = builder.queue_seed(&world);
         let queue = match down.rate {
             Some(_) => builder.queue(&world, Place::Router(site.router), down.rate, seed)?,
@@ -194,7 +202,6 @@ fn host_config(run: &Run) -> Result<HostConfig, SimulationError> {
     let mut config = HostConfig::new(schemes, receiver, crypto, run.seed);
     config.batch = run.hosts.batch;
     config.uplink_backlog = run.queues.uplink_backlog;
-    config.first_loss = run.queues.first_loss;
     for (scheme, of) in config.schemes.iter_mut().zip(&run.schemes) {
         scheme.shift = of.level.get();
     }

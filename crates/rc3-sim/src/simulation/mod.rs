@@ -174,7 +174,7 @@ impl Simulation {
             self.records.extend(one.record().filter(|_| !goes_on).cloned());
             return Ok(goes_on);
         }
-        let left = self.arrivals.wanted + self.measured.len() as u64;
+        let left = self.arrivals.wanted.saturating_add(self.measured.len() as u64);
         if left == 0 || self.until.is_some_and(|until| self.world.elapsed() >= until) {
             return Ok(false);
         }

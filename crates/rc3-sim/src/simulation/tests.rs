@@ -67,7 +67,7 @@ fn as_many_flows_are_measured_as_were_asked_for_and_they_end() {
 
 #[test]
 fn nothing_arrives_any_more_for_the_last_flow_in_a_hundred() {
-    let run = run(&["measure.flows=200", "queue.first-loss=0.0015"], "TCP");
+    let run = run(&["measure.flows=200", "queue.loss=0.001"], "TCP");
     let (records, counts) = simulate(&run);
     let end = records.iter().map(|record| record.start + record.fct.unwrap()).max().unwrap();
     let late = records.iter().filter(|record| record.fct.unwrap() > Duration::from_secs(3)).count();
@@ -113,7 +113,7 @@ fn a_list_beside_a_workload_without_end_ends() {
 
 #[test]
 fn a_scheme_that_nobody_uses_changes_nothing() {
-    let alone = run(&["queue.first-loss=0.1"], "TCP");
+    let alone = run(&["queue.loss=0.1"], "TCP");
     let mut beside = alone.clone();
     beside.schemes.iter_mut().skip(1).for_each(|scheme| scheme.initial_rtt = Duration::from_secs(30));
     assert_ne!(alone, beside);
@@ -131,13 +131,38 @@ fn schemes_share_their_flows() {
 }
 
 #[test]
-fn a_lost_first_packet_costs_three_seconds() {
-    let without = simulate(&run(&[], "TCP")).0;
-    let with = simulate(&run(&["queue.first-loss=0.2"], "TCP")).0;
-    let late = |record: &&FlowRecord| record.fct.unwrap() > Duration::from_secs(3);
-    let hit = with.iter().filter(late).count();
-    assert!((4..=24).contains(&hit), "{hit} of 60 at 20 %");
-    assert_eq!(without.iter().filter(late).count(), 0);
+fn links_of_hosts_lose_packets_only_if_all_do() {
+    let lost = |links: &str| {
+        let changes = ["measure.flows=300", "queue.loss=0.02", &format!("queue.loss-links={links}")];
+        let run = run(&changes, "TCP");
+        let mut simulation = Simulation::new(&run).unwrap();
+        while simulation.step().unwrap() {}
+        let reports = simulation.link_reports().into_iter();
+        let hosts =
+            reports.filter(|link| !matches!(link.site, Site::Core(..))).map(|link| link.stats.total());
+        let (offered, lost) = hosts.fold((0, 0), |(offered, lost), stats| {
+            (offered + stats.offered.packets, lost + stats.lost.packets)
+        });
+        lost as f64 / offered as f64
+    };
+    assert_eq!(lost("core"), 0.0);
+    assert!((0.015..0.025).contains(&lost("all")), "{}", lost("all"));
+}
+
+#[test]
+fn flows_that_start_too_early_are_not_measured() {
+    let (from, until) = (Duration::from_millis(300), Duration::from_millis(900));
+    let mut scenario = scenario("");
+    let text = scenario.to_toml().replace("flows = 60\n", "").replace("warm-up = 20\n", "");
+    scenario = Scenario::parse(&text, "from.toml").unwrap();
+    scenario.set("measure.from=300ms").unwrap();
+    scenario.set("measure.until=900ms").unwrap();
+    let run = scenario.expand().unwrap().remove(0);
+    let records = simulate(&run).0;
+    let due = run.flows().take_while(|flow| flow.at <= until).filter(|flow| flow.at >= from).count();
+    assert!(records.len() > due / 2 && records.len() < due, "{} of {due}", records.len());
+    assert!(records.iter().all(|record| record.start >= from));
+    assert_eq!(run.measured_flow(0).unwrap().id, records[0].flow, "the first is short");
 }
 
 #[test]

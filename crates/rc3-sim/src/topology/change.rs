@@ -8,16 +8,24 @@ use super::Topology;
 use crate::random::Random;
 
 impl Topology {
-    /// Multiplies the rate of each core link by a number drawn uniformly between `low` and `high`.
-    ///
-    /// RC3 §5.1.2 draws core rates between 500 Mbit/s and 2 Gbit/s. For links of 1.1 to 14.4 Gbit/s half to twice
-    /// their rate is a stand-in for that, and a weak one. The offered load stays as it was.
-    pub fn vary_core_rates(&mut self, low: f64, high: f64, seed: u64) {
+    /// Draws the rate of each core link uniformly between `low` and `high` (RC3 §5.1.2 with 500 Mbit/s and 2 Gbit/s). A load
+    /// of 1 then is a mean utilisation of 1 over the core links, if every host sends to hosts at all other routers alike.
+    pub fn draw_core_rates(&mut self, low: Rate, high: Rate, seed: u64) {
         let mut random = Random::new(seed);
+        let (low, high) = (low.bits_per_second() as f64, high.bits_per_second() as f64);
         for core in &mut self.cores {
-            let factor = low + (high - low) * random.unit();
-            let bits = (core.rate.bits_per_second() as f64 * factor) as u64;
+            let bits = (low + (high - low) * random.unit()) as u64;
             core.rate = Rate::from_bits_per_second(bits).unwrap_or(core.rate);
+        }
+        let pairs = (self.routers.len() * self.routers.len().saturating_sub(1)) as f64;
+        let crossings = self.routes().crossings();
+        let share = |(direction, &crossing): (usize, &u32)| {
+            f64::from(crossing) / pairs / self.cores[direction / 2].rate.bits_per_second() as f64
+        };
+        // Utilisation per bit and second of all hosts' traffic.
+        let mean = crossings.iter().enumerate().map(share).sum::<f64>() / crossings.len() as f64;
+        if let Some(capacity) = Rate::from_bits_per_second((1.0 / mean) as u64) {
+            self.nominal.capacity = capacity;
         }
     }
 
@@ -67,24 +75,29 @@ mod tests {
     }
 
     #[test]
-    fn core_rates_vary_within_their_bounds_and_by_seed() {
-        let even = internet2();
-        let vary = |seed| {
-            let mut topology = even.clone();
-            topology.vary_core_rates(0.5, 2.0, seed);
+    fn core_rates_are_drawn_by_seed_and_load_is_their_mean_utilisation() {
+        let bounds = [500_000_000, 2_000_000_000];
+        let drawn = |seed| {
+            let mut topology = internet2();
+            let [low, high] = bounds.map(|bits| Rate::from_bits_per_second(bits).unwrap());
+            topology.draw_core_rates(low, high, seed);
             topology
         };
-        let factors = |topology: &Topology| -> Vec<f64> {
-            let rate = |rate: Rate| rate.bits_per_second() as f64;
-            topology.cores.iter().zip(&even.cores).map(|(a, b)| rate(a.rate) / rate(b.rate)).collect()
-        };
-        let factors_of_1 = factors(&vary(1));
-        assert!(factors_of_1.iter().all(|factor| (0.499..2.0).contains(factor)), "{factors_of_1:?}");
-        assert!(factors_of_1.iter().any(|&factor| factor < 1.0));
-        assert!(factors_of_1.iter().any(|&factor| factor > 1.0));
-        assert_eq!(vary(1), vary(1));
-        assert_ne!(vary(1), vary(2));
-        assert_eq!(vary(1).nominal, even.nominal);
+        let rates: Vec<u64> = drawn(1).cores.iter().map(|core| core.rate.bits_per_second()).collect();
+        assert!(rates.iter().all(|rate| (bounds[0]..bounds[1]).contains(rate)), "{rates:?}");
+        assert!(
+            rates.iter().any(|&rate| rate < 1_000_000_000) && rates.iter().any(|&rate| rate > 1_500_000_000)
+        );
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1), drawn(2));
+        // Traffic of a router pair when all hosts together send at the capacity.
+        let topology = drawn(1);
+        let pair = topology.nominal.capacity.bits_per_second() as f64 / 90.0;
+        let crossings = topology.routes().crossings();
+        let used = crossings.iter().zip(0..).map(|(&crossing, n): (_, usize)| {
+            f64::from(crossing) * pair / topology.cores[n / 2].rate.bits_per_second() as f64
+        });
+        assert!((used.sum::<f64>() / crossings.len() as f64 - 1.0).abs() < 1e-6);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! An uplink and a downlink join each host to its router; core links join routers, alike in both directions. A
 //! [`Topology`] comes from a generator ([`dumbbell`], [`parking_lot`], [`fat_tree`]), from an embedded map
-//! ([`Map`]) or from a file ([`from_csv`]), and can be changed afterwards ([`Topology::vary_core_rates`],
+//! ([`Map`]) or from a file ([`from_csv`]), and can be changed afterwards ([`Topology::draw_core_rates`],
 //! [`Topology::withdraw_priorities`]).
 //!
 //! Units: rates in bits per second on the wire, delays one way.
