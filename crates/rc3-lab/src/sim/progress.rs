@@ -13,6 +13,7 @@ use super::{
     engine::Cost,
     experiment::{Experiment, flows_of},
     report::Finding,
+    shared::distinct,
     work::{Step, World},
 };
 
@@ -38,17 +39,25 @@ impl Progress {
     pub fn new(experiment: &Experiment, json: bool) -> Self {
         let name = experiment.scenario().spec().name.clone();
         let labels = experiment.runs().iter().map(|run| run.label.to_string()).collect();
-        Self::begin(name, labels, experiment.flows(), experiment.offered_load(), json)
+        let distinct = distinct(experiment.runs());
+        Self::begin(name, labels, distinct, experiment.flows(), experiment.offered_load(), json)
     }
 
     /// Reports the beginning of these worlds, each with the name of its experiment.
     pub fn of_worlds(name: String, due: &[(&str, usize, World<'_>)], json: bool) -> Self {
         let label = |(name, _, world): &(&str, usize, World<'_>)| format!("{name}: {}", world.run.label);
         let flows = due.iter().map(|(_, _, world)| flows_of(world.run)).sum();
-        Self::begin(name, due.iter().map(label).collect(), flows, None, json)
+        Self::begin(name, due.iter().map(label).collect(), due.len(), flows, None, json)
     }
 
-    fn begin(name: String, labels: Vec<String>, flows: u64, load: Option<OfferedLoad>, json: bool) -> Self {
+    fn begin(
+        name: String,
+        labels: Vec<String>,
+        distinct: usize,
+        flows: u64,
+        load: Option<OfferedLoad>,
+        json: bool,
+    ) -> Self {
         let worlds = labels.len();
         let format = match (json, io::stderr().is_terminal()) {
             (true, _) => Format::Json,
@@ -62,11 +71,13 @@ impl Progress {
                 let load =
                     load.map(|load| format!("; up to {:.1} % load on {}", 100.0 * load.share, load.site));
                 let load = load.unwrap_or_default();
-                print_line(&format!("{}: {worlds} worlds, about {flows} flows{load}", progress.name));
+                let same = worlds - distinct;
+                let same = if same > 0 { format!(", {same} of them as others") } else { String::new() };
+                print_line(&format!("{}: {worlds} worlds{same}, about {flows} flows{load}", progress.name));
             }
             Format::Json => {
                 let (share, site) = (load.map(|load| load.share), load.map(|load| load.site.to_string()));
-                let fields = json!({ "worlds": worlds, "flows": flows, "offered_load": share, "link": site });
+                let fields = json!({ "worlds": worlds, "distinct": distinct, "flows": flows, "offered_load": share, "link": site });
                 progress.json("begin", fields);
             }
         }

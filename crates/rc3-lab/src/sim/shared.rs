@@ -42,6 +42,17 @@ impl<E> Shared<E> {
     }
 }
 
+/// How many different worlds these runs are: a scheme that a sweep does not change has one for all of its values.
+pub fn distinct(runs: &[Run]) -> usize {
+    let mut worlds: Vec<Run> = Vec::new();
+    for (world, _) in runs.iter().map(anonymous) {
+        if !worlds.contains(&world) {
+            worlds.push(world);
+        }
+    }
+    worlds.len()
+}
+
 impl<E: Engine> Engine for Shared<E> {
     /// As the engine below; a world that has run before costs nothing.
     fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
@@ -154,6 +165,18 @@ mod tests {
         assert_eq!(ask(&second[2], false), (0, SchemeId(2), 0), "with the place it has here");
         assert_eq!(ask(&first[0], true), (3, SchemeId(0), 1), "nothing was traced before");
         assert_eq!(flows, 6, "progress counts all");
+    }
+
+    #[test]
+    fn a_sweep_of_one_scheme_repeats_no_world_of_the_other() {
+        let runs = runs(
+            "[[scheme]]\nname = 'plain'\nkind = 'plain'\n[[scheme]]\nname = 'rc3'\nkind = 'rc3'\n\
+             [sweep]\nscheme.rc3.initial-window = [4, 8, 16]\n",
+        );
+        assert_eq!((runs.len(), distinct(&runs)), (6, 4));
+        let shared = Shared::new(Counting::default());
+        runs.iter().for_each(|run| drop(shared.simulate(run, false, &mut |_| ())));
+        assert_eq!(shared.engine.0.load(Ordering::Relaxed), 4);
     }
 
     #[test]

@@ -171,6 +171,7 @@ impl Scenario {
     /// # Errors
     /// If a case, the sweep or a resulting world is invalid, or a file cannot be read.
     pub fn expand(&self) -> Result<Vec<Run>, ScenarioError> {
+        resolve::shown(&self.spec).map_err(|fault| self.document.error(fault))?;
         let mut runs = Vec::new();
         for (case, document) in self.cases()? {
             for (point, document) in points(&self.spec, document)? {

@@ -4,7 +4,7 @@ use std::{fs, path::Path, time::Duration};
 
 use kickass::{signal, silence::Rule};
 use rc3_core::{Ladder, TransportConfig, internals::law::Constants, units::Level};
-use rc3_text::document::{Fault, nearest, quoted};
+use rc3_text::document::{Fault, flatten, nearest, quoted};
 use toml::{Table, Value};
 
 use super::{
@@ -95,6 +95,36 @@ pub(super) fn keys(spec: &Spec, document: &Table, registry: &Registry) -> Result
         for n in 0..spec.run.len() {
             refuse(document, &format!("run.{n}"), &[&["name", "scheme", "background"]], ONE)?;
         }
+    }
+    Ok(())
+}
+
+/// Refuses printed figures and pictures of what no world simulates. A value that is not swept may be one of another sweep.
+pub(super) fn shown(spec: &Spec) -> Result<(), Fault> {
+    let runs: Vec<String> = spec.runs().into_iter().map(|run| run.name).collect();
+    let cases: Vec<String> = spec.case.iter().map(|case| case.name.clone()).collect();
+    let schemes: Vec<String> = spec.scheme.iter().map(|scheme| scheme.name.clone()).collect();
+    let swept: Vec<String> = flatten(&spec.sweep).into_iter().map(|(key, _)| key).collect();
+    let among = |name: &str, known: &[String], key: String| match known.iter().any(|one| one == name) {
+        true => Ok(()),
+        false => {
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            Err(Fault::new(key, format!("`{name}` is not simulated, there are {}", quoted(&known))))
+        }
+    };
+    for (n, expect) in spec.expect.iter().enumerate() {
+        let key = |name: &str| format!("expect.{n}.{name}");
+        among(&expect.run, &runs, key("run"))?;
+        expect.against.iter().try_for_each(|run| among(run, &runs, key("against")))?;
+        expect.case.iter().try_for_each(|case| among(case, &cases, key("case")))?;
+        expect.scheme.iter().try_for_each(|scheme| among(scheme, &schemes, key("scheme")))?;
+        flatten(&expect.at).iter().try_for_each(|(swept_key, _)| among(swept_key, &swept, key("at")))?;
+    }
+    for (n, picture) in spec.picture.iter().enumerate() {
+        let key = |name: &str| format!("picture.{n}.{name}");
+        picture.runs.iter().flatten().try_for_each(|run| among(run, &runs, key("runs")))?;
+        picture.against.iter().try_for_each(|run| among(run, &runs, key("against")))?;
+        picture.x.iter().try_for_each(|x| among(x, &swept, key("x")))?;
     }
     Ok(())
 }

@@ -243,6 +243,14 @@ fn errors_between_tables_name_line_and_key() {
             "my.toml:20: `measure.pair`: runs with `closed-loop` sources have no flows in common",
         ),
         (
+            "[[picture]]\nkind = \"fct-by-key\"\nx = \"workload.load\"\n",
+            "my.toml:21: `picture.0.x`: `workload.load` is not simulated, there are ",
+        ),
+        (
+            "[[expect]]\nrun = \"RCP\"\nmetric = \"fct\"\nvalue = 1\n",
+            "my.toml:20: `expect.0.run`: `RCP` is not simulated, there are `TCP`, `RC3`",
+        ),
+        (
             "[queue]\nloss-links = \"all\"\n",
             "my.toml:20: `queue.loss-links`: means nothing without `queue.loss`",
         ),
