@@ -251,7 +251,7 @@ fn runs_that_cannot_succeed_stop_with_the_reason() {
         "no measured flow had ended when the world did",
     );
     fails(&["sim", "run", "fig3", "--set", "measure.warm-up=1"], 2, "but the workload has only 1");
-    fails(&["sim", "run", "fig8", "--set", "topology.uplink=10Mbit"], 2, "times its 10 Mbit/s");
+    fails(&["sim", "run", "pacing", "--set", "topology.uplink=10Mbit"], 2, "times its 10 Mbit/s");
     fails(&["sim", "run", "fig3", "--set", "measure.max-in-flight=0"], 2, "no flow could start");
     fails(&["sim", "merge", "/none"], 1, "/none/shards/job.json");
 }

@@ -307,7 +307,7 @@ pub(super) fn measure(
         workload::Arrivals::ClosedLoop(sources) => u64::from(sources.sources),
         _ => 0,
     };
-    let warm_up = spec.warm_up.unwrap_or(if spec.from.is_some() { 0 } else { default });
+    let warm_up = spec.warm_up.unwrap_or_else(|| if spec.from.is_some() { 0 } else { default });
     if spec.from.is_some_and(|from| spec.until.is_some_and(|until| until <= from)) {
         return Err(Fault::new("measure.from", "not before `measure.until`, so no flow would be measured"));
     }

@@ -664,7 +664,7 @@ impl Default for MeasureSpec {
 impl MeasureSpec {
     /// Flows measured in each world, at most.
     pub fn flows(&self) -> u64 {
-        self.flows.unwrap_or(if self.until.is_some() { u64::MAX } else { 10_000 })
+        self.flows.unwrap_or_else(|| if self.until.is_some() { u64::MAX } else { 10_000 })
     }
 }
 
