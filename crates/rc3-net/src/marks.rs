@@ -7,6 +7,8 @@
 //! Invariant: under the *default* table, no low level is ever served better than level 0, whatever queue
 //! discipline the host runs.
 
+use std::array;
+
 use rc3_core::units::Level;
 use thiserror::Error;
 
@@ -20,6 +22,10 @@ pub const DSCP_CS1: u8 = 8;
 /// Class selector 3: above best effort wherever classes differ, and never served worse by hosts: its upper three bits
 /// are not a background class of IEEE 802.11 (1 and 2 are), and its lower ones do not change Linux's queue.
 pub const DSCP_CS3: u8 = 24;
+
+/// Non-queue-building traffic (RFC 9956). Never a mark of RLP: a queue that protects its low latency moves or drops packets
+/// of flows that build a queue (RFC 9957), and RLP's burst of a window builds one.
+pub const DSCP_NON_QUEUE_BUILDING: u8 = 45;
 
 /// Socket priority 1, `TC_PRIO_FILLER`: the worst of Linux's priorities.
 ///
@@ -35,10 +41,10 @@ pub const PRIORITY_UNPRIVILEGED_MAX: u32 = 6;
 ///
 /// The default gives level 0 DSCP 0 and no priority, and every low level [`DSCP_LOWER_EFFORT`] and [`PRIORITY_FILLER`]:
 /// two classes, right on every path and host without configuration. Low levels are separated from each other only where
-/// an operator has configured it; see [`Marks::per_level`].
+/// an operator has configured it; see [`MarkChoice::PerLevel`].
 ///
 /// ```
-/// use rc3_net::{Level, marks::{DSCP_LOWER_EFFORT, DscpTooLarge, MarkChoice, Marks, PRIORITY_FILLER}};
+/// use rc3_net::{Level, marks::{DSCP_LOWER_EFFORT, DscpRefused, MarkChoice, Marks, PRIORITY_FILLER}};
 ///
 /// let marks = Marks::default();
 /// assert_eq!((marks.dscp(Level::PRIMARY), marks.priority(Level::PRIMARY)), (0, None));
@@ -46,10 +52,10 @@ pub const PRIORITY_UNPRIVILEGED_MAX: u32 = 6;
 /// // Class selector 1 instead of lower effort.
 /// assert_eq!(Marks::from(MarkChoice::Cs1).dscp(Level::FIRST), 8);
 /// // A code point for each level, with one changed.
-/// let table = Marks::per_level().with_dscp(Level::FIRST, 10)?;
+/// let table = Marks::from(MarkChoice::PerLevel).with_dscp(Level::FIRST, 10)?;
 /// assert_eq!((table.dscp(Level::FIRST), table.dscp(Level::MAX)), (10, 59));
-/// assert_eq!(Marks::default().with_dscp(Level::FIRST, 64), Err(DscpTooLarge(64)));
-/// # Ok::<(), DscpTooLarge>(())
+/// assert_eq!(Marks::default().with_dscp(Level::FIRST, 64), Err(DscpRefused::TooLarge(64)));
+/// # Ok::<(), DscpRefused>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marks {
@@ -58,39 +64,30 @@ pub struct Marks {
     priority: [Option<u32>; Level::COUNT],
 }
 
-/// A code point that exceeds the six bits of the field (RFC 2474 §3).
+/// A code point that a level cannot have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("dscp {0} has more than six bits, choose one from 0 to 63")]
-pub struct DscpTooLarge(pub u8);
+pub enum DscpRefused {
+    /// It exceeds the six bits of the field (RFC 2474 §3).
+    #[error("dscp {0} has more than six bits, choose one from 0 to 63")]
+    TooLarge(u8),
+    /// [`DSCP_NON_QUEUE_BUILDING`] for a low level.
+    #[error(
+        "dscp 45 is for traffic that builds no queue (RFC 9956), and RLP builds one: choose lower effort (1)"
+    )]
+    NonQueueBuilding,
+}
 
 impl Marks {
-    /// One code point and, as far as possible, one priority per level, for operators whose queues know them.
-    ///
-    /// Level `k` gets DSCP `4k - 1`, that is 3, 7, 11, ... 59: the pool for experimental and local use (RFC
-    /// 2474 §6). No code point of it makes Linux choose priority 6, as some others would by their old
-    /// type-of-service bits. The priority is the level, at most 6, as in `tc qdisc add dev eth0 root handle
-    /// 1: prio bands 8 priomap 0 1 2 3 4 5 6 7 7 7 7 7 7 7 7 7`.
-    ///
-    /// Never use it with an unconfigured queue: there priority 4 equals level 0, and 6 is *better*.
-    pub fn per_level() -> Self {
-        let mut marks = Self::default();
-        for number in 1..=Level::MAX.get() {
-            let level = usize::from(number);
-            marks.dscp[level] = 4 * number - 1;
-            marks.priority[level] = Some(u32::from(number).min(PRIORITY_UNPRIVILEGED_MAX));
-        }
-        marks
-    }
-
     /// The same table with another code point for one level.
     ///
     /// # Errors
-    /// [`DscpTooLarge`] above 63.
-    pub fn with_dscp(mut self, level: Level, dscp: u8) -> Result<Self, DscpTooLarge> {
-        if dscp > 63 {
-            return Err(DscpTooLarge(dscp));
+    /// [`DscpRefused`] above 63, and for a low level at [`DSCP_NON_QUEUE_BUILDING`].
+    pub fn with_dscp(mut self, level: Level, dscp: u8) -> Result<Self, DscpRefused> {
+        match dscp {
+            64.. => return Err(DscpRefused::TooLarge(dscp)),
+            DSCP_NON_QUEUE_BUILDING if level != Level::PRIMARY => return Err(DscpRefused::NonQueueBuilding),
+            _ => self.dscp[level.index()] = dscp,
         }
-        self.dscp[level.index()] = dscp;
         Ok(self)
     }
 
@@ -113,33 +110,38 @@ impl Marks {
     }
 }
 
-/// A table with two classes. No single one is right on every path: some devices know only [`Self::LowerEffort`], some
+/// A table of marks by name. No single one is right on every path: some devices know only [`Self::LowerEffort`], some
 /// only [`Self::Cs1`], some clear marks, and some networks have nothing below best effort. `rc3 check` measures which
-/// one a path honours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+/// one a path honours. The order is that of preference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum MarkChoice {
+    /// The primary is 0, level *k* of RLP 4*k* - 1, that is 3, 7, 11, ... 59: the pool for experimental and local use (RFC
+    /// 2474 §6). Only for networks configured for it (`docs/OPERATORS.md`): devices that read the upper three bits serve
+    /// the levels from 5 on above best effort.
+    PerLevel,
     /// RLP is [`DSCP_LOWER_EFFORT`], the primary 0: [`Marks::default`].
     #[default]
     LowerEffort,
     /// RLP is [`DSCP_CS1`], the primary 0.
     Cs1,
-    /// No marks on the wire. The socket priority still applies on this host.
-    None,
     /// RLP is 0, the primary [`DSCP_CS3`]: for networks whose lowest class is best effort.
     Raised,
+    /// No marks on the wire. The socket priority still applies on this host.
+    None,
 }
 
 impl MarkChoice {
-    /// All of them, the most preferred first.
-    pub const ALL: [Self; 4] = [Self::LowerEffort, Self::Cs1, Self::Raised, Self::None];
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::PerLevel, Self::LowerEffort, Self::Cs1, Self::Raised, Self::None];
 
     /// Its name in commands and files.
     pub fn name(self) -> &'static str {
         match self {
+            Self::PerLevel => "per-level",
             Self::LowerEffort => "le",
             Self::Cs1 => "cs1",
-            Self::None => "none",
             Self::Raised => "raised",
+            Self::None => "none",
         }
     }
 
@@ -148,33 +150,30 @@ impl MarkChoice {
         Self::ALL.into_iter().find(|choice| choice.name() == name)
     }
 
-    /// The code points of the primary and of RLP.
-    pub fn dscps(self) -> (u8, u8) {
-        match self {
-            Self::LowerEffort => (0, DSCP_LOWER_EFFORT),
-            Self::Cs1 => (0, DSCP_CS1),
-            Self::None => (0, 0),
-            Self::Raised => (DSCP_CS3, 0),
+    fn dscp(self, level: u8) -> u8 {
+        match (self, level) {
+            (Self::Raised, 0) => DSCP_CS3,
+            (_, 0) | (Self::None | Self::Raised, _) => 0,
+            (Self::LowerEffort, _) => DSCP_LOWER_EFFORT,
+            (Self::Cs1, _) => DSCP_CS1,
+            (Self::PerLevel, level) => 4 * level - 1,
         }
     }
 }
 
 impl From<MarkChoice> for Marks {
     fn from(choice: MarkChoice) -> Self {
-        let (primary, low) = choice.dscps();
-        let mut marks = Self { dscp: [low; Level::COUNT], ..Self::default() };
-        marks.dscp[Level::PRIMARY.index()] = primary;
-        marks
+        Self {
+            // There are fewer than 256 levels.
+            dscp: array::from_fn(|level| choice.dscp(level as u8)),
+            priority: array::from_fn(|level| (level != Level::PRIMARY.index()).then_some(PRIORITY_FILLER)),
+        }
     }
 }
 
 impl Default for Marks {
     fn default() -> Self {
-        let mut marks =
-            Self { dscp: [DSCP_LOWER_EFFORT; Level::COUNT], priority: [Some(PRIORITY_FILLER); Level::COUNT] };
-        marks.dscp[Level::PRIMARY.index()] = 0;
-        marks.priority[Level::PRIMARY.index()] = None;
-        marks
+        MarkChoice::default().into()
     }
 }
 
@@ -211,32 +210,37 @@ mod tests {
             // Linux's `ip_tos2prio`: none of these bits changes the priority from 0.
             assert_eq!((marks.priority(Level::PRIMARY), tos & 0x1e), (None, 0));
             assert!(low_levels().all(|level| marks.priority(level) == Some(PRIORITY_FILLER)));
-            assert!(low_levels().all(|level| marks.dscp(level) == choice.dscps().1));
         }
     }
 
     #[test]
-    fn per_level_marks_differ_and_stay_unprivileged() {
-        let marks = Marks::per_level();
+    fn marks_per_level_differ_and_stay_in_the_local_pool() {
+        let marks = Marks::from(MarkChoice::PerLevel);
         let mut seen = vec![marks.dscp(Level::PRIMARY)];
-        let mut priority = 0;
         for level in low_levels() {
             let dscp = marks.dscp(level);
             assert!(dscp < 64 && dscp & 0b11 == 0b11, "level {level} leaves the local pool: {dscp}");
+            // Where the socket priority is not taken, Linux derives the queue from these bits.
             assert_ne!((dscp << 2) & 0x18, 0x10, "level {level} would be served first on its own host");
             assert!(!seen.contains(&dscp));
             seen.push(dscp);
+        }
+    }
 
-            let next = marks.priority(level).expect("every level has one");
-            assert!(next >= priority && next <= PRIORITY_UNPRIVILEGED_MAX);
-            assert!(next > priority || level.get() > 6);
-            priority = next;
+    #[test]
+    fn no_setting_puts_rlp_into_a_protected_queue_of_low_latency() {
+        for marks in MarkChoice::ALL.map(Marks::from) {
+            for level in low_levels() {
+                assert_ne!(marks.dscp(level), DSCP_NON_QUEUE_BUILDING, "{marks:?}");
+                let refused = marks.clone().with_dscp(level, DSCP_NON_QUEUE_BUILDING);
+                assert_eq!(refused, Err(DscpRefused::NonQueueBuilding));
+            }
         }
     }
 
     #[test]
     fn a_code_point_of_seven_bits_is_refused() {
-        assert_eq!(Marks::default().with_dscp(Level::FIRST, 64), Err(DscpTooLarge(64)));
+        assert_eq!(Marks::default().with_dscp(Level::FIRST, 64), Err(DscpRefused::TooLarge(64)));
         let marks = Marks::default().with_dscp(Level::FIRST, 63).expect("six bits");
         assert_eq!(marks.dscp(Level::FIRST), 63);
         assert_eq!(marks.dscp(Level::MAX), DSCP_LOWER_EFFORT);

@@ -15,7 +15,7 @@ use std::{
 
 use rc3_core::units::Level;
 use rc3_net::{
-    marks::Marks,
+    marks::{MarkChoice, Marks},
     socket::{AsyncSocket, Datagram, MAX_GSO_BYTES, Options, Outgoing, RecvBatch, Socket, Sockets},
 };
 use skip::skipped;
@@ -91,7 +91,7 @@ fn every_levels_marks_arrive_as_sent_alone_and_in_batches() {
         };
         let ip: IpAddr = ip.parse().unwrap();
         let destination = SocketAddr::new(ip, receiver.local_addr().unwrap().port());
-        for marks in [Marks::default(), Marks::per_level()] {
+        for marks in [Marks::default(), MarkChoice::PerLevel.into()] {
             for level in (0..=Level::MAX.get()).filter_map(Level::new) {
                 for ecn in 0..4 {
                     for segment_size in [None, Some(1_000)] {

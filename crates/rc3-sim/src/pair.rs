@@ -359,6 +359,8 @@ impl Node {
     fn put(&mut self, now: Instant, transmit: &Transmit, buf: &[u8], link: &mut Link<Datagram>) {
         assert!(transmit.dont_fragment || transmit.segment_size.is_none(), "{transmit:?}");
         assert!(transmit.size == buf.len() && transmit.size <= BATCH_BYTES_MAX, "{transmit:?}");
+        // ECT(1) would put RLP into the protected queue of L4S (RFC 9331).
+        assert!(transmit.level == Level::PRIMARY || transmit.ecn == 0, "{transmit:?}");
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
             let meta = DatagramMeta {
                 remote: self.address,

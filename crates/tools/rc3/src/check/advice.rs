@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use rc3_net::marks::{DSCP_LOWER_EFFORT, MarkChoice};
+use rc3_net::{
+    Level,
+    marks::{DSCP_LOWER_EFFORT, MarkChoice, Marks},
+};
 use serde::{Serialize, Serializer};
 
 /// The reason for the advice.
@@ -54,12 +57,18 @@ impl MarkAdvice {
     }
 }
 
-/// `seen` has the marks that arrived, sent and received values; `overtaken` lists the choices with which normal
-/// priority overtook, the most preferred first.
+/// `seen` has the marks that arrived, sent and received values; `overtaken` lists the choices with which normal priority
+/// overtook.
 ///
 /// A mark that merely arrives is no evidence: some networks serve CS1 above best effort.
-pub(super) fn advise(seen: &BTreeMap<u8, u8>, mut overtaken: impl Iterator<Item = MarkChoice>) -> MarkAdvice {
-    if let Some(marks) = overtaken.next() {
+pub(super) fn advise(seen: &BTreeMap<u8, u8>, overtaken: impl Iterator<Item = MarkChoice>) -> MarkAdvice {
+    // A network that changes the code points of levels may serve them otherwise behind that.
+    let is_kept = |choice: &MarkChoice| {
+        let table = Marks::from(*choice);
+        let mut levels = (0..=Level::MAX.get()).filter_map(Level::new).map(|level| table.dscp(level));
+        *choice != MarkChoice::PerLevel || levels.all(|dscp| seen.get(&dscp) == Some(&dscp))
+    };
+    if let Some(marks) = overtaken.filter(is_kept).min() {
         return MarkAdvice { marks, reason: Reason::Overtaken };
     }
     if seen.contains_key(&0) && !seen.contains_key(&DSCP_LOWER_EFFORT) {
@@ -75,12 +84,22 @@ mod tests {
     #[test]
     fn what_is_overtaken_wins_and_the_default_stays_without_evidence() {
         let all: BTreeMap<u8, u8> = (0..64).map(|dscp| (dscp, dscp)).collect();
-        let advice = advise(&all, [MarkChoice::Cs1, MarkChoice::Raised].into_iter());
+        let advice = advise(&all, [MarkChoice::Raised, MarkChoice::Cs1].into_iter());
         assert_eq!((advice.marks, advice.evidence()), (MarkChoice::Cs1, Some(MarkChoice::Cs1)));
         let advice = advise(&all, std::iter::empty());
         assert_eq!((advice.marks, advice.evidence()), (MarkChoice::LowerEffort, None));
         let bleached = (0..64).map(|dscp| (dscp, 0)).collect();
         assert_eq!(advise(&bleached, std::iter::empty()).reason, Reason::NothingBetter, "it does no harm");
+    }
+
+    #[test]
+    fn marks_per_level_are_used_where_all_arrive_and_are_overtaken() {
+        let overtaken = || [MarkChoice::LowerEffort, MarkChoice::PerLevel].into_iter();
+        let mut seen: BTreeMap<u8, u8> = (0..64).map(|dscp| (dscp, dscp)).collect();
+        assert_eq!(advise(&seen, overtaken()).evidence(), Some(MarkChoice::PerLevel));
+        assert_eq!(advise(&seen, std::iter::empty()).evidence(), None, "arrival alone is no evidence");
+        seen.insert(59, 3);
+        assert_eq!(advise(&seen, overtaken()).evidence(), Some(MarkChoice::LowerEffort));
     }
 
     #[test]

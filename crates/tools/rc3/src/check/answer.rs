@@ -1,6 +1,7 @@
 //! The listener's part in the probes of a path: answers authentic ones with hardly any state.
 
 use std::{
+    cmp::Reverse,
     future::poll_fn,
     io,
     net::SocketAddr,
@@ -87,11 +88,11 @@ pub(super) async fn answer(socket: &AsyncSocket, key: &Key) -> io::Result<()> {
     Ok(())
 }
 
-/// Low priority first, so that overtaking on the way back becomes visible.
+/// The worst level first, so that overtaking on the way back becomes visible.
 async fn answer_round(socket: &AsyncSocket, key: &Key, round: &mut Vec<Waiting>) -> io::Result<()> {
     let low = round.iter().filter(|waiting| waiting.reply.low).count();
     let normal = round.len() - low;
-    round.sort_by_key(|waiting| !waiting.reply.low);
+    round.sort_by_key(|waiting| Reverse((waiting.reply.low, waiting.reply.dscp)));
     for mut waiting in round.drain(..) {
         // At most ROUND_MAX.
         (waiting.reply.low_arrived, waiting.reply.normal_arrived) = (low as u8, normal as u8);

@@ -2,12 +2,12 @@
 //! long packets may be.
 //!
 //! The visitor sends two small datagrams per DSCP. Then, for each choice of marks, it sends rounds of forty low-priority
-//! datagrams directly followed by eight normal ones, then packets of several lengths: at most 1.9 MB in all, and as
+//! datagrams directly followed by eight normal ones, then packets of several lengths: at most 2.5 MB in all, and as
 //! much comes back. If a queue forms and honours the marks, the normal datagrams overtake. If no queue forms, the
 //! report says that the result is unknown.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     future::poll_fn,
     io,
@@ -17,7 +17,8 @@ use std::{
 };
 
 use rc3_net::{
-    marks::{DSCP_LOWER_EFFORT, MarkChoice},
+    Level,
+    marks::{DSCP_LOWER_EFFORT, MarkChoice, Marks},
     socket::{AsyncSocket, RecvBatch},
 };
 use serde::Serialize;
@@ -35,8 +36,11 @@ const MARK_PAUSE: Duration = Duration::from_millis(2);
 /// Rounds for each choice of marks.
 const ROUNDS: u32 = 10;
 /// The tested choices. The first is the default.
-const CHOICES: [MarkChoice; 3] = [MarkChoice::LowerEffort, MarkChoice::Cs1, MarkChoice::Raised];
+const CHOICES: [MarkChoice; 4] =
+    [MarkChoice::LowerEffort, MarkChoice::Cs1, MarkChoice::Raised, MarkChoice::PerLevel];
 const LOW_PER_ROUND: u32 = 40;
+/// So many of them, of the worst level, make the queue. The levels share the rest, the best level last.
+const FIRST_PER_ROUND: u32 = 10;
 const NORMAL_PER_ROUND: u32 = 8;
 const ROUND_PAUSE: Duration = Duration::from_millis(60);
 const BURST_LEN: usize = 1200;
@@ -88,8 +92,11 @@ pub struct Trial {
     pub low_wait_ms: f64,
     /// The same for normal packets.
     pub normal_wait_ms: f64,
-    /// Share of normal packets that arrived before a low-priority one sent earlier.
+    /// Share of normal packets that arrived before a low-priority one sent earlier; with a code point per level, that of
+    /// the level where it is least.
     pub overtaking: f64,
+    /// Low-priority levels that the path tells apart: of two neighbours, packets of the better one overtook.
+    pub levels: usize,
     /// The conclusion.
     pub treatment: Treatment,
 }
@@ -145,7 +152,10 @@ impl PathReport {
             let _ = writeln!(text, "  {name}: {}", marks_text(marks));
         }
         for ChoiceReport { marks, there, back } in &self.choices {
-            let (primary, low) = marks.dscps();
+            let table = Marks::from(*marks);
+            let [primary, first, last] =
+                [Level::PRIMARY, Level::FIRST, Level::MAX].map(|level| table.dscp(level));
+            let low = if first == last { first.to_string() } else { format!("{first} to {last}") };
             let _ = writeln!(text, "  marks {} (DSCP {low} below {primary})", marks.name());
             let _ = writeln!(text, "    there: {}\n    back: {}", there.text(), back.text());
         }
@@ -167,6 +177,9 @@ impl PathReport {
 impl Trial {
     fn text(&self) -> String {
         let meaning = match self.treatment {
+            Treatment::Different if self.levels > 1 => {
+                &format!("low priority is served last, in {} levels", self.levels)
+            }
             Treatment::Different => "low priority is served last",
             Treatment::Same => "! both share one queue",
             Treatment::Unknown => "unknown, because no queue formed",
@@ -254,6 +267,13 @@ pub(super) fn unspecified(remote: SocketAddr) -> IpAddr {
     if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
+/// The level of the nth low-priority packet of a round.
+fn low_level(nth: u32) -> Level {
+    let levels = u32::from(Level::MAX.get());
+    let better = nth.saturating_sub(FIRST_PER_ROUND) * levels / (LOW_PER_ROUND - FIRST_PER_ROUND);
+    Level::new((levels - better) as u8).unwrap_or(Level::MAX)
+}
+
 /// Numbers of the rounds with the nth choice of marks.
 fn rounds(nth: u32) -> RangeInclusive<u32> {
     nth * ROUNDS + 1..=(nth + 1) * ROUNDS
@@ -291,12 +311,12 @@ impl Prober<'_> {
 
     /// Bursts with one choice of marks.
     async fn send_bursts(&mut self, choice: MarkChoice, rounds: RangeInclusive<u32>) -> io::Result<()> {
-        let (primary, below) = choice.dscps();
+        let marks = Marks::from(choice);
         for round in rounds {
             for nth in 0..LOW_PER_ROUND + NORMAL_PER_ROUND {
                 let low = nth < LOW_PER_ROUND;
-                let dscp = if low { below } else { primary };
-                self.send(Kind::Burst, dscp, low, round, BURST_LEN).await?;
+                let level = if low { low_level(nth) } else { Level::PRIMARY };
+                self.send(Kind::Burst, marks.dscp(level), low, round, BURST_LEN).await?;
             }
             self.collect(ROUND_PAUSE).await?;
         }
@@ -376,29 +396,42 @@ fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (Trial, Trial) {
     let (low_there, normal_there) = (sum(|both| both.0), sum(|both| both.1));
     let count = |low: bool| bursts.iter().filter(|heard| heard.reply.low == low).count() as f64;
     let share = |lost: f64, of: f64| if of > 0.0 { (lost / of).clamp(0.0, 1.0) } else { 0.0 };
-    let trial = |losses: (f64, f64), waits: (f64, f64), overtaking| Trial {
-        low_loss: losses.0,
-        normal_loss: losses.1,
-        low_wait_ms: waits.0,
-        normal_wait_ms: waits.1,
-        overtaking,
-        treatment: treatment(losses, waits, overtaking),
+    let trial = |losses: (f64, f64), waits: (f64, f64), sequence: &[Arrival]| {
+        let classes: BTreeSet<Class> = sequence.iter().map(|arrival| arrival.class).collect();
+        let low: Vec<Class> = classes.into_iter().filter(|class| *class != NORMAL).collect();
+        let overtaking_of = |class: &Class| overtaking(sequence, NORMAL, *class);
+        let overtaking_least = low.iter().map(overtaking_of).reduce(f64::min).unwrap_or(0.0);
+        let is_distinct = |pair: &&[Class]| overtaking(sequence, pair[0], pair[1]) >= OVERTAKING_MIN;
+        let levels = low.len().min(1) + low.windows(2).filter(is_distinct).count();
+        let treatment = match low.len() {
+            // A level that is served better than normal packets could hide behind losses of others.
+            2.. if overtaking_least < OVERTAKING_MIN || levels < 2 => treatment((0.0, 0.0), waits, 0.0),
+            _ => treatment(losses, waits, overtaking_least),
+        };
+        Trial {
+            low_loss: losses.0,
+            normal_loss: losses.1,
+            low_wait_ms: waits.0,
+            normal_wait_ms: waits.1,
+            overtaking: overtaking_least,
+            levels,
+            treatment,
+        }
     };
-    let mut sequence: Vec<(u32, u32, bool)> =
-        bursts.iter().map(|heard| (heard.reply.round, heard.reply.order, heard.reply.low)).collect();
-    sequence.sort_unstable();
-    let came: Vec<(u32, u32, bool)> =
-        (0..).zip(&bursts).map(|(nth, heard)| (heard.reply.round, nth, heard.reply.low)).collect();
+    let arrival =
+        |heard: &Heard, order| Arrival { round: heard.reply.round, order, class: class(&heard.reply) };
+    let sequence: Vec<Arrival> = bursts.iter().map(|heard| arrival(heard, heard.reply.order)).collect();
+    let came: Vec<Arrival> = (0..).zip(&bursts).map(|(nth, heard)| arrival(heard, nth)).collect();
     let there = trial(
         (share(low_sent - low_there, low_sent), share(normal_sent - normal_there, normal_sent)),
         waits(&bursts, there),
-        overtaking(&sequence),
+        &sequence,
     );
     let back = trial(
         (share(low_there - count(true), low_there), share(normal_there - count(false), normal_there)),
         // All answers of a round leave the listener at once.
         waits(&bursts, |heard| i128::from(heard.at)),
-        overtaking(&came),
+        &came,
     );
     (there, back)
 }
@@ -425,18 +458,32 @@ fn waits(heard: &[Heard], time: impl Fn(&Heard) -> i128) -> (f64, f64) {
     (median(true), median(false))
 }
 
-/// Share of normal packets that arrived before a low one of their round, all of which were sent earlier. Entries are
-/// round, order of arrival, and whether the packet is low.
-fn overtaking(sequence: &[(u32, u32, bool)]) -> f64 {
-    let mut last_low: BTreeMap<u32, u32> = BTreeMap::new();
-    for &(round, order, low) in sequence {
-        if low {
-            last_low.entry(round).and_modify(|last| *last = order.max(*last)).or_insert(order);
-        }
+/// The better class first: that of normal packets, then code points of low ones.
+type Class = (bool, u8);
+const NORMAL: Class = (false, 0);
+
+fn class(reply: &Probe) -> Class {
+    if reply.low { (true, reply.dscp) } else { NORMAL }
+}
+
+/// A packet of a burst.
+struct Arrival {
+    round: u32,
+    /// The packets of a round arrived in this order.
+    order: u32,
+    class: Class,
+}
+
+/// Share of packets of the better class that arrived before one of the worse class in their round, all of which were sent
+/// earlier.
+fn overtaking(sequence: &[Arrival], better: Class, worse: Class) -> f64 {
+    let mut last: BTreeMap<u32, u32> = BTreeMap::new();
+    for Arrival { round, order, .. } in sequence.iter().filter(|arrival| arrival.class == worse) {
+        last.entry(*round).and_modify(|last| *last = (*order).max(*last)).or_insert(*order);
     }
-    let normal: Vec<_> = sequence.iter().filter(|(.., low)| !low).collect();
-    let over = normal.iter().filter(|(round, order, _)| last_low.get(round).is_some_and(|last| order < last));
-    if normal.is_empty() { 0.0 } else { over.count() as f64 / normal.len() as f64 }
+    let better: Vec<_> = sequence.iter().filter(|arrival| arrival.class == better).collect();
+    let over = better.iter().filter(|one| last.get(&one.round).is_some_and(|last| one.order < *last));
+    if better.is_empty() { 0.0 } else { over.count() as f64 / better.len() as f64 }
 }
 
 fn treatment(losses: (f64, f64), waits: (f64, f64), overtaking: f64) -> Treatment {
@@ -453,20 +500,26 @@ fn treatment(losses: (f64, f64), waits: (f64, f64), overtaking: f64) -> Treatmen
 mod tests {
     use super::*;
 
-    /// One round in which packets arrive in this order, a millisecond apart; they return unchanged.
+    /// One round with the default marks in which packets arrive in this order, a millisecond apart; they return unchanged.
     fn round(order: impl Fn(u32) -> u32) -> PathReport {
+        round_of(0, order)
+    }
+
+    /// The same with the choice of this index.
+    fn round_of(choice: usize, order: impl Fn(u32) -> u32) -> PathReport {
+        let marks = Marks::from(CHOICES[choice]);
         let heard: Vec<Heard> = (0..LOW_PER_ROUND + NORMAL_PER_ROUND)
             .map(|nth| {
                 let low = nth < LOW_PER_ROUND;
                 let (low_arrived, normal_arrived) = (LOW_PER_ROUND as u8, NORMAL_PER_ROUND as u8);
                 let reply = Probe {
                     kind: Kind::Reply,
-                    dscp: u8::from(low),
+                    dscp: marks.dscp(if low { low_level(nth) } else { Level::PRIMARY }),
                     seen: 0,
                     low,
                     low_arrived,
                     normal_arrived,
-                    round: 1,
+                    round: *rounds(choice as u32).start(),
                     order: order(nth),
                     sent: u64::from(nth),
                     arrived: u64::from(order(nth)) * 1_000_000,
@@ -485,6 +538,30 @@ mod tests {
         let ChoiceReport { there, back, .. } = &report.choices[0];
         assert_eq!((there.treatment, there.overtaking), (Treatment::Different, 1.0));
         assert_eq!(back.treatment, Treatment::Unknown, "all came back at once");
+    }
+
+    /// How marks per level are treated where packets are served by rank, those of one rank in order.
+    fn ladder(rank: impl Fn(u32) -> u8) -> (Treatment, usize) {
+        let mut served: Vec<u32> = (0..LOW_PER_ROUND + NORMAL_PER_ROUND).collect();
+        served.sort_by_key(|&nth| if nth < LOW_PER_ROUND { rank(nth) } else { 0 });
+        let order = |nth| served.iter().position(|&other| other == nth).unwrap() as u32;
+        let last = CHOICES.len() - 1;
+        let report = round_of(last, order);
+        assert_eq!(report.choices[last].marks, MarkChoice::PerLevel);
+        (report.choices[last].there.treatment, report.choices[last].there.levels)
+    }
+
+    #[test]
+    fn levels_count_as_honoured_if_each_is_overtaken_and_some_are_told_apart() {
+        let level = |nth| low_level(nth).get();
+        assert_eq!([0, 9, 10, 39].map(level), [15, 15, 15, 1]);
+        assert_eq!(ladder(level), (Treatment::Different, 15));
+        // A switch with eight queues.
+        assert_eq!(ladder(|nth| level(nth).min(7)), (Treatment::Different, 7));
+        // One class below normal packets has no use for levels.
+        assert_eq!(ladder(|_| 1), (Treatment::Unknown, 1));
+        // A device that serves one of them with normal packets, whatever it does with the others.
+        assert_eq!(ladder(|nth| if level(nth) == 5 { 0 } else { level(nth) }).0, Treatment::Unknown);
     }
 
     #[test]

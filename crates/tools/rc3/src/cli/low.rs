@@ -250,7 +250,7 @@ pub struct SendArgs {
 Without a ticket, only this host is checked. For the path between two hosts, run `rc3 check --listen` on one, and \
 `rc3 check` with its ticket on the other.
 
-First, about 2 MB of probes in a few seconds show which DSCPs survive, with which marks normal-priority packets \
+First, about 2.5 MB of probes in a few seconds show which DSCPs survive, with which marks normal-priority packets \
 overtake low-priority ones, and how long packets may be. Overtaking shows only if a queue forms on the path. Marks with \
 which packets overtook are remembered for `rc3 send --marks auto` to that host.
 

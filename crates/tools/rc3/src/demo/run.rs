@@ -16,7 +16,7 @@ use std::{
 
 use rc3_net::{
     ClientConfig, Congestion, ConnectionStats, Endpoint, EndpointOptions, MtuDiscoveryConfig, RlpMode,
-    ServerConfig, TransportConfig, VarInt, marks::Marks,
+    ServerConfig, TransportConfig, VarInt, marks::MarkChoice,
 };
 use rc3_text::units::{about_bytes, about_time};
 use tokio::time::timeout;
@@ -116,7 +116,7 @@ impl Ends {
         server.transport_config(Arc::new(transport(scenario, RlpMode::default())));
 
         // The link recognises levels by their code points.
-        let options = || EndpointOptions { marks: Marks::per_level(), ..EndpointOptions::default() };
+        let options = || EndpointOptions { marks: MarkChoice::PerLevel.into(), ..EndpointOptions::default() };
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         Ok(Self {
             sender: Endpoint::bind(options(), None, any).map_err(no_sockets)?,
@@ -132,7 +132,7 @@ impl Ends {
         config.loss = scenario.loss;
         config.load = scenario.load;
         config.queue = scenario.queue;
-        config.marks = Marks::per_level();
+        config.marks = MarkChoice::PerLevel.into();
         config.seed = seed;
         let address = self.receiver.local_addr().map_err(no_sockets)?;
         LinkEmulator::start(config, address).map_err(no_sockets)

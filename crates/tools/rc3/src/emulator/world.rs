@@ -7,7 +7,7 @@ use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
 use rc3_core::units::Level;
 use rc3_link::{Impairments, Link, LinkConfig, Packet};
 use rc3_net::{
-    marks::Marks,
+    marks::{MarkChoice, Marks},
     socket::{Datagram, RECV_MESSAGES_MAX, RecvBatch, Socket},
 };
 
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn code_points_map_back_to_the_levels_they_were_made_from() {
-        let marks = Marks::per_level();
+        let marks = Marks::from(MarkChoice::PerLevel);
         let levels = LevelOfDscp::new(&marks);
         for number in 0..=15 {
             assert_eq!(levels.level(marks.dscp(level(number))), level(number));

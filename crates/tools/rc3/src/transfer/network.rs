@@ -30,7 +30,7 @@ pub enum Marking {
     None,
     /// Low priority is 0, normal priority CS3 (24): for paths that serve nothing below best effort
     Raised,
-    /// One DSCP for each level, for queues configured for them
+    /// One DSCP for each level (3, 7, ... 59), for queues configured for them: see docs/OPERATORS.md
     PerLevel,
 }
 
@@ -54,7 +54,7 @@ impl Network {
             Marking::Cs1 => MarkChoice::Cs1.into(),
             Marking::None => MarkChoice::None.into(),
             Marking::Raised => MarkChoice::Raised.into(),
-            Marking::PerLevel => Marks::per_level(),
+            Marking::PerLevel => MarkChoice::PerLevel.into(),
         };
         EndpointOptions { marks, path_memory, ..EndpointOptions::default() }
     }
@@ -125,6 +125,6 @@ mod tests {
         assert_eq!(marks(Marking::Auto, Some(remote)), MarkChoice::Cs1.into());
         assert_eq!(marks(Marking::Auto, None), Marks::default());
         assert_eq!(marks(Marking::None, Some(remote)), MarkChoice::None.into());
-        assert_eq!(marks(Marking::PerLevel, Some(remote)), Marks::per_level());
+        assert_eq!(marks(Marking::PerLevel, Some(remote)), MarkChoice::PerLevel.into());
     }
 }

@@ -137,14 +137,20 @@ fn everything_is_checked_unless_parts_are_named() {
 
 #[test]
 fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
+    // A link that knows CS1 but not LE, and one that knows the levels.
+    for (marks, low) in [(MarkChoice::Cs1, 8), (MarkChoice::PerLevel, 3)] {
+        finds_and_uses(marks, low);
+    }
+}
+
+fn finds_and_uses(marks: MarkChoice, dscp: u64) {
     let directory = tempfile::tempdir().unwrap();
     let memory = directory.path().join("paths");
-    // A link that knows CS1 but not LE.
     let server = UdpSocket::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let mut config =
         EmulatorConfig::new(Rate::from_bits_per_second(20_000_000).unwrap(), Duration::from_millis(20));
     config.buffer = 200_000;
-    config.marks = MarkChoice::Cs1.into();
+    config.marks = marks.into();
     let link = LinkEmulator::start(config, server).expect("a link");
     let listener = Listener::start(&[&server.to_string(), "--advertise", &link.client_addr().to_string()]);
     let check = || {
@@ -153,16 +159,17 @@ fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
         events(&output)
     };
     let report = check();
-    let treated =
-        |at: usize| report["path"]["choices"][at]["there"]["treatment"].as_str().unwrap().to_owned();
-    assert_eq!([treated(0), treated(1)], ["same", "different"], "{report}");
-    assert_eq!(report["path"]["advice"]["marks"], "cs1");
+    for choice in report["path"]["choices"].as_array().unwrap() {
+        let is_honoured = choice["marks"] == marks.name();
+        assert_eq!(choice["there"]["treatment"] == "different", is_honoured, "{report}");
+    }
+    assert_eq!(report["path"]["advice"]["marks"], marks.name());
     assert_eq!(report["path"]["advice"]["reason"], "overtaken");
     // The flow of the same visit already uses these marks.
     let low = &report["flow"]["path"]["levels"][1];
-    assert_eq!((low["level"].as_u64(), low["dscp"].as_u64()), (Some(1), Some(8)), "{report}");
+    assert_eq!((low["level"].as_u64(), low["dscp"].as_u64()), (Some(1), Some(dscp)), "{report}");
     let text = fs::read_to_string(&memory).expect("it is stored");
-    assert!(text.contains(" marks=cs1 "), "{text}");
+    assert!(text.contains(&format!(" marks={} ", marks.name())), "{text}");
     // The rate, too.
     assert_eq!(check()["flow"]["path"]["remembered"], true);
 }
