@@ -3,11 +3,18 @@
 
 use std::{
     fs,
+    num::NonZero,
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
     time::{Duration, Instant},
+};
+
+use rc3_lab::net::{
+    namespace::Namespace,
+    recipe::{Recipe, is_lacking},
+    sample::FlowSample,
 };
 
 use nix::{
@@ -130,6 +137,56 @@ fn flows_of_kickass_are_in_a_report() {
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
     let report = fs::read_to_string(folder.path().join("report.md")).unwrap();
     assert!(report.contains("| TCP, others Kick-Ass |"), "{report}");
+}
+
+#[test]
+fn recipes_for_operators_let_nothing_wait_behind_what_is_worse() {
+    let _alone = alone();
+    if !able() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let words =
+        "run operators --rate 20mbit --rtt 60ms --sizes 300k --schemes rc3-per-level --runs 1 --lateness 1s";
+    let Output { status, stderr, .. } = lab(words).arg("--out").arg(folder.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&stderr);
+    // A machine without time for the WAN fails its checks.
+    if !status.success() && stderr.contains("the WAN is not valid") {
+        eprintln!("skipped: {stderr}");
+        return;
+    }
+    assert!(status.success(), "{stderr}");
+    stderr.lines().filter(|line| line.contains("left out")).for_each(|line| eprintln!("skipped: {line}"));
+    let mut reader = csv::Reader::from_path(folder.path().join("flows.csv")).unwrap();
+    let flows: Vec<FlowSample> = reader.deserialize().collect::<Result<_, _>>().unwrap();
+    let of = |name: &str| flows.iter().find(|flow| flow.cell == format!("operators-{name}"));
+    for name in ["htb", "htb-nft", "prio"] {
+        let Some(flow) = of(name) else { continue };
+        assert!(flow.primary_packets > 0 && flow.rlp_packets > 0, "{name}: {flow:?}");
+        assert_eq!((flow.primary_behind, flow.rlp_behind), (0, 0), "{name}: {flow:?}");
+    }
+    assert!(of("htb").is_some(), "the laboratory needs HTB");
+    assert!(
+        of("fifo").is_some_and(|flow| flow.primary_behind > 0),
+        "one queue keeps nothing apart: {flows:?}"
+    );
+}
+
+#[test]
+fn recipes_are_accepted_as_they_are_printed() {
+    let _alone = alone();
+    if !able() {
+        return;
+    }
+    for recipe in Recipe::all() {
+        let [host, far] = ["recipe", "far"].map(|role| Namespace::new(role).unwrap());
+        host.shell("ip link add eth0 numtxqueues 8 type veth peer name far").unwrap();
+        host.shell(&format!("ip link set far netns {}; ip link set eth0 up", far.name())).unwrap();
+        match recipe.run(&host, "eth0", NonZero::new(1_000_000_000).unwrap()) {
+            Err(error) if is_lacking(&error) => eprintln!("skipped: {}: {error}", recipe.name),
+            done => done.unwrap(),
+        }
+    }
 }
 
 /// Waits until a laboratory has its namespaces.

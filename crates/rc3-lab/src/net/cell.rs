@@ -18,6 +18,8 @@ pub enum Company {
     Long,
     /// Flows of kernel TCP with CUBIC that arrive at random and need this share of the rate, from 0 to 1.
     Load(f64),
+    /// The same flows, of the scheme under test itself.
+    Own(f64),
 }
 
 /// What is measured in one place.
@@ -48,7 +50,7 @@ impl Cell {
     pub fn window(&self, bytes: u64) -> Duration {
         match self.company {
             Company::Nobody => Duration::ZERO,
-            Company::Long | Company::Load(_) => {
+            Company::Long | Company::Load(_) | Company::Own(_) => {
                 (self.path.ideal(bytes) * WINDOW_IDEALS * self.connections).max(WINDOW_MIN)
             }
         }
@@ -59,7 +61,7 @@ impl Cell {
         match self.company {
             Company::Nobody => Duration::ZERO,
             Company::Long => Duration::from_secs(2) + self.path.rtt * 20,
-            Company::Load(_) => Duration::from_secs(1),
+            Company::Load(_) | Company::Own(_) => Duration::from_secs(1),
         }
     }
 

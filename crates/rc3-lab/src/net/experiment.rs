@@ -9,6 +9,7 @@ use super::{
     forwarder, fragments, kickass, memory,
     path::{Card, Discipline, Loss, Path},
     priorities, programs,
+    recipe::Recipe,
     run::Lab,
     streams::{self, Hosts},
     workers,
@@ -51,7 +52,7 @@ pub struct Options {
 use Work::{Flows, Local, Namespaces};
 
 /// All experiments. The first eight are the comparison of schemes.
-pub const EXPERIMENTS: [Experiment; 26] = [
+pub const EXPERIMENTS: [Experiment; 27] = [
     new("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", Flows(idle)),
     new("queues", "FCT with each queue discipline", Flows(queues)),
     new("card", "FCT when the sender's card is as fast as the link", Flows(card)),
@@ -131,6 +132,11 @@ pub const EXPERIMENTS: [Experiment; 26] = [
         "tunnel",
         "echo of keystrokes through rc3 tunnel and over kernel TCP, idle and beside bulk data",
         Namespaces(programs::tunnel),
+    ),
+    new(
+        "operators",
+        "FCT beside flows of the same scheme with each queue of docs/OPERATORS.md; packets behind worse ones",
+        Flows(operators),
     ),
     new("memory", "memory of many connections and streams, and what idle ones cost", Local(memory::measure)),
     new(
@@ -305,6 +311,25 @@ fn fig18(options: &Options) -> Vec<Cell> {
     let path = Path { discipline: Discipline::Priority, ..options.path_of(1000, 20) };
     let cell = |(name, offload)| options.cell(name, Path { offload, ..path.clone() });
     [("offload", true), ("no-offload", false)].map(cell).into()
+}
+
+/// Load of others, as much as makes levels differ.
+const OPERATORS_LOAD: f64 = 0.5;
+
+fn operators(options: &Options) -> Vec<Cell> {
+    // Routers see single packets.
+    let path = Path { offload: false, ..options.path_of(50, 40) };
+    let sizes = options.sizes(&[1_000_000], &[1_000_000]);
+    let cell = |name: &str, path| Cell {
+        company: Company::Own(OPERATORS_LOAD),
+        sizes: sizes.clone(),
+        ..Cell::new(format!("operators-{name}"), path)
+    };
+    let of_recipe =
+        |recipe: Recipe| cell(&recipe.name, Path { recipe: Some(recipe.name.clone()), ..path.clone() });
+    let forwarder = Path { discipline: Discipline::Priority, ..path.clone() };
+    let recipes = Recipe::all().into_iter().filter(Recipe::has_rate).map(of_recipe);
+    recipes.chain([cell("forwarder", forwarder)]).collect()
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ pub mod path;
 pub mod priorities;
 pub mod process;
 pub mod programs;
+pub mod recipe;
 pub mod report;
 pub mod results;
 pub mod run;

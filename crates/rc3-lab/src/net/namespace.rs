@@ -76,6 +76,19 @@ impl Namespace {
         call("tc", ["-n", &self.name].into_iter().chain(words.split_whitespace()))
     }
 
+    /// Runs commands of a shell inside, up to the first that fails.
+    ///
+    /// # Errors
+    /// If one fails.
+    pub fn shell(&self, commands: &str) -> Result<String, NetError> {
+        call("ip", ["netns", "exec", &self.name, "sh", "-ec", commands]).map_err(|error| match error {
+            NetError::Process { why, .. } => {
+                NetError::Process { what: "commands of a shell".to_owned(), why }
+            }
+            other => other,
+        })
+    }
+
     /// Sets variables of the kernel inside.
     ///
     /// # Errors

@@ -65,18 +65,20 @@ impl Others {
     ///
     /// # Errors
     /// If a process does not come up.
-    pub fn start(site: &Site, cell: &Cell, seed: u64) -> Result<Self, NetError> {
-        let sink = sink(site)?;
+    pub fn start(site: &Site, cell: &Cell, scheme: Option<&Scheme>, seed: u64) -> Result<Self, NetError> {
+        let tcp = Scheme::own(Transport::Tcp)?;
+        let carrier = scheme.filter(|_| matches!(cell.company, Company::Own(_))).unwrap_or(&tcp);
+        let sink = serve(site, carrier)?;
         let echo = Process::job("echo", &site.receiver, &Job::Echo(Site::address(ECHO)))?;
         echo.line()?;
         let ping = Process::job("ping", &site.other, &Job::Ping(Site::address(ECHO), PING_EVERY))?;
         let traffic = match cell.company {
             Company::Nobody => None,
             Company::Long => Some(long(&site.other, 0)?),
-            Company::Load(share) => {
+            Company::Load(share) | Company::Own(share) => {
                 let rate = cell.path.rate.get() as f64 * share;
                 let traffic = Traffic { seed, ..Traffic::of(Load::Poisson(rate), 1) };
-                let job = Job::Load(sink.target.clone(), vec![Transport::Tcp], traffic);
+                let job = Job::Load(sink.target.clone(), vec![carrier.setup.transport], traffic);
                 let load = Process::job("load", &site.other, &job)?;
                 load.line()?;
                 Some(load)
@@ -144,8 +146,11 @@ fn pair(line: &str) -> Option<(u64, u64)> {
 
 /// Starts the receiver of TCP flows of others.
 pub(super) fn sink(site: &Site) -> Result<Server, NetError> {
-    let place = Place { sender: &site.other, address: Site::address(SINK), ..site.place() };
-    Scheme::own(Transport::Tcp)?.serve(&place)
+    serve(site, &Scheme::own(Transport::Tcp)?)
+}
+
+fn serve(site: &Site, scheme: &Scheme) -> Result<Server, NetError> {
+    scheme.serve(&Place { sender: &site.other, address: Site::address(SINK), ..site.place() })
 }
 
 /// Starts a long flow to that receiver with packets of this code point.

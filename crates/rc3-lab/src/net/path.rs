@@ -79,8 +79,10 @@ pub struct Path {
     pub trace: Option<PathBuf>,
     /// A box in front of the bottleneck, towards the receiver.
     pub middlebox: Middlebox,
-    /// Whether the sender's interface takes super-packets (GSO, TSO).
+    /// Whether the senders' interfaces take super-packets (GSO, TSO).
     pub offload: bool,
+    /// The recipe of `docs/OPERATORS.md` that makes the queue and the bottleneck, on the router in front of the WAN.
+    pub recipe: Option<String>,
 }
 
 impl Path {
@@ -96,6 +98,7 @@ impl Path {
             trace: None,
             middlebox: Middlebox::None,
             offload: true,
+            recipe: None,
         }
     }
 
@@ -156,6 +159,9 @@ impl fmt::Display for Path {
         }
         if self.card == Card::AsLink {
             write!(f, ", card as fast as the link")?;
+        }
+        if let Some(recipe) = &self.recipe {
+            write!(f, ", queue by the recipe {recipe}")?;
         }
         if self.offload { Ok(()) } else { write!(f, ", no segmentation offload") }
     }

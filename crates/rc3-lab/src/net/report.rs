@@ -86,6 +86,10 @@ fn of_cell(experiment: &str, cell: &Cell, results: &Results) -> Document {
     if cell.company != Company::Nobody {
         section = section.text("Others meanwhile:").table(tables::others(results, cell));
     }
+    if cell.path.recipe.is_some() {
+        let text = "Packets that waited in the queue while more than one packet of a worse level left:";
+        section = section.text(text).table(tables::waits(results, cell));
+    }
     if let Some(table) = tables::cpu(results, cell) {
         section = section
             .text("CPU time of the largest flows, without the kernel's work outside of the processes:")
@@ -107,8 +111,10 @@ fn company(company: Company) -> String {
     match company {
         Company::Nobody => String::new(),
         Company::Long => ", beside one long flow of kernel TCP (CUBIC)".to_owned(),
-        Company::Load(share) => {
-            format!(", at {:.0} % load of kernel TCP (CUBIC): Poisson arrivals, Pareto sizes", share * 100.0)
+        Company::Load(share) | Company::Own(share) => {
+            let carrier =
+                if company == Company::Own(share) { "the scheme itself" } else { "kernel TCP (CUBIC)" };
+            format!(", at {:.0} % load of {carrier}: Poisson arrivals, Pareto sizes", share * 100.0)
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
     experiment::{self, Experiment, Options, Work},
     interrupt, namespace,
     path::Path,
-    report,
+    recipe, report,
     results::Results,
     scheme::Scheme,
     session::Session,
@@ -202,10 +202,17 @@ impl Lab {
     /// Lets all schemes take their turns in a cell, and nobody if there are others.
     fn cell(&mut self, experiment: &str, cell: &Cell) -> Result<(), NetError> {
         let site = self.site(&cell.path)?;
+        if let Some(why) = cell.path.recipe.is_some().then(|| site.start_wan(&cell.path, 1).err()).flatten() {
+            if recipe::is_lacking(&why) {
+                self.note(&format!("{} left out: {why}", cell.name));
+                return Ok(());
+            }
+            return Err(why);
+        }
         self.results.cells.push((experiment.to_owned(), cell.clone()));
         let lateness = self.results.lateness_limit(&cell.path);
         let schemes = self.schemes.clone();
-        let nobody = (cell.company != Company::Nobody).then_some(schemes.len());
+        let nobody = matches!(cell.company, Company::Long | Company::Load(_)).then_some(schemes.len());
         for run in 1..=self.options.runs() {
             for nth in order(schemes.len(), run).into_iter().chain(nobody) {
                 let scheme = schemes.get(nth);

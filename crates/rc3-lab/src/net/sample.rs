@@ -44,6 +44,14 @@ pub struct FlowSample {
     pub dropped: u64,
     /// Packets lost behind the queue meanwhile.
     pub lost: u64,
+    /// With a recipe: packets of the primary that left the queue meanwhile, also of others.
+    pub primary_packets: u64,
+    /// Of those, how many waited while more than one packet of RLP left.
+    pub primary_behind: u64,
+    /// Packets of RLP.
+    pub rlp_packets: u64,
+    /// Of those, how many waited while more than one packet of a worse level left.
+    pub rlp_behind: u64,
     /// How often it was measured until the WAN was in time.
     pub attempts: u32,
     /// Whether the WAN was in time, so that it counts.

@@ -44,7 +44,7 @@ impl Session<'_> {
         let mut wan = site.start_wan(&cell.path, self.run.into())?;
         let mut others = match cell.company {
             Company::Nobody => None,
-            _ => Some(Others::start(site, cell, self.run.into())?),
+            _ => Some(Others::start(site, cell, scheme, self.run.into())?),
         };
         interrupt::sleep(cell.warm_up())?;
         let server = scheme.map(|scheme| cell.serve(scheme, &site.place())).transpose()?;
@@ -100,6 +100,10 @@ impl Session<'_> {
                 late_max_s: report.late_max.as_secs_f64(),
                 dropped: report.dropped,
                 lost: report.lost,
+                primary_packets: report.waits.primary,
+                primary_behind: report.waits.primary_behind,
+                rlp_packets: report.waits.rlp,
+                rlp_behind: report.waits.rlp_behind,
                 attempts,
                 counts,
                 ..FlowSample::new(self.experiment, &cell.name, server.scheme(), bytes, timed)

@@ -15,11 +15,12 @@ use rc3_text::units::rate_text;
 use serde_json::Value;
 
 use super::{
-    act::Job,
+    act::{Job, watch::Waits},
     error::NetError,
     namespace::Namespace,
     path::{Card, Path},
     process::Process,
+    recipe::Recipe,
     scheme::{PORT, Place},
     wan::{
         config::{DEVICES, WanConfig},
@@ -94,7 +95,10 @@ impl Site {
     pub fn start_wan(&self, path: &Path, seed: u64) -> Result<Wan<'_>, NetError> {
         // There may be none.
         let _ = self.sender.tc("qdisc del dev card root");
-        self.sender.ip(&format!("link set card gso_max_segs {}", if path.offload { 64 } else { 1 }))?;
+        let _ = self.router.shell("nft flush ruleset");
+        for host in [&self.sender, &self.other] {
+            host.ip(&format!("link set card gso_max_segs {}", if path.offload { 64 } else { 1 }))?;
+        }
         if path.card == Card::AsLink {
             let rate = rate_text(path.rate.get());
             CARD.lines().try_for_each(|line| self.sender.tc(&line.replace("RATE", &rate)).map(drop))?;
@@ -105,7 +109,15 @@ impl Site {
             self.router.ip(&format!("link set {device} up"))?;
             self.router.ip(&format!("route replace default dev {device} table {table}"))?;
         }
-        Ok(Wan { process, site: self, overflowed: 0 })
+        let mut wan = Wan { process, site: self, overflowed: 0, watch: None };
+        if let Some(recipe) = path.recipe.as_ref().and_then(|name| Recipe::named(name)) {
+            let [from, to] = [["card-0", "card-1"], DEVICES];
+            recipe.run(&self.router, to[0], path.rate)?;
+            let job = Job::Watch(from.map(str::to_owned).to_vec(), to[0].to_owned());
+            let watch = wan.watch.insert(Process::job("watch", &self.router, &job)?);
+            watch.line()?;
+        }
+        Ok(wan)
     }
 
     /// Packets that a device dropped because the WAN did not read them in time.
@@ -137,6 +149,8 @@ pub struct Wan<'a> {
     site: &'a Site,
     /// Packets dropped in front of it up to the last report.
     overflowed: u64,
+    /// Watches the queue of a recipe.
+    watch: Option<Process>,
 }
 
 impl Wan<'_> {
@@ -150,6 +164,10 @@ impl Wan<'_> {
         let mut report: WanReport = serde_json::from_str(&line)?;
         let overflowed = self.site.overflowed()?;
         report.refused += overflowed - std::mem::replace(&mut self.overflowed, overflowed);
+        if let Some(watch) = &mut self.watch {
+            watch.ask("")?;
+            report.waits = serde_json::from_str::<Waits>(&watch.line()?)?;
+        }
         Ok(report)
     }
 }

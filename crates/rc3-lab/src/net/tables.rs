@@ -89,6 +89,24 @@ pub fn others(results: &Results, cell: &Cell) -> Table {
     table
 }
 
+/// Which packets waited in the queue of a recipe while worse ones left.
+pub fn waits(results: &Results, cell: &Cell) -> Table {
+    let head = ["scheme", "#primary, packets", "#behind RLP, %", "#RLP, packets", "#behind a worse level, %"];
+    let mut table = Table::new(head);
+    for scheme in &results.schemes {
+        let of = |count: fn(&FlowSample) -> u64| {
+            let flows = results.flows.iter().filter(|flow| flow.cell == cell.name && flow.scheme == *scheme);
+            flows.map(count).sum::<u64>()
+        };
+        let share = |part: u64, of: u64| format!("{:.2}", 100.0 * part as f64 / of.max(1) as f64);
+        let (primary, rlp) = (of(|flow| flow.primary_packets), of(|flow| flow.rlp_packets));
+        let behind = [(of(|flow| flow.primary_behind), primary), (of(|flow| flow.rlp_behind), rlp)];
+        let [primary_behind, rlp_behind] = behind.map(|(part, of)| share(part, of));
+        table.row(scheme, [primary.to_string(), primary_behind, rlp.to_string(), rlp_behind]);
+    }
+    table
+}
+
 /// CPU time per byte of flows that are long enough; `None` where there are none.
 pub fn cpu(results: &Results, cell: &Cell) -> Option<Table> {
     let bytes = cell.sizes.iter().copied().max().filter(|bytes| *bytes >= LONG)?;

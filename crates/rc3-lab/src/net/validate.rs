@@ -84,7 +84,7 @@ fn check(path: &Path, check: &str, unit: &str, expected: f64, measured: f64, tol
 /// The round trip of small datagrams on the idle path.
 fn ping(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
     let cell = Cell::new("ping", path.clone());
-    let mut others = Others::start(site, &cell, 0)?;
+    let mut others = Others::start(site, &cell, None, 0)?;
     let from = clock::now();
     interrupt::sleep(path.rtt * 4 + Duration::from_millis(500))?;
     let felt = others.felt(path, from, clock::now());
@@ -98,7 +98,7 @@ fn ping(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
 /// The goodput of a long flow of kernel TCP once it has filled the path.
 fn bulk(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
     let cell = Cell { company: Company::Long, ..Cell::new("bulk", path.clone()) };
-    let mut others = Others::start(site, &cell, 0)?;
+    let mut others = Others::start(site, &cell, None, 0)?;
     interrupt::sleep(cell.warm_up())?;
     let from = clock::now();
     interrupt::sleep(Duration::from_secs(1) + path.rtt * 10)?;

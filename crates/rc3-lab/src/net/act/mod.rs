@@ -5,6 +5,7 @@
 mod echo;
 pub mod load;
 mod saturate;
+pub mod watch;
 
 use std::{
     io, net::SocketAddr, os::unix::process::CommandExt, path::PathBuf, process::Command, thread,
@@ -56,6 +57,8 @@ pub enum Job {
     Ping(SocketAddr, Duration),
     /// The WAN.
     Wan(WanConfig),
+    /// Watches a queue between devices: packets come from the first ones and leave by the last one.
+    Watch(Vec<String>, String),
 }
 
 impl Job {
@@ -75,7 +78,7 @@ impl Job {
         urgency::raise();
         match self {
             // They end by themselves, or read their standard input.
-            Self::Client(..) | Self::Exec(..) | Self::Wan(_) => {}
+            Self::Client(..) | Self::Exec(..) | Self::Wan(_) | Self::Watch(..) => {}
             // It must have one thread only until it has dropped its privileges.
             Self::Forward(_) => {}
             _ => end_with_input(),
@@ -100,6 +103,7 @@ impl Job {
             Self::Echo(address) => echo::serve(address),
             Self::Ping(address, every) => echo::ping(address, every),
             Self::Wan(config) => Ok(wan::run(&config)?),
+            Self::Watch(from, to) => watch::run(&from, &to),
         }
     }
 }

@@ -252,7 +252,7 @@ pub(super) mod configure {
 
         use rc3_net::{
             ClientConfig, Congestion, Connection, Endpoint, EndpointOptions, RlpMode, ServerConfig,
-            SwitchCounts, TransportConfig,
+            SwitchCounts, TransportConfig, marks::MarkChoice,
         };
         use rc3_sim::pcc::PccConfig;
 
@@ -267,7 +267,7 @@ pub(super) mod configure {
                 Transport::Rc3Off | Transport::Rc3Newreno | Transport::Rc3Pcc | Transport::Rc3Kickass => {
                     RlpMode::Off
                 }
-                Transport::Rc3Trust => RlpMode::Trust,
+                Transport::Rc3Trust | Transport::Rc3TrustPerLevel => RlpMode::Trust,
                 _ => RlpMode::default(),
             });
             match setup.transport {
@@ -292,6 +292,14 @@ pub(super) mod configure {
             Arc::new(config)
         }
 
+        fn options(setup: Setup) -> EndpointOptions {
+            let marks = match setup.transport {
+                Transport::Rc3PerLevel | Transport::Rc3TrustPerLevel => MarkChoice::PerLevel,
+                _ => MarkChoice::default(),
+            };
+            EndpointOptions { marks: marks.into(), ..EndpointOptions::default() }
+        }
+
         pub(crate) fn server(
             setup: Setup,
             crypto: Arc<rustls::ServerConfig>,
@@ -299,7 +307,7 @@ pub(super) mod configure {
         ) -> Result<Endpoint> {
             let mut config = ServerConfig::with_crypto(crypto);
             config.transport_config(transport(setup));
-            let mut options = EndpointOptions::default();
+            let mut options = options(setup);
             if let Some(workers) = setup.workers {
                 options.workers = workers;
             }
@@ -309,7 +317,7 @@ pub(super) mod configure {
         pub(crate) fn client(target: &Target) -> Result<Endpoint> {
             let mut config = ClientConfig::new(client_crypto(target)?);
             config.transport_config(transport(target.setup));
-            let mut endpoint = Endpoint::client(ANY)?;
+            let mut endpoint = Endpoint::bind(options(target.setup), None, ANY)?;
             endpoint.set_default_client_config(config);
             Ok(endpoint)
         }

@@ -19,6 +19,10 @@ pub enum Transport {
     Rc3,
     /// This project, RLP as the papers have it.
     Rc3Trust,
+    /// This project, a code point for each level.
+    Rc3PerLevel,
+    /// The same, RLP as the papers have it.
+    Rc3TrustPerLevel,
     /// This project without RLP: what the primary costs behind our seam.
     Rc3Off,
     /// This project without RLP, NewReno.

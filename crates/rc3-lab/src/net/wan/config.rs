@@ -43,8 +43,8 @@ fn link(path: &Path, seed: u64) -> io::Result<Link<Packet>> {
     });
     let Loss { share, burst } = path.loss;
     let config = LinkConfig {
-        // What passes a policer goes on at once.
-        rate: (path.discipline != Discipline::Policer).then_some(path.rate.into()),
+        // What passes a policer or the bottleneck of a recipe goes on at once.
+        rate: (path.discipline != Discipline::Policer && path.recipe.is_none()).then_some(path.rate.into()),
         trace: trace.transpose()?,
         delay: path.rtt / 2,
         impairments: match burst > 1.0 {

@@ -27,7 +27,7 @@ use super::{
     config::{DEVICES, WanConfig},
     middlebox::Machine,
 };
-use crate::net::clock;
+use crate::net::{act::watch::Waits, clock};
 
 /// Packets read from a device before the other has its turn.
 const READ_BATCH: usize = 64;
@@ -58,6 +58,9 @@ pub struct WanReport {
     pub at: u64,
     /// Bytes by code point that have left towards the receiver since the start.
     pub bytes: BTreeMap<u8, u64>,
+    /// Of the queue of a recipe, which the WAN itself does not see.
+    #[serde(default)]
+    pub waits: Waits,
 }
 
 struct Wan {
