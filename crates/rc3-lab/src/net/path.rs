@@ -47,7 +47,7 @@ impl fmt::Display for Discipline {
 pub enum Card {
     /// A veth without a rate.
     Fast,
-    /// HTB at the rate of the bottleneck, with strict priority for everything that is not lower effort (RFC 8622).
+    /// The recipe `htb` of `docs/OPERATORS.md` at the rate of the bottleneck.
     AsLink,
 }
 

@@ -36,8 +36,13 @@ impl Recipe {
     }
 
     /// The recipe of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::all().into_iter().find(|recipe| recipe.name == name)
+    ///
+    /// # Errors
+    /// If the page has none.
+    pub fn named(name: &str) -> Result<Self, NetError> {
+        let missing =
+            || NetError::Process { what: name.to_owned(), why: "no recipe of docs/OPERATORS.md".to_owned() };
+        Self::all().into_iter().find(|recipe| recipe.name == name).ok_or_else(missing)
     }
 
     /// Whether it makes a bottleneck, so that a queue forms.

@@ -11,7 +11,6 @@
 
 use std::net::SocketAddr;
 
-use rc3_text::units::rate_text;
 use serde_json::Value;
 
 use super::{
@@ -100,8 +99,7 @@ impl Site {
             host.ip(&format!("link set card gso_max_segs {}", if path.offload { 64 } else { 1 }))?;
         }
         if path.card == Card::AsLink {
-            let rate = rate_text(path.rate.get());
-            CARD.lines().try_for_each(|line| self.sender.tc(&line.replace("RATE", &rate)).map(drop))?;
+            Recipe::named("htb")?.run(&self.sender, "card", path.rate)?;
         }
         let config = WanConfig { netns: self.router.name().to_owned(), path: path.clone(), seed };
         let process = Process::urgent_job("WAN", &Job::Wan(config))?;
@@ -110,9 +108,9 @@ impl Site {
             self.router.ip(&format!("route replace default dev {device} table {table}"))?;
         }
         let mut wan = Wan { process, site: self, overflowed: 0, watch: None };
-        if let Some(recipe) = path.recipe.as_ref().and_then(|name| Recipe::named(name)) {
+        if let Some(recipe) = &path.recipe {
             let [from, to] = [["card-0", "card-1"], DEVICES];
-            recipe.run(&self.router, to[0], path.rate)?;
+            Recipe::named(recipe)?.run(&self.router, to[0], path.rate)?;
             let job = Job::Watch(from.map(str::to_owned).to_vec(), to[0].to_owned());
             let watch = wan.watch.insert(Process::job("watch", &self.router, &job)?);
             watch.line()?;
@@ -131,16 +129,6 @@ impl Site {
         Ok(sum)
     }
 }
-
-/// HTB at a rate: everything but lower effort first, which borrows what the former leaves.
-const CARD: &str = "\
-qdisc add dev card root handle 1: htb default 10
-class add dev card parent 1: classid 1:1 htb rate RATE ceil RATE burst 4500 cburst 4500 quantum 1600
-class add dev card parent 1:1 classid 1:10 htb rate 8kbit ceil RATE prio 0 quantum 1600 burst 1600 cburst 16k
-qdisc add dev card parent 1:10 pfifo limit 1000
-class add dev card parent 1:1 classid 1:20 htb rate 8kbit ceil RATE prio 1 quantum 1600 burst 1600 cburst 16k
-qdisc add dev card parent 1:20 pfifo limit 1000
-filter add dev card parent 1: protocol ip u32 match ip tos 0x04 0xfc flowid 1:20";
 
 /// A WAN that runs. It ends with the value.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
 use rc3_core::units::Level;
 use rc3_link::{Impairments, Link, LinkConfig, Packet};
 use rc3_net::{
-    marks::{MarkChoice, Marks},
+    marks::Marks,
     socket::{Datagram, RECV_MESSAGES_MAX, RecvBatch, Socket},
 };
 
@@ -279,6 +279,8 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 #[cfg(test)]
 mod tests {
+    use rc3_net::marks::MarkChoice;
+
     use super::*;
 
     fn level(number: u8) -> Level {
