@@ -1,5 +1,7 @@
 //! Counters of both loops, readable at any time.
 
+use std::time::Instant;
+
 mod kickass;
 
 pub use self::kickass::{KickAssStats, SwitchCounts};
@@ -25,6 +27,9 @@ pub struct ConnectionStats {
     pub path: PathStats,
     /// Bytes in flight, in packets of the primary.
     pub in_flight: u64,
+    /// Since when the peer has acknowledged nothing, if it has been asked in vain: the path or the peer is gone. `None`
+    /// otherwise.
+    pub silent_since: Option<Instant>,
     /// Whether both sides use rc3; otherwise the primary carries everything.
     pub rc3: bool,
     /// The guard's measurements and verdict; `None` without a guard.

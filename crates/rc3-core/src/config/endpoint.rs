@@ -102,8 +102,9 @@ impl EndpointConfig {
         Self { reset_key: Some(reset_key), ..Self::default() }
     }
 
-    /// The key of the tokens in stateless resets (RFC 9000 §10.3). With the same key, a restarted endpoint can end the
-    /// connections that it had before. Default: a random key.
+    /// The key of the tokens in stateless resets (RFC 9000 §10.3). With the same key, and a
+    /// [`Self::cid_generator`] that accepts the same ids, a restarted endpoint can end the connections that it had before.
+    /// Default: a random key.
     pub fn reset_key(&mut self, key: Arc<dyn HmacKey>) -> &mut Self {
         self.reset_key = Some(key);
         self

@@ -684,6 +684,7 @@ impl Connection {
             frame_tx: quic.frame_tx,
             frame_rx: quic.frame_rx,
             path: quic.path,
+            silent_since: self.primary.silent_since(),
             in_flight: self.primary.window().in_flight,
             rc3: self.is_rc3(),
             guard: watch.map(|watch| watch.guard.stats()),

@@ -11,6 +11,7 @@ mod ideal;
 mod incoming;
 mod kickass;
 mod losses;
+mod outage;
 mod path_memory;
 mod path_mtu;
 mod primary;

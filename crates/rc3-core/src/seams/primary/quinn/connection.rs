@@ -73,17 +73,23 @@ impl Quic {
         self.validation.is_answered(&self.conn)
     }
 
-    /// The pacing rate, from routers or the controller. Without one, quinn-proto's pacer decides.
+    /// The pacing rate, from routers or the controller, or where quinn-proto's pacer would compute with a wrong round trip.
+    /// Without one, that pacer decides.
     pub(crate) fn rate(&self) -> Option<DepartureRate> {
         match &self.steering {
             Some(steering) => steering.pace(),
-            None => self.shared.rate(),
+            None => self.shared.rate().or_else(|| {
+                let rtt = self.silence.rtt_instead_of(self.conn.rtt())?;
+                // As quinn-proto, a quarter faster than a window in a round trip (RFC 9002 §7.7).
+                DepartureRate::from_bytes_per_second(1.25 * self.window().cwnd as f64 / rtt.as_secs_f64())
+            }),
         }
     }
 
     /// With a rate, checks whether a packet may leave at `now`. Call it before bytes are handed over.
     pub(crate) fn pace(&mut self, now: Instant) {
         let (pace, due) = match self.rate() {
+            _ if self.silence.asked_since().is_some() => (Pace::Hold, 0),
             None => (Pace::Quinn, u64::MAX),
             Some(rate) if self.departures.next(rate) <= now => {
                 (Pace::Due, feeding::due(rate, self.conn.current_mtu()))
@@ -110,11 +116,17 @@ impl Quic {
         }
     }
 
-    /// When quinn-proto would stop for ever if nothing arrives.
-    pub(super) fn stall_deadline(&self) -> Option<Instant> {
-        let shut = self.window().packets() == 0 || self.waiting == Waiting::ForWindow;
-        let waits = shut && !self.conn.is_handshaking() && !self.conn.is_closed();
-        waits.then(|| self.stall.deadline(self.conn.rtt()))
+    /// When to ask the peer for an acknowledgement, if one is missing or quinn-proto would stop for ever without it.
+    pub(super) fn silence_deadline(&self) -> Option<Instant> {
+        let window = self.window();
+        let waits = window.in_flight > 0 || window.packets() == 0 || self.waiting == Waiting::ForWindow;
+        let is_open = !self.conn.is_handshaking() && !self.conn.is_closed();
+        (self.asks && waits && is_open).then(|| self.silence.deadline(self.conn.rtt()))
+    }
+
+    /// Since when the peer has acknowledged nothing, if it was asked in vain.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        self.silence.asked_since()
     }
 
     /// Data of one of the application's streams was written.

@@ -80,6 +80,8 @@ pub(super) struct Fates {
     pub(super) lost: Option<Instant>,
     /// Bytes of all acknowledged ones.
     pub(super) acked_bytes: u64,
+    /// As `acked`, but of all calls.
+    newest: Option<Instant>,
 }
 
 /// RLP's packets in flight in queues that it shares with the primary.
@@ -101,7 +103,14 @@ impl Shared {
     }
 
     pub(super) fn take_fates(&self) -> Fates {
-        std::mem::take(&mut *self.fates.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut fates = self.fates.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = fates.newest;
+        std::mem::replace(&mut *fates, Fates { newest, ..Fates::default() })
+    }
+
+    /// When the newest acknowledged packet had left.
+    pub(super) fn newest_acked(&self) -> Option<Instant> {
+        self.fates.lock().unwrap_or_else(PoisonError::into_inner).newest
     }
 
     pub(super) fn set_pace(&self, pace: Pace) {
@@ -292,6 +301,7 @@ impl Controller for Watched {
         let (acked, bytes) = (self.path.acked.take(), std::mem::take(&mut self.path.acked_bytes));
         self.shared.note(|fates| {
             fates.acked = acked.or(fates.acked);
+            fates.newest = acked.or(fates.newest);
             fates.acked_bytes += bytes;
         });
         let app_limited = self.app_limited(app_limited);

@@ -1,7 +1,7 @@
 //! The primary loop over an unmodified quinn-proto: the only module, besides [`crate::quic`], that uses that crate.
 //!
 //! A [`Quic`] is one connection: `polling.rs` drives it, `streams.rs` has its streams, `connection.rs` the rest; a
-//! `QuicEndpoint` makes them. `seam.rs` gives each a wrapped controller (`controller.rs`); `sample.rs`, `stall.rs` and
+//! `QuicEndpoint` makes them. `seam.rs` gives each a wrapped controller (`controller.rs`); `sample.rs`, `silence.rs` and
 //! `validation.rs` evaluate its observations. The rest is configuration: `mtu_discovery.rs`, `accepting.rs`.
 
 mod accepting;
@@ -17,7 +17,7 @@ mod polling;
 mod sample;
 mod seam;
 mod seeded;
-mod stall;
+mod silence;
 mod steering;
 mod streams;
 mod validation;
@@ -40,7 +40,8 @@ pub(crate) use self::{
     seam::Bounds,
 };
 use self::{
-    controller::Shared, mtu_discovery::Search, stall::Stall, steering::SharedSteering, validation::Validation,
+    controller::Shared, mtu_discovery::Search, silence::Silence, steering::SharedSteering,
+    validation::Validation,
 };
 use crate::{
     laws::{departures::Departures, primary_window::Waiting},
@@ -54,7 +55,9 @@ pub(crate) struct Quic {
     conn: quic::Connection,
     shared: Arc<Shared>,
     waiting: Waiting,
-    stall: Stall,
+    silence: Silence,
+    /// Whether a silent peer is asked. TCP, which simulations compare with, only repeats less and less often.
+    asks: bool,
     /// Present if routers may signal the rate.
     steering: Option<SharedSteering>,
     /// The pacing state, if [`Self::rate`] returns a rate.

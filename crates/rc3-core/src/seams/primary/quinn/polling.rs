@@ -24,8 +24,9 @@ impl Quic {
 
     /// When [`Self::handle_timeout`] wants to be called.
     pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
-        let silence = self.steering.as_ref().and_then(SharedSteering::poll_timeout);
-        [self.conn.poll_timeout(), self.stall_deadline(), self.departure, silence].into_iter().flatten().min()
+        let steering = self.steering.as_ref().and_then(SharedSteering::poll_timeout);
+        let deadlines = [self.conn.poll_timeout(), self.silence_deadline(), self.departure, steering];
+        deadlines.into_iter().flatten().min()
     }
 
     /// A deadline of [`Self::poll_timeout`] has passed.
@@ -36,10 +37,10 @@ impl Quic {
         self.departure = self.departure.filter(|&departure| departure > now);
         if self.conn.poll_timeout().is_some_and(|deadline| deadline <= now) {
             self.conn.handle_timeout(now);
-            self.stall.on_timeout();
+            self.silence.on_timeout();
         }
-        if self.stall_deadline().is_some_and(|deadline| deadline <= now) {
-            self.stall.on_probe();
+        if self.silence_deadline().is_some_and(|deadline| deadline <= now) {
+            self.silence.on_asked(now, self.conn.rtt());
             self.probe_at_once();
         }
     }
@@ -61,7 +62,7 @@ impl Quic {
             self.departures = Departures::new(now);
         }
         if self.shared.acks_came.swap(false, Relaxed) {
-            self.stall.on_moved(now);
+            self.silence.on_acks(now, self.shared.newest_acked());
         }
         self.look_for_lost_probe();
         self.shared.consulted.store(0, Relaxed);
@@ -71,16 +72,16 @@ impl Quic {
         if self.conn.is_closed() {
             self.shared.window_open.store(true, Relaxed);
         }
-        // One packet ends a stall: its acknowledgment reveals all earlier losses.
-        let stalled = self.shared.window_open.load(Relaxed);
+        // One packet is enough to ask: its acknowledgment reveals all earlier losses.
+        let asks = self.shared.window_open.load(Relaxed);
         self.pace(now);
         let rate = self.rate();
         let may_fragment = self.may_fragment(now);
         // The pace is checked for each packet, and a fragmentable packet leaves alone.
-        let alone = stalled || may_fragment || self.due != u64::MAX;
+        let alone = asks || may_fragment || self.due != u64::MAX;
         let datagrams_max =
             if alone { 1 } else { datagrams_max.min((BATCH_BYTES_MAX / usize::from(mtu)).max(1)) };
-        let before = self.validation.before(&self.conn);
+        let (before, in_flight) = (self.validation.before(&self.conn), self.shared.in_flight.load(Relaxed));
         let transmit = self.conn.poll_transmit(now, datagrams_max, buf);
         let consulted = self.shared.consulted.load(Relaxed);
         if consulted > 0 || transmit.is_none() {
@@ -102,12 +103,12 @@ impl Quic {
         };
         match consulted {
             0 => {
-                if self.stall.on_exempt() {
+                if self.silence.on_exempt() {
                     self.on_probe(now, transmit.size);
                 }
             }
-            _ if stalled => {}
-            _ => self.stall.on_moved(now),
+            _ if asks || in_flight > 0 => {}
+            _ => self.silence.on_sent(now),
         }
         if consulted > 0 {
             self.on_departed(now, rate, transmit.size);

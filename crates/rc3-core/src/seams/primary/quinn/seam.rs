@@ -12,7 +12,7 @@ use super::{
     Quic,
     controller::{Factory, Settings, Shared},
     mtu_discovery::Search,
-    stall::Stall,
+    silence::Silence,
     steering::SharedSteering,
     validation::Validation,
 };
@@ -39,6 +39,7 @@ pub(super) struct Seam {
     shared: Arc<Shared>,
     steering: Option<SharedSteering>,
     search: Option<Search>,
+    asks: bool,
     pub(super) transport: Arc<quic::TransportConfig>,
     trace: Trace,
     #[cfg(feature = "qlog")]
@@ -92,6 +93,7 @@ impl Seam {
             shared,
             steering,
             search,
+            asks: config.segment_size.is_none(),
             transport: Arc::new(transport),
             trace,
             #[cfg(feature = "qlog")]
@@ -134,7 +136,8 @@ impl Seam {
             fed: false,
             shared: self.shared,
             waiting: Waiting::ForPacer,
-            stall: Stall::new(now),
+            silence: Silence::new(now),
+            asks: self.asks,
             steering: self.steering,
             departures: Departures::new(now),
             due: u64::MAX,

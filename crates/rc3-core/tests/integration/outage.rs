@@ -1,0 +1,115 @@
+//! A link that goes away for a while.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use rc3_core::{ConnectionHandle, Dir, StreamId, VarInt, units::Rate};
+use rc3_sim::{LinkConfig, Pair, PairConfig};
+
+const RTT: Duration = Duration::from_millis(80);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A pair whose links lose everything while the flag is set.
+fn pair() -> (Pair, Arc<AtomicBool>) {
+    let rate = Rate::from_bits_per_second(20_000_000);
+    let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
+    let mut config = PairConfig::symmetric(link, 200_000);
+    for transport in [&mut config.client, &mut config.server] {
+        let hour = VarInt::from_u32(HOUR.as_millis() as u32);
+        transport.max_idle_timeout(Some(hour.into())).keep_alive_interval(Some(Duration::from_secs(5)));
+    }
+    let mut pair = Pair::new(config);
+    let dark = Arc::new(AtomicBool::new(false));
+    for node in [&mut pair.client, &mut pair.server] {
+        let dark = Arc::clone(&dark);
+        node.set_tamper(Box::new(move |_, _| usize::from(!dark.load(Relaxed))));
+    }
+    (pair, dark)
+}
+
+/// A stream that is always written and read.
+struct Bulk {
+    /// The connection at the client and at the server.
+    at: [ConnectionHandle; 2],
+    uploads: bool,
+    from: StreamId,
+    to: Option<StreamId>,
+}
+
+impl Bulk {
+    /// Writes and reads what is possible; returns how many bytes have arrived, in order or not.
+    fn pump(&mut self, pair: &mut Pair) -> u64 {
+        let ([client, server], chunk) = (self.at, Bytes::from_static(&[7; 1 << 18]));
+        let (from, to) = match self.uploads {
+            true => ((&mut pair.client, client), (&mut pair.server, server)),
+            false => ((&mut pair.server, server), (&mut pair.client, client)),
+        };
+        while from.0.with(from.1, |c| c.write(self.from, chunk.clone())).is_ok() {}
+        self.to = self.to.or_else(|| to.0.with(to.1, |c| c.accept(Dir::Uni)));
+        while let Some(id) = self.to
+            && let Ok(Some(_)) = to.0.with(to.1, |c| c.read(id, usize::MAX, true))
+        {}
+        let stats = to.0.connection(to.1).expect("it is alive").stats().received;
+        stats.primary_bytes + stats.rlp_bytes.iter().sum::<u64>()
+    }
+}
+
+/// Time from the return of the path to the first byte, and the datagrams that left meanwhile from either side.
+fn first_byte(outage: Duration, uploads: bool, moves: bool) -> (Duration, [u64; 2]) {
+    let (mut pair, dark) = pair();
+    let client = pair.connect();
+    assert!(pair.drive_until(RTT * 10, |pair| !pair.server.accepted.is_empty()));
+    let at = [client, pair.server.accepted[0]];
+    pair.drive_until(RTT * 2, |_| false);
+    let (node, handle) = if uploads { (&mut pair.client, at[0]) } else { (&mut pair.server, at[1]) };
+    let from = node.with(handle, |c| c.open(Dir::Uni)).unwrap();
+    let mut bulk = Bulk { at, uploads, from, to: None };
+    let sent = |pair: &Pair| {
+        [(&pair.client, at[0]), (&pair.server, at[1])]
+            .map(|(node, handle)| node.connection(handle).expect("it is alive").stats().udp_tx.datagrams)
+    };
+    pair.drive_until(Duration::from_secs(3), |pair| bulk.pump(pair) == u64::MAX);
+    assert!(bulk.pump(&mut pair) > 1_000_000);
+    dark.store(true, Relaxed);
+    // What is in the queue arrives still.
+    pair.drive_until(Duration::from_secs(1), |pair| bulk.pump(pair) == u64::MAX);
+    let (before, begun) = (bulk.pump(&mut pair), sent(&pair));
+    pair.drive_until(outage.saturating_sub(Duration::from_secs(1)), |pair| bulk.pump(pair) > before);
+    if moves {
+        pair.client.set_address(([192, 0, 2, 77], 4433).into());
+    }
+    let asked = sent(&pair);
+    assert_eq!(bulk.pump(&mut pair), before);
+    dark.store(false, Relaxed);
+    let back = pair.now;
+    assert!(pair.drive_until(HOUR, |pair| bulk.pump(pair) > before), "nothing arrives any more");
+    let first = pair.now - back;
+    // It is in use as before, and not only with its probes.
+
+    let lasts = pair.drive_until(Duration::from_secs(6), |pair| bulk.pump(pair) > before + 8_000_000);
+    assert!(lasts, "{outage:?}: {} bytes", bulk.pump(&mut pair) - before);
+    (first, [asked[0] - begun[0], asked[1] - begun[1]])
+}
+
+#[test]
+fn the_first_byte_comes_within_two_round_trips_of_the_paths_return() {
+    for seconds in [2, 60, 600] {
+        for (uploads, moves) in [(true, false), (false, false), (true, true), (false, true)] {
+            let outage = Duration::from_millis(1000 * seconds + 37);
+            let (first, asked) = first_byte(outage, uploads, moves);
+            let which = format!("{seconds} s, upload {uploads}, address changes {moves}");
+            // A new address is validated first (RFC 9000 §8.2), and a PING allows the server few bytes before.
+            let most = if moves { 4 * RTT } else { 2 * RTT } + RTT * (seconds as u32 / 300);
+            println!("{which}: {first:?}, {asked:?} datagrams");
+            assert!(first <= most, "{which}: {first:?}");
+            let most = 1000 * seconds / 25 + 50;
+            assert!(asked.iter().all(|&asked| asked < most), "{which}: {asked:?} datagrams");
+        }
+    }
+}
