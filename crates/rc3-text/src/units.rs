@@ -59,6 +59,10 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("", 1),
 ];
 
+/// Units that are read, but not written, in nanoseconds.
+const LONG_TIME_UNITS: [(&str, u64); 4] =
+    [("min", 60_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000), ("d", 86_400_000_000_000)];
+
 /// In nanoseconds.
 const TIME_UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
@@ -89,14 +93,15 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     scale(text, number, factor, "bytes")
 }
 
-/// Reads a time: `80ms`, `1.5s`, `250us`, `10ns`.
+/// Reads a time: `80ms`, `1.5s`, `250us`, `10ns`, `5min`, `1h`, `7d`.
 ///
 /// # Errors
 /// See [`UnitError`].
 pub fn parse_time(text: &str) -> Result<Duration, UnitError> {
     let (number, unit) = split(text, TIME_EXAMPLE)?;
     let name = unit.to_lowercase().replace('µ', "u");
-    let factor = factor(&TIME_UNITS, &name, unit, TIME_EXAMPLE)?;
+    let known = factor(&LONG_TIME_UNITS, &name, unit, TIME_EXAMPLE);
+    let factor = known.or_else(|_| factor(&TIME_UNITS, &name, unit, TIME_EXAMPLE))?;
     Ok(Duration::from_nanos(scale(text, number, factor, "nanoseconds")?))
 }
 
@@ -239,6 +244,7 @@ mod tests {
         assert_eq!(parse_size("1500"), Ok(1500));
         assert_eq!(parse_size("7 b"), Ok(7));
         assert_eq!(parse_time("80ms"), Ok(Duration::from_millis(80)));
+        assert_eq!(parse_time("1.5h"), parse_time("90min"));
         assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_time("250µs"), Ok(Duration::from_micros(250)));
         assert_eq!(parse_time("0ms"), Ok(Duration::ZERO));
