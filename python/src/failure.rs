@@ -54,7 +54,8 @@ impl From<Error> for Failure {
             | ErrorKind::Connect
             | ErrorKind::Busy
             | ErrorKind::Stalled
-            | ErrorKind::Lost => "ConnectionError",
+            | ErrorKind::Lost
+            | ErrorKind::Gone => "ConnectionError",
             _ => class(exit),
         };
         Self { class, message: error.to_string(), hint: error.hint().to_owned(), exit_code: exit.code() }

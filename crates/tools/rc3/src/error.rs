@@ -39,6 +39,8 @@ pub enum ErrorKind {
     Stalled,
     /// The connection ended early.
     Lost,
+    /// The same because the other side answers no more, or was restarted: a new connection may go on.
+    Gone,
     /// The peer violated the protocol.
     Protocol,
     /// The sender names something else than it was asked for.
@@ -131,6 +133,11 @@ impl Error {
         )
     }
 
+    /// The other side answers no more, or was restarted.
+    pub(crate) fn gone(reason: impl Display) -> Self {
+        Self { kind: ErrorKind::Gone, ..Self::lost(reason) }
+    }
+
     /// A side whose next message did not come in time.
     pub(crate) fn silent(who: &str, step: &str, patience: Duration) -> Self {
         let message = format!("{who} did not {step} within {} s", patience.as_secs_f64());
@@ -200,9 +207,11 @@ impl Error {
     #[must_use]
     pub(crate) fn of_pipe(self) -> Self {
         match self.kind {
-            ErrorKind::Lost | ErrorKind::Storage | ErrorKind::NotVerified | ErrorKind::Interrupted => {
-                self.hinted(RESTART)
-            }
+            ErrorKind::Lost
+            | ErrorKind::Gone
+            | ErrorKind::Storage
+            | ErrorKind::NotVerified
+            | ErrorKind::Interrupted => self.hinted(RESTART),
             _ => self,
         }
     }

@@ -36,7 +36,7 @@ use crate::{
         progress::{count, line},
         random::random,
         reachable,
-        ticket::{Fingerprint, SECRET_BYTES, Secret, Ticket},
+        ticket::{SECRET_BYTES, Secret, Ticket},
     },
 };
 
@@ -52,7 +52,7 @@ pub struct Listener {
     endpoint: Endpoint,
     config: ServerConfig,
     network: Network,
-    fingerprint: Fingerprint,
+    identity: Identity,
     secret: Secret,
     patience: Duration,
 }
@@ -95,9 +95,9 @@ impl Listener {
         config.transport_config(Arc::new(Settings::default().transport(1, 1)?));
         // A visitor may make the listener forget, so it must not use the memory of other commands.
         let network = Network { path_memory: None, ..network.clone() };
-        let endpoint = meet::bind(&config, &network, address)?;
+        let endpoint = meet::bind(&config, &identity, &network, address)?;
         let secret = Secret(random::<SECRET_BYTES>()?);
-        Ok(Self { endpoint, config, network, fingerprint: identity.fingerprint(), secret, patience })
+        Ok(Self { endpoint, config, network, identity, secret, patience })
     }
 
     /// The ticket for visitors.
@@ -106,7 +106,7 @@ impl Listener {
     /// When the advertised host is not a name or address.
     pub fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket> {
         let bound = self.endpoint.local_addr().map_err(unusable)?;
-        reachable::invite(bound, advertise, self.fingerprint, self.secret)
+        reachable::invite(bound, advertise, self.identity.fingerprint(), self.secret)
             .map_err(|error| Error::local("make a ticket", error))
     }
 
@@ -137,7 +137,8 @@ impl Listener {
                 () = &mut stop => return Ok(()),
             }
             drop(socket);
-            let reopened = again(|| meet::bind(&self.config, &self.network, Some(bound))).await;
+            let reopened =
+                again(|| meet::bind(&self.config, &self.identity, &self.network, Some(bound))).await;
             self.endpoint = reopened?;
         }
     }

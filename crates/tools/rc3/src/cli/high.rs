@@ -190,7 +190,7 @@ pub(crate) fn congestion(choice: CongestionChoice) -> Congestion {
 
 pub(crate) fn network(args: NetworkArgs) -> Network {
     let path_memory = if args.no_path_memory { None } else { args.path_memory.or_else(network::path_memory) };
-    Network { marking: args.marks, path_memory }
+    Network { marking: args.marks, path_memory, give_up_after: args.give_up_after }
 }
 
 fn recv(args: RecvArgs) -> Command {
@@ -198,13 +198,12 @@ fn recv(args: RecvArgs) -> Command {
     // Other systems cannot sync a whole file system.
     let is_possible = args.fsync != Fsync::End || cfg!(target_os = "linux");
     let policy = args.policy.resolve(if is_possible { args.fsync } else { Fsync::File });
-    let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, idle_timeout, .. } = args;
+    let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, .. } = args;
     let dir = (!args.stdout).then_some(dir);
     let settings = Settings {
         rlp: rlp(args.rlp),
         network: network(args.network),
         qlog: args.output.qlog.or_else(rc3_net::qlog::directory_from_env),
-        idle_timeout,
         ..Settings::default()
     };
     let job = ReceiveJob { dir, listen, advertise, identity, ticket_file, keep, policy, settings };
@@ -212,7 +211,7 @@ fn recv(args: RecvArgs) -> Command {
 }
 
 fn send(args: SendArgs) -> Result<Command> {
-    let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, idle_timeout, .. } = args;
+    let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, .. } = args;
     let selection = args.selection.resolve()?;
     // `-` alone is standard input, and the ticket comes from elsewhere.
     let is_alone = paths.len() == 1 && paths[0].as_os_str() == "-";
@@ -237,7 +236,6 @@ fn send(args: SendArgs) -> Result<Command> {
         mtu,
         network: network(args.network),
         qlog: args.output.qlog.or_else(rc3_net::qlog::directory_from_env),
-        idle_timeout,
         ..Settings::default()
     };
     let content = if is_pipe { Content::Input(name) } else { Content::Paths(paths) };

@@ -17,6 +17,7 @@ use crate::{
         destination::{Existing, Fsync, Policy},
         manifest::Selection,
         network::Marking,
+        outage::GIVE_UP_AFTER,
         patterns::Patterns,
     },
 };
@@ -167,9 +168,6 @@ pub struct RecvArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Fsync::None)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "file")]
     pub fsync: Fsync,
-    /// Give a sender up that has been silent for this long
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_idle_timeout)]
-    pub idle_timeout: Duration,
     /// Whether low priority is used
     #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
     pub rlp: RlpChoice,
@@ -220,9 +218,6 @@ pub struct SendArgs {
     /// Which files
     #[command(flatten)]
     pub selection: SelectionArgs,
-    /// Give the receiver up when it has been silent for this long
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_idle_timeout)]
-    pub idle_timeout: Duration,
     /// Send at most at this average rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate_limit: Option<Rate>,
@@ -378,12 +373,16 @@ pub struct NetworkArgs {
     /// Neither use nor store remembered paths
     #[arg(long)]
     pub no_path_memory: bool,
+    /// Give up when the other side has answered nothing for this long; the lower value of both sides counts
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_give_up_after)]
+    #[arg(alias = "idle-timeout")]
+    pub give_up_after: Duration,
 }
 
 impl NetworkArgs {
     /// These marks, and the usual memory of paths.
     pub(crate) fn with_marks(marks: Marking) -> Self {
-        Self { marks, path_memory: None, no_path_memory: false }
+        Self { marks, path_memory: None, no_path_memory: false, give_up_after: GIVE_UP_AFTER }
     }
 }
 
@@ -412,7 +411,7 @@ pub enum CongestionChoice {
 /// Output of a transfer.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
-    /// Print one JSON event per line: listening, skipped, misleading, retrying, waiting, start, progress, file,
+    /// Print one JSON event per line: listening, skipped, misleading, retrying, silent, waiting, start, progress, file,
     /// done, conflict, damaged, would, error
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,
@@ -424,10 +423,10 @@ pub struct OutputArgs {
     pub qlog: Option<PathBuf>,
 }
 
-fn parse_idle_timeout(text: &str) -> Result<Duration, String> {
+fn parse_give_up_after(text: &str) -> Result<Duration, String> {
     let time = parse_time(text).map_err(|error| error.to_string())?;
-    let range = Duration::from_millis(100)..=Duration::from_secs(3600);
-    if range.contains(&time) { Ok(time) } else { Err("choose a time from 100ms to 3600s".to_owned()) }
+    let range = Duration::from_millis(100)..=Duration::from_secs(7 * 86_400);
+    if range.contains(&time) { Ok(time) } else { Err("choose a time from 100ms to 7d".to_owned()) }
 }
 
 pub(crate) fn rate(text: &str) -> Result<Rate, UnitError> {

@@ -138,8 +138,8 @@ fn listen(side: &Side, settings: &Settings, carrier: Carrier) -> Result<Listener
     let open = |ip: IpAddr, port| {
         let (identity, address) = (new_identity()?, Some(SocketAddr::new(ip, port)));
         match side {
-            Side::Send(..) => Listener::open::<FromReceiver>(identity, settings, None, address),
-            Side::Receive(..) => Listener::open::<FromSender>(identity, settings, None, address),
+            Side::Send(..) => Listener::open::<FromReceiver>(identity, settings, address),
+            Side::Receive(..) => Listener::open::<FromSender>(identity, settings, address),
         }
     };
     let Carrier::Udp { first, last } = carrier else { return open(Ipv4Addr::LOCALHOST.into(), 0) };

@@ -69,7 +69,9 @@ fn settings(
 ) -> Settings {
     let network = match carrier {
         Carrier::Udp { .. } => high::network(network),
-        Carrier::Ssh => Network { marking: Marking::None, path_memory: None },
+        Carrier::Ssh => {
+            Network { marking: Marking::None, path_memory: None, give_up_after: network.give_up_after }
+        }
     };
     let (rlp, congestion) = (high::rlp(rlp), high::congestion(congestion));
     Settings { rlp, congestion, network, ..Settings::default() }

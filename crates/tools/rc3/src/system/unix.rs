@@ -20,7 +20,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{FlockOperation, flock, fstatvfs},
     io::Errno,
-    process::{Resource, Rlimit, getegid, geteuid, getrlimit, setrlimit},
+    process::{Resource, Rlimit, Signal, getegid, geteuid, getrlimit, setrlimit},
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -131,12 +131,29 @@ pub fn readable<S: AsFd>(sockets: &[S], timeout: Duration) -> io::Result<Vec<boo
     Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect())
 }
 
-/// Returns on a request to terminate this process.
+/// Returns on a request to terminate this process, or when its terminal or ssh session ends, unless `nohup` has started it.
 pub async fn terminated() {
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => drop(terminate.recv().await),
+    // Without a handler, a file that reaches the limit of sizes ends the process without a word; with one, the write fails.
+    let _handled = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
+    tokio::select! {
+        () = received(SignalKind::terminate()) => {}
+        () = received(SignalKind::hangup()), if !ignores_hangup() => {}
+    }
+}
+
+async fn received(kind: SignalKind) {
+    match signal(kind) {
+        Ok(mut signals) => drop(signals.recv().await),
         Err(_) => std::future::pending().await,
     }
+}
+
+/// A handler would end what `nohup` is to keep. Only Linux tells.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & 1 << (Signal::HUP.as_raw() - 1) != 0)
 }
 
 /// Raises this process's soft limit of open files to the hard one. The usual soft limit, 1024, is below what a tunnel

@@ -5,6 +5,8 @@
 
 use std::{fmt::Display, sync::Arc};
 
+use rc3_net::{EndpointConfig, HashedConnectionIdGenerator};
+use ring::hmac;
 use rustls::{
     CertificateError, DigitallySignedStruct, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -21,6 +23,9 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// The name in the certificate and in the handshake. Security does not depend on it.
 pub const SERVER_NAME: &str = "rc3.invalid";
+
+/// BLAKE3 context of [`Identity::reset_predecessor`].
+const RESET_CONTEXT: &str = "rc3 2026 the stateless resets of one identity at one port";
 
 /// A self-signed certificate with its key, which is wiped when dropped.
 #[derive(Debug)]
@@ -55,6 +60,21 @@ impl Identity {
     /// The certificate's key.
     pub(crate) fn key(&self) -> &PrivateKeyDer<'static> {
         &self.key
+    }
+
+    /// Lets an endpoint at this port send the stateless resets of the process before it, so that peers learn at once that
+    /// it is gone (RFC 9000 §10.3.2). The keys are others at each port: two listeners with the same ones could be made to
+    /// end each other's connections (RFC 9000 §21.11).
+    pub(crate) fn reset_predecessor(&self, port: u16, config: &mut EndpointConfig) {
+        let mut hasher = blake3::Hasher::new_derive_key(RESET_CONTEXT);
+        hasher.update(self.key.secret_der()).update(&port.to_be_bytes());
+        let (mut key, mut ids) = ([0; 32], [0; 8]);
+        let mut output = hasher.finalize_xof();
+        output.fill(&mut key);
+        output.fill(&mut ids);
+        let ids = u64::from_be_bytes(ids);
+        config.reset_key(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &key)));
+        config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(ids)));
     }
 
     /// The certificate with its key, for TLS. The key is read in place, so that no copy of it stays behind.

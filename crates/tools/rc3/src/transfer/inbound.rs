@@ -13,7 +13,7 @@ use std::{
 };
 
 use rc3_net::RecvStream;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::task::JoinSet;
 
 use super::{
     agreement::Agreement,
@@ -26,6 +26,7 @@ use super::{
     expected::{Expected, Received},
     lost,
     message::{self, FromReceiver, FromSender, Kind, Refusal, Work},
+    outage::{patiently, silence},
     paths::SafePath,
     progress::{Reporter, Summary},
     session::{FINAL_PATIENCE, Session, unasked},
@@ -139,7 +140,7 @@ async fn receive_all(
     };
     agreement.say(&mut session, dry_run).await?;
     if dry_run {
-        let _ = timeout(FINAL_PATIENCE, connection.closed()).await;
+        let _ = patiently(&connection, FINAL_PATIENCE, connection.closed()).await;
         return Ok(Finish::DryRun);
     }
     reporter.start(agreement.files.len(), total, agreement.there, agreement.needed, &connection);
@@ -161,7 +162,7 @@ async fn receive_all(
     reporter.done(summary);
     let result = agreement.unkept.conclude(0, reporter);
     // The sender closes after it received this; closing first could cut it off.
-    let _ = timeout(FINAL_PATIENCE, connection.closed()).await;
+    let _ = patiently(&connection, FINAL_PATIENCE, connection.closed()).await;
     Ok(Finish::Complete(result))
 }
 
@@ -181,6 +182,7 @@ impl Transfer<'_> {
                     self.on_task_done(done, reporter).await?;
                 }
                 _ = tick.tick() => {
+                    reporter.silent(silence(&connection));
                     reporter.progress(self.arrived.load(Relaxed));
                     self.session.sign_of_life(Work::Storing).await?;
                 }
@@ -323,7 +325,7 @@ impl Transfer<'_> {
             Fault::Ended(error) => error,
         };
         let refusal = match error.kind() {
-            ErrorKind::Busy | ErrorKind::Lost => return Err(error),
+            ErrorKind::Busy | ErrorKind::Lost | ErrorKind::Gone => return Err(error),
             ErrorKind::Protocol => Refusal::Manifest,
             _ => Refusal::Storage,
         };

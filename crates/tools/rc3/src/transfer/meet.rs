@@ -2,17 +2,18 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use rc3_net::{ClientConfig, Congestion, Endpoint, RlpMode, ServerConfig, TransportConfig, VarInt};
+use rc3_net::{ClientConfig, Congestion, ConnectionError, Endpoint, RlpMode, ServerConfig, TransportConfig};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{io::BufReader, time::timeout};
 
 use super::{
-    IDLE_TIMEOUT, REFUSED, UNAUTHORISED, before_any_reply,
+    REFUSED, UNAUTHORISED, before_any_reply,
     identity::{Identity, SERVER_NAME, client},
     message::{ALPN, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
     network::Network,
     newcomers::{Newcomers, Rejection},
     no_connection, not_connected,
+    outage::patiently,
     reachable::{self, invite},
     session::{Channel, Control},
     ticket::{Fingerprint, Secret, Ticket},
@@ -23,6 +24,11 @@ use crate::error::{Error, ErrorKind, Result};
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The command that listens.
 const COMMAND: &str = "rc3 recv";
+/// Time for the handshake.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two packets that ask a quiet peer for an acknowledgement: so an outage shows soon, and the mapping of a NAT
+/// stays.
+const ASK_EVERY: Duration = Duration::from_secs(1);
 /// Time for the other side to let this one open the control stream.
 const OPEN_PATIENCE: Duration = Duration::from_secs(20);
 /// Time for the peer of a copy to connect.
@@ -44,8 +50,6 @@ pub struct Settings {
     pub network: Network,
     /// Directory for qlog files.
     pub qlog: Option<PathBuf>,
-    /// Time after which a silent peer counts as gone.
-    pub idle_timeout: Duration,
     /// Time without bytes or messages after which a sender fails; time that a receiver allows for each message before
     /// files.
     pub patience: Duration,
@@ -59,7 +63,6 @@ impl Default for Settings {
             mtu: None,
             network: Network::default(),
             qlog: None,
-            idle_timeout: IDLE_TIMEOUT,
             patience: PATIENCE,
         }
     }
@@ -69,13 +72,11 @@ impl Settings {
     /// Transport configuration of one side, on which the peer may open this many unidirectional and bidirectional streams.
     pub(crate) fn transport(&self, uni: u32, bidi: u32) -> Result<TransportConfig> {
         let mut config = TransportConfig::default();
-        let milliseconds = u32::try_from(self.idle_timeout.as_millis()).unwrap_or(u32::MAX);
         config
             .rlp(self.rlp)
             .congestion(self.congestion)
-            .max_idle_timeout(Some(VarInt::from_u32(milliseconds).into()))
-            // Often enough that a lost packet does not look like a dead peer.
-            .keep_alive_interval(Some(self.idle_timeout * 3 / 10))
+            .max_idle_timeout(Some(self.network.idle_timeout()))
+            .keep_alive_interval(Some(ASK_EVERY))
             .max_concurrent_uni_streams(uni.into())
             .max_concurrent_bidi_streams(bidi.into());
         if let Some(mtu) = self.mtu {
@@ -124,9 +125,10 @@ pub(crate) async fn connect(
     let connecting = endpoint
         .connect_with(config, address, SERVER_NAME)
         .map_err(|error| no_connection(address, command, &error.to_string()))?;
-    let connection = connecting.await.map_err(|error| not_connected(address, command, error))?;
-    let opened = timeout(OPEN_PATIENCE, connection.open_bi()).await;
-    let (send, recv) = opened.map_err(|_| Error::stalled(OPEN_PATIENCE))?.map_err(before_any_reply)?;
+    let connected = timeout(CONNECT_PATIENCE, connecting).await.unwrap_or(Err(ConnectionError::TimedOut));
+    let connection = connected.map_err(|error| not_connected(address, command, error))?;
+    let opened = patiently(&connection, OPEN_PATIENCE, connection.open_bi()).await;
+    let (send, recv) = opened.ok_or_else(|| Error::stalled(OPEN_PATIENCE))?.map_err(before_any_reply)?;
     let mut control = Control { connection, send, recv: BufReader::new(recv) };
     let said = control.say(hello).await;
     said.map_err(|error| control.connection.close_reason().map_or(error, before_any_reply))?;
@@ -176,16 +178,12 @@ impl Listener {
     pub(crate) fn open<R: Says>(
         (identity, secret): (Identity, Secret),
         settings: &Settings,
-        keep_alive: Option<Duration>,
         address: Option<SocketAddr>,
     ) -> Result<Self> {
-        let mut transport = settings.transport(R::STREAMS_MAX, 1)?;
-        if let Some(interval) = keep_alive {
-            transport.keep_alive_interval(Some(interval.min(settings.idle_timeout * 3 / 10)));
-        }
+        let transport = settings.transport(R::STREAMS_MAX, 1)?;
         let mut config = ServerConfig::with_crypto(Arc::new(identity.server(R::ALPN)?));
         config.transport_config(Arc::new(transport));
-        let endpoint = bind(&config, &settings.network, address)?;
+        let endpoint = bind(&config, &identity, &settings.network, address)?;
         let found = endpoint.local_addr();
         let address = found.map_err(|error| Error::local("find the port", error))?;
         Ok(Self {
@@ -232,16 +230,30 @@ impl Listener {
     }
 }
 
-/// A listening endpoint with bounded memory.
+/// A listening endpoint of `identity` at this address.
+pub(crate) fn listen(
+    config: &ServerConfig,
+    identity: &Identity,
+    network: &Network,
+    address: SocketAddr,
+) -> io::Result<Endpoint> {
+    let mut options = network.options(address.ip(), None);
+    // Any free port is another after a restart.
+    if address.port() != 0 {
+        identity.reset_predecessor(address.port(), &mut options.protocol);
+    }
+    Endpoint::bind(options, Some(config.clone()), address)
+}
+
+/// A listening endpoint of `identity` with bounded memory.
 pub(crate) fn bind(
     config: &ServerConfig,
+    identity: &Identity,
     network: &Network,
     address: Option<SocketAddr>,
 ) -> Result<Endpoint> {
-    let server = |address: SocketAddr| {
-        Endpoint::bind(network.options(address.ip(), None), Some(config.clone()), address)
-    };
-    let endpoint = reachable::bind(address, server).map_err(|error| {
+    let open = |address| listen(config, identity, network, address);
+    let endpoint = reachable::bind(address, open).map_err(|error| {
         let at = address.map_or_else(|| "any address".to_owned(), |address| address.to_string());
         Error::local(format!("listen on {at}"), error)
     })?;

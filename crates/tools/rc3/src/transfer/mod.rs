@@ -54,13 +54,14 @@ pub mod message;
 pub(crate) mod moved;
 pub mod network;
 pub(crate) mod newcomers;
+pub mod outage;
 pub(crate) mod outbound;
 pub mod part;
 pub mod paths;
 pub mod patterns;
 mod places;
 pub mod progress;
-mod pulse;
+pub(crate) mod pulse;
 pub mod random;
 pub mod reachable;
 pub mod receive;
@@ -77,9 +78,6 @@ pub mod ticket_file;
 pub mod tree;
 pub mod unlisted;
 pub mod verdict;
-
-/// Default time after which a silent peer counts as gone. Shorter than usual, because a user is waiting.
-pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Close code of a failed connection.
 pub(crate) const FAILED: VarInt = VarInt::from_u32(1);
@@ -136,8 +134,8 @@ pub(crate) fn lost(error: ConnectionError) -> Error {
                 _ => format!("the other side {reason}"),
             }
         }
-        ConnectionError::TimedOut => "the other side stopped responding".to_owned(),
-        ConnectionError::Reset => "the other side was restarted".to_owned(),
+        ConnectionError::TimedOut => return Error::gone("the other side stopped responding"),
+        ConnectionError::Reset => return Error::gone("the other side was restarted"),
         error => paths::printable(&error.to_string()),
     };
     Error::lost(reason)

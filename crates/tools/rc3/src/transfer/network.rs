@@ -6,15 +6,18 @@ use std::{
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::PathBuf,
+    time::Duration,
 };
 
 use clap::ValueEnum;
 use rc3_net::{
-    Endpoint, EndpointOptions,
+    Endpoint, EndpointOptions, IdleTimeout, VarInt,
     marks::{MarkChoice, Marks},
     paths::PathMemory,
 };
 use serde::{Deserialize, Serialize};
+
+use super::outage::GIVE_UP_AFTER;
 
 /// The DSCPs to send with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize, Deserialize)]
@@ -35,15 +38,28 @@ pub enum Marking {
 }
 
 /// Network settings from the command line.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
     /// The DSCPs.
     pub marking: Marking,
     /// File for the memory of paths; `None`: no memory.
     pub path_memory: Option<PathBuf>,
+    /// Time after which a peer that answers nothing is given up.
+    pub give_up_after: Duration,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self { marking: Marking::default(), path_memory: None, give_up_after: GIVE_UP_AFTER }
+    }
 }
 
 impl Network {
+    /// The same as a setting of the transport.
+    pub(crate) fn idle_timeout(&self) -> IdleTimeout {
+        VarInt::from_u32(u32::try_from(self.give_up_after.as_millis()).unwrap_or(u32::MAX)).into()
+    }
+
     /// The configuration of an endpoint bound to `bound`, which talks only to `remote` if that is known.
     pub fn options(&self, bound: IpAddr, remote: Option<SocketAddr>) -> EndpointOptions {
         let path_memory = self.path_memory.as_ref().map(PathMemory::open);
@@ -120,7 +136,7 @@ mod tests {
         let memory = PathMemory::open(&path);
         memory.set_marks(remote, bound, MarkChoice::Cs1);
         memory.save().unwrap();
-        let network = |marking| Network { marking, path_memory: Some(path.clone()) };
+        let network = |marking| Network { marking, path_memory: Some(path.clone()), ..Network::default() };
         let marks = |marking, remote| network(marking).options(bound, remote).marks;
         assert_eq!(marks(Marking::Auto, Some(remote)), MarkChoice::Cs1.into());
         assert_eq!(marks(Marking::Auto, None), Marks::default());

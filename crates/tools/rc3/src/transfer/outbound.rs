@@ -28,6 +28,7 @@ use super::{
     manifest::{Found, SourceEntry},
     message::{self, FromReceiver, FromSender, Kind},
     moved::Moved,
+    outage::silence,
     progress::{Reporter, Steered, Summary},
     sender::{Heard, Sender, Sent, refused},
     session::{Channel, FINAL_PATIENCE},
@@ -115,7 +116,7 @@ impl<'a> Outbound<'a> {
                 return Err(error);
             }
             // The receiver may have given a reason before it closed. Closed before any message: it has no free slot.
-            Err(error) if error.kind() == ErrorKind::Lost => {
+            Err(error) if matches!(error.kind(), ErrorKind::Lost | ErrorKind::Gone) => {
                 let word = self.last_word().await;
                 let closed = self.channel.connection.close_reason().filter(|_| !self.answered);
                 return Err(word.unwrap_or_else(|| closed.map_or(error, before_any_reply)));
@@ -196,7 +197,12 @@ impl<'a> Outbound<'a> {
         if !self.hashing.is_empty() || (self.found.is_pipe() && reporter.has_started()) {
             moved.on_message();
         }
+        let silence = silence(&self.channel.connection);
+        if silence.is_some() {
+            moved.on_message();
+        }
         moved.check(delivered + self.said)?;
+        reporter.silent(silence);
         if reporter.has_started() {
             let stats = self.channel.connection.try_stats();
             reporter.steered = stats.and_then(|stats| stats.kickass).map(Steered::from);

@@ -118,9 +118,16 @@ pub enum Event<'a> {
         /// `send`, `continue`, `same`, `replace`, `keep-both`, `conflict`, `left-out`, or `directory`.
         action: &'a str,
     },
-    /// The receiver has no free slot.
+    /// There is no connection now.
     Retrying {
+        /// Why.
+        reason: String,
         /// Time until the next try.
+        seconds: f64,
+    },
+    /// The other side answers nothing: there is no path, or it is not there.
+    Silent {
+        /// Since then.
         seconds: f64,
     },
     /// The receiver is busy with other work than this transfer's bytes.
@@ -195,8 +202,8 @@ impl Event<'_> {
             Self::Skipped { path, reason } => format!("left out: {path} ({reason})"),
             Self::Conflict { path } => format!("conflict: {path} exists at the receiver with other content"),
             Self::Damaged { path } => format!("damaged: {path}"),
-            Self::Retrying { seconds } => {
-                format!("the receiver is busy, retrying in {}", time_text(*seconds))
+            Self::Retrying { reason, seconds } => {
+                format!("{reason}; trying again in {}", time_text(*seconds))
             }
             Self::Waiting { receiver } => {
                 let doing = match receiver {
@@ -205,6 +212,9 @@ impl Event<'_> {
                     Work::Storing => "storing what arrived",
                 };
                 format!("waiting: the receiver is {doing}")
+            }
+            Self::Silent { seconds } => {
+                format!("no answer for {}; it goes on when the path is back", time_text(*seconds))
             }
             Self::Misleading { path } => format!("warning: a name with hidden characters: {path}"),
             Self::Start { files, bytes, peer, rc3 } => {
@@ -360,6 +370,8 @@ pub struct Reporter {
     placed: (usize, u64),
     /// The receiver's activity, as printed last.
     waiting: Option<Work>,
+    /// For how long the other side has answered nothing.
+    silence: Option<Duration>,
     /// The signalled state, for senders that follow it.
     pub steered: Option<Steered>,
 }
@@ -394,6 +406,7 @@ impl Reporter {
             there: 0,
             placed: (0, 0),
             waiting: None,
+            silence: None,
             steered: None,
         }
     }
@@ -477,6 +490,19 @@ impl Reporter {
         }
     }
 
+    /// The other side has answered nothing for this long; may be called at any rate.
+    pub fn silent(&mut self, silence: Option<Duration>) {
+        self.silence = silence;
+        let event = silence.map(|silence| Event::Silent { seconds: silence.as_secs().max(1) as f64 });
+        let Some(event) = event else { return };
+        if let (Some(bar), Style::Bar) = (&self.bar, self.style) {
+            bar.set_message(event.text(self.verb).unwrap_or_default());
+        } else if self.line_at.elapsed() >= LINE_EVERY.max(silence.unwrap_or_default() / 4) {
+            self.line_at = Instant::now();
+            self.report(&event);
+        }
+    }
+
     /// Names that can mislead a reader will arrive.
     pub fn misleading(&self, paths: &[SafePath]) {
         let most = if self.style == Style::Json { usize::MAX } else { MISLEADING_MAX };
@@ -519,7 +545,7 @@ impl Reporter {
 
     /// Reports how many bytes streams have brought; may be called at any rate.
     pub fn progress(&mut self, streamed: u64) {
-        let Some(bar) = &self.bar else { return };
+        let Some(bar) = self.bar.as_ref().filter(|_| self.silence.is_none()) else { return };
         let total = bar.length();
         let bytes = (self.there + streamed).min(total.unwrap_or(u64::MAX));
         bar.set_position(bytes);

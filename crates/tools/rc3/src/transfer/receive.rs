@@ -31,7 +31,7 @@ use super::{
     newcomers::Newcomers,
     paths::printable_path,
     progress::Reporter,
-    pulse::{ASK_EVERY, Pulses},
+    pulse::{Pulses, gives_way},
     random::random,
     session::{Channel, FINAL_PATIENCE, Session},
     ticket::{SECRET_BYTES, Secret, Ticket},
@@ -120,7 +120,7 @@ impl Receiver {
         // Check the directory before anyone gets a ticket.
         let destination = job.dir.as_deref().map(|dir| open(dir, job.policy)).transpose()?;
         let identity = identity(job.identity.as_deref())?;
-        let listener = Listener::open::<FromSender>(identity, &job.settings, Some(ASK_EVERY), job.listen)?;
+        let listener = Listener::open::<FromSender>(identity, &job.settings, job.listen)?;
         let ticket = listener.ticket(job.advertise.as_ref())?;
         let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
         let written = written.map_err(|error| Error::local("write the ticket", error))?;
@@ -156,7 +156,10 @@ impl Receiver {
         let mut transfers = JoinSet::new();
         let mut pulses = Pulses::default();
         loop {
-            self.waiting.retain(|session| session.channel.connection.close_reason().is_none());
+            let is_full = self.waiting.len() >= WAITING_MAX;
+            self.waiting.retain(|Session { channel, .. }| {
+                channel.connection.close_reason().is_none() && !(is_full && gives_way(&channel.connection))
+            });
             while transfers.len() < most
                 && let Some(session) = self.waiting.pop_front()
             {
@@ -179,7 +182,7 @@ impl Receiver {
                 }
                 _ = tick.tick() => {
                     self.reassure().await;
-                    if pulses.listen(!self.waiting.is_empty() && transfers.len() >= most) {
+                    if !self.waiting.is_empty() && transfers.len() >= most && pulses.give_way() {
                         reporter
                             .note("a silent sender gave way to the one that waits; what arrived of it is kept");
                     }

@@ -3,7 +3,6 @@
 use std::{
     path::PathBuf,
     pin::{Pin, pin},
-    time::{Duration, Instant},
 };
 
 use rc3_core::units::Rate;
@@ -14,17 +13,12 @@ use super::{
     interrupted,
     manifest::{Found, Selection},
     meet::{Settings, join, open, resolve},
+    outage::Tries,
     outbound::{Input, Outbound},
     progress::{Event, Reporter},
     ticket::Ticket,
 };
-use crate::error::{Error, ErrorKind, Result};
-
-/// How long to retry at a busy receiver.
-const BUSY_PATIENCE: Duration = Duration::from_secs(120);
-/// First pause between two tries; it doubles up to the longest.
-const BUSY_PAUSE: Duration = Duration::from_secs(1);
-const BUSY_PAUSE_MAX: Duration = Duration::from_secs(8);
+use crate::error::{Error, Result};
 
 /// Parameters of a sender.
 #[derive(Debug, Clone)]
@@ -112,21 +106,21 @@ async fn send_found(
     let address = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
     let endpoint = open(&job.settings.network, address)?;
     let work = async {
-        let (began, mut pause, mut input) = (Instant::now(), BUSY_PAUSE, input);
+        let (mut tries, mut input) = (Tries::new(job.settings.network.give_up_after), input);
         loop {
             let once = async {
                 let channel = join(&endpoint, address, &job.ticket, &job.settings).await?;
                 let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
                 outbound.run(&mut input, endpoint.marks(), reporter).await
             };
-            match once.await {
-                Err(error) if error.kind() == ErrorKind::Busy && began.elapsed() + pause < BUSY_PATIENCE => {
-                    reporter.report(&Event::Retrying { seconds: pause.as_secs_f64() });
-                    tokio::time::sleep(pause).await;
-                    pause = (2 * pause).min(BUSY_PAUSE_MAX);
-                }
-                outcome => return outcome,
-            }
+            let Err(error) = once.await else { return Ok(()) };
+            // What the receiver had of a pipe is gone.
+            let is_spent = found.is_pipe() && input.is_none();
+            let pause = if is_spent { None } else { tries.pause_after(&error) };
+            let Some(pause) = pause else { return Err(error) };
+            reporter.clear();
+            reporter.report(&Event::Retrying { reason: error.to_string(), seconds: pause.as_secs_f64() });
+            tokio::time::sleep(pause).await;
         }
     };
     let stopped = async {

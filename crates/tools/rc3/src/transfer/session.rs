@@ -20,6 +20,7 @@ use super::{
     asked::Asked,
     background, lost,
     message::{self, FromReceiver, FromSender, MESSAGES_AHEAD, Messages, Refusal, Work},
+    outage::patiently,
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -107,8 +108,9 @@ impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
     /// Sends a message, when there is room for it.
     pub(super) async fn say(&mut self, message: &S) -> Result<()> {
         self.written = Instant::now();
-        let queued = timeout(self.patience, self.outbox.send(message::encode(message))).await;
-        queued.map_err(|_| Error::stalled(self.patience))?.map_err(|_| self.broken())
+        let sending = self.outbox.send(message::encode(message));
+        let queued = patiently(&self.connection, self.patience, sending).await;
+        queued.ok_or_else(|| Error::stalled(self.patience))?.map_err(|_| self.broken())
     }
 
     /// Why the outbox is closed.
@@ -119,6 +121,7 @@ impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
 
     /// Sends the last message, and waits a limited time until it has arrived.
     pub(super) async fn say_last(&mut self, message: &S) {
+        let connection = self.connection.clone();
         let said = async {
             if self.say(message).await.is_ok() {
                 let (closed, _) = mpsc::channel(1);
@@ -130,7 +133,7 @@ impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
             }
         };
         // Ignore a peer that does not read.
-        let _ = timeout(FINAL_PATIENCE, said).await;
+        let _ = patiently(&connection, FINAL_PATIENCE, said).await;
     }
 }
 
@@ -165,8 +168,9 @@ impl Session {
     /// [`ErrorKind::Stalled`] when it does not come.
     pub(super) async fn hear_soon(&mut self, step: &'static str, extra: Duration) -> Result<FromSender> {
         let patience = self.channel.patience.saturating_add(extra);
-        let silent = |_| Err(Error::silent("the sender", &format!("send {step}"), patience));
-        timeout(patience, self.hear()).await.unwrap_or_else(silent)
+        let silent = || Err(Error::silent("the sender", &format!("send {step}"), patience));
+        let connection = self.channel.connection.clone();
+        patiently(&connection, patience, self.hear()).await.unwrap_or_else(silent)
     }
 
     pub(super) async fn say(&mut self, message: &FromReceiver) -> Result<()> {

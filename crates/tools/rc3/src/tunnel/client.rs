@@ -3,12 +3,13 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use rc3_net::{Connection, RecvStream, SendStream};
+use rc3_text::units::about_time;
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -22,6 +23,7 @@ use super::{
     open::{Answer, Open},
     relay::{Broken, Outgoing, relay, relay_tcp},
     socks, stdio, stopped,
+    transport::transport,
 };
 use crate::{
     cli::{
@@ -30,7 +32,7 @@ use crate::{
     },
     error::{Error, ErrorKind, Result},
     identity::peers::{KnownPeer, Pin},
-    transfer::{FAILED, conclude::conclude, ended},
+    transfer::{FAILED, conclude::conclude, ended, outage::Tries},
 };
 
 /// Time limit for a SOCKS client's request.
@@ -51,11 +53,25 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
     let listeners = Listeners::bind(args).await?;
     let files = args.files()?;
     let (peer, secret) = connect::find(peer, &files)?;
-    let (endpoint, address) = connect::open(&network(args.network.clone()), &peer).await?;
+    let network = network(args.network.clone());
+    let (endpoint, address) = connect::open(&network, &peer).await?;
     let work = async {
-        let (tunnel, pin) = Tunnel::connect(&endpoint, address, &peer, secret, &files, rlp(args.rlp)).await?;
-        announce(&peer, pin);
-        forward(args, tunnel, listeners, &peer).await
+        let mut tries = Tries::new(network.give_up_after);
+        loop {
+            let once = async {
+                let transport = transport(rlp(args.rlp), &network);
+                let (tunnel, pin) =
+                    Tunnel::connect(&endpoint, address, &peer, secret, &files, transport).await?;
+                announce(&peer, pin);
+                forward(args, tunnel, &listeners, &peer).await
+            };
+            let Err(error) = once.await else { return Ok(()) };
+            // Standard input has been read, and what the peer had of it is gone.
+            let pause = if args.stdio.is_some() { None } else { tries.pause_after(&error) };
+            let Some(pause) = pause else { return Err(error) };
+            note(&format!("{error}; trying again in {}", about_time(pause)));
+            sleep(pause).await;
+        }
     };
     conclude(&endpoint, work, stopped(), |error| match error.map(Error::kind) {
         None => (DONE, "is done"),
@@ -75,8 +91,8 @@ fn announce(peer: &KnownPeer, pin: Pin) {
 
 /// The local listeners, in the order of the command line.
 struct Listeners {
-    local: Vec<(TcpListener, Target)>,
-    dynamic: Vec<TcpListener>,
+    local: Vec<(Arc<TcpListener>, Target)>,
+    dynamic: Vec<Arc<TcpListener>>,
 }
 
 impl Listeners {
@@ -92,8 +108,8 @@ impl Listeners {
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| not_listening(address, error))
+async fn bind(address: SocketAddr) -> Result<Arc<TcpListener>> {
+    TcpListener::bind(address).await.map(Arc::new).map_err(|error| not_listening(address, error))
 }
 
 /// What the tasks of a tunnel share.
@@ -107,7 +123,7 @@ struct Shared {
 async fn forward(
     args: &TunnelArgs,
     mut tunnel: Tunnel,
-    listeners: Listeners,
+    listeners: &Listeners,
     peer: &KnownPeer,
 ) -> Result<()> {
     let connection = tunnel.connection.clone();
@@ -140,7 +156,7 @@ async fn forward(
 }
 
 fn start_listeners(
-    listeners: Listeners,
+    listeners: &Listeners,
     shared: &Arc<Shared>,
     peer: &KnownPeer,
     tasks: &mut JoinSet<()>,
@@ -149,17 +165,17 @@ fn start_listeners(
     let bound = |listener: &TcpListener| {
         listener.local_addr().map_err(|error| Error::local("find the port of a listener", error))
     };
-    for (listener, target) in listeners.local {
-        note(&format!("listening on {} for {target} of {}", bound(&listener)?, peer.name));
-        let shared = Arc::clone(shared);
+    for (listener, target) in &listeners.local {
+        note(&format!("listening on {} for {target} of {}", bound(listener)?, peer.name));
+        let (shared, target) = (Arc::clone(shared), target.clone());
         let serve = move |tcp, permit| serve_local(tcp, permit, Arc::clone(&shared), target.clone());
-        tasks.spawn(local::accept(listener, Arc::clone(&permits), serve));
+        tasks.spawn(local::accept(Arc::clone(listener), Arc::clone(&permits), serve));
     }
-    for listener in listeners.dynamic {
-        note(&format!("listening on {} for SOCKS clients of {}", bound(&listener)?, peer.name));
+    for listener in &listeners.dynamic {
+        note(&format!("listening on {} for SOCKS clients of {}", bound(listener)?, peer.name));
         let shared = Arc::clone(shared);
         let serve = move |tcp, permit| serve_socks(tcp, permit, Arc::clone(&shared));
-        tasks.spawn(local::accept(listener, Arc::clone(&permits), serve));
+        tasks.spawn(local::accept(Arc::clone(listener), Arc::clone(&permits), serve));
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! The client's connection: proves both identities and, with a ticket, pairs.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use rc3_net::{Connection, Endpoint, RlpMode};
+use rc3_net::{Connection, Endpoint, TransportConfig};
 use tokio::time::timeout;
 
 use super::{
     ALPN,
     control::{FromClient, FromServer, VERSION},
     files::Files,
-    transport::{open_up, transport},
+    transport::open_up,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -83,11 +83,11 @@ impl Tunnel {
         peer: &KnownPeer,
         secret: Option<Secret>,
         files: &Files,
-        rlp: RlpMode,
+        transport: Arc<TransportConfig>,
     ) -> Result<(Self, Pin)> {
         let crypto = mutual::client(&files.identity()?, peer.fingerprint, ALPN)?;
         let hello = FromClient::Hello { version: VERSION, secret: secret.map(|secret| secret.0) };
-        let control = meet::connect(endpoint, address, COMMAND, crypto, transport(rlp), &hello).await;
+        let control = meet::connect(endpoint, address, COMMAND, crypto, transport, &hello).await;
         let control = control.map_err(|error| match error.kind() {
             ErrorKind::WrongPeer => other_peer(address),
             _ => error,

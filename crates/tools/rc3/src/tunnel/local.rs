@@ -15,7 +15,7 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 /// Serves each connection in a task, for ever. While no permit is free, connections wait in the system's backlog.
 /// Dropping the future ends the tasks.
 pub(super) async fn accept<F>(
-    listener: TcpListener,
+    listener: Arc<TcpListener>,
     permits: Arc<Semaphore>,
     serve: impl Fn(TcpStream, OwnedSemaphorePermit) -> F,
 ) where

@@ -50,7 +50,7 @@ pub(super) async fn forward(listener: TcpListener, id: u16, connection: Connecti
             drop(permit);
         }
     };
-    local::accept(listener, permits, serve).await;
+    local::accept(Arc::new(listener), permits, serve).await;
 }
 
 #[cfg(test)]

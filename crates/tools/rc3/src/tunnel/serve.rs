@@ -32,10 +32,13 @@ use crate::{
     error::{Error, Result},
     identity::{mutual, peers::AuthorizedPeers},
     transfer::{
-        BUSY, FAILED, REFUSED, UNAUTHORISED, ended, interrupted,
+        BUSY, FAILED, REFUSED, UNAUTHORISED, ended,
+        identity::Identity,
+        interrupted, meet,
         message::{self, MessageError},
         network::Network,
         newcomers::{Newcomers, Rejection},
+        pulse::gives_way,
         random::random,
         reachable,
         session::Control,
@@ -63,8 +66,9 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     // A list that cannot be used should be noticed before a peer is refused.
     authorized.contains(identity.fingerprint())?;
     let mut config = ServerConfig::with_crypto(Arc::new(mutual::server(&identity, ALPN)?));
-    config.transport_config(transport(rlp(args.rlp)));
-    let endpoint = bind(&config, &network(args.network.clone()), args.bind)?;
+    let network = network(args.network.clone());
+    config.transport_config(transport(rlp(args.rlp), &network));
+    let endpoint = bind(&config, &identity, &network, args.bind)?;
     let secret = (!args.no_ticket).then(random::<SECRET_BYTES>).transpose()?.map(Secret);
     let bound = endpoint.local_addr().map_err(|error| Error::local("find the port", error))?;
     note(&format!("listening on UDP {bound}"));
@@ -89,10 +93,13 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     Err(Error::interrupted(0))
 }
 
-fn bind(config: &ServerConfig, network: &Network, address: Option<SocketAddr>) -> Result<Endpoint> {
-    let open = |address: SocketAddr| {
-        Endpoint::bind(network.options(address.ip(), None), Some(config.clone()), address)
-    };
+fn bind(
+    config: &ServerConfig,
+    identity: &Identity,
+    network: &Network,
+    address: Option<SocketAddr>,
+) -> Result<Endpoint> {
+    let open = |address| meet::listen(config, identity, network, address);
     let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT));
     let opened = match address {
         Some(address) => open(address),
@@ -107,12 +114,14 @@ fn bind(config: &ServerConfig, network: &Network, address: Option<SocketAddr>) -
 async fn admit(endpoint: &Endpoint, peers: Peers, args: &Arc<TunnelArgs>) {
     let admit = move |connection: &Connection, hello: &FromClient| peers.admit(connection, hello);
     let mut newcomers = Newcomers::new(endpoint.clone(), admit);
-    let mut sessions = JoinSet::new();
+    let (mut sessions, mut connections) = (JoinSet::new(), Vec::new());
     loop {
         let admitted = newcomers.next().await;
         while sessions.try_join_next().is_some() {}
         match admitted {
             Ok((peer, _)) if sessions.len() < PEERS_MAX => {
+                connections.retain(|connection: &Connection| connection.close_reason().is_none());
+                connections.push(peer.connection.clone());
                 let args = Arc::clone(args);
                 sessions.spawn(async move {
                     let remote = peer.connection.remote_address();
@@ -121,7 +130,13 @@ async fn admit(endpoint: &Endpoint, peers: Peers, args: &Arc<TunnelArgs>) {
                     note(&format!("{remote}: {error}"));
                 });
             }
-            Ok((peer, _)) => peer.connection.close(BUSY, b"is busy with other peers"),
+            Ok((peer, _)) => {
+                // One that tries again finds the place of a silent one free.
+                for connection in connections.iter().filter(|connection| gives_way(connection)) {
+                    connection.close(FAILED, b"was silent while another peer waited");
+                }
+                peer.connection.close(BUSY, b"is busy with other peers");
+            }
             Err(line) => note(&line),
         }
     }

@@ -5,9 +5,8 @@ use std::{sync::Arc, time::Duration};
 use rc3_net::{Connection, RlpMode, TransportConfig, VarInt};
 
 use super::CONNECTIONS_MAX;
+use crate::transfer::network::Network;
 
-/// Idle timeout in milliseconds: a peer that is gone is noticed after this.
-const IDLE_TIMEOUT: VarInt = VarInt::from_u32(20_000);
 /// Interval of keep-alive packets.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// Unread bytes of one stream, and its bytes stored for sending. It limits a stream to 335 Mbit/s at 200 ms.
@@ -16,11 +15,11 @@ const STREAM_WINDOW: u32 = 8 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
 /// Settings of both sides.
-pub(super) fn transport(rlp: RlpMode) -> Arc<TransportConfig> {
+pub(super) fn transport(rlp: RlpMode, network: &Network) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     config
         .rlp(rlp)
-        .max_idle_timeout(Some(IDLE_TIMEOUT.into()))
+        .max_idle_timeout(Some(network.idle_timeout()))
         .keep_alive_interval(Some(KEEP_ALIVE))
         .stream_receive_window(STREAM_WINDOW.into())
         .receive_window(CONNECTION_WINDOW.into())

@@ -124,7 +124,7 @@ impl Place {
 async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
     let settings = Settings::default();
     let at = Some((Ipv4Addr::LOCALHOST, 0).into());
-    let listener = Listener::open::<FromReceiver>(new_identity().unwrap(), &settings, None, at).unwrap();
+    let listener = Listener::open::<FromReceiver>(new_identity().unwrap(), &settings, at).unwrap();
     let place = Place::new();
     let policy = Policy { existing, ..Policy::default() };
     let destination = Destination::open(&place.at("inside"), policy, [7; 32]).unwrap();

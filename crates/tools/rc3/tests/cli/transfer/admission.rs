@@ -116,7 +116,10 @@ fn senders_wait_for_their_turn_or_try_again_and_say_so() {
     assert!(patient.contains(r#"{"event":"waiting","receiver":"another_transfer"}"#), "{patient}");
     assert!(patient.contains(r#""event":"done""#), "{patient}");
     let rejected = events(rejected.wait_with_output().unwrap());
-    assert!(rejected.contains(r#"{"event":"retrying","seconds":1.0}"#), "{rejected}");
+    assert!(
+        rejected.contains(r#"{"event":"retrying","reason":"the other side is busy","seconds":1.0}"#),
+        "{rejected}"
+    );
     assert!(rejected.contains(r#""event":"done""#), "{rejected}");
 }
 

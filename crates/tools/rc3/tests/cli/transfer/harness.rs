@@ -132,7 +132,7 @@ pub(crate) fn said(output: &Output) -> String {
 pub(crate) fn slow_sender(receiver: &Receiver, file: &Path, to: &Path) -> Child {
     let child = rc3()
         // Either end that is killed counts as gone soon.
-        .args(["send", "--quiet", "--rate-limit", "40mbit", "--idle-timeout", "2s"])
+        .args(["send", "--quiet", "--rate-limit", "40mbit", "--give-up-after", "2s"])
         .arg(file)
         .arg(&receiver.ticket)
         .stderr(Stdio::piped())

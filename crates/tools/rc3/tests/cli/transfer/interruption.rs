@@ -39,8 +39,8 @@ fn a_killed_sender_gives_way_to_the_next_long_before_its_idle_timeout() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = large_file(from.path());
     // Without the rule the second sender would wait for ten minutes, and the test with it.
-    let receiver = Receiver::start(to.path(), &["--idle-timeout", "600s"]);
-    let slow = ["send", "--quiet", "--rate-limit", "40mbit", "--idle-timeout", "600s"];
+    let receiver = Receiver::start(to.path(), &["--give-up-after", "600s"]);
+    let slow = ["send", "--quiet", "--rate-limit", "40mbit", "--give-up-after", "600s"];
     let mut killed = rc3().args(slow).arg(&file).arg(&receiver.ticket).spawn().unwrap();
     wait_for_record_of(to.path(), 5_000_000);
     killed.kill().unwrap();

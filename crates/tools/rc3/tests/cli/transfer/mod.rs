@@ -30,6 +30,8 @@ mod many;
 mod modes;
 #[cfg(unix)]
 mod names;
+#[cfg(target_os = "linux")]
+mod outages;
 #[cfg(unix)]
 mod paths;
 #[cfg(unix)]
@@ -255,7 +257,7 @@ fn usage_errors_are_events_where_a_program_reads_them() {
         &["send", "file", "-", "--json", "--rate-limit", "5"],
         &["send", "--json"],
         &["recv", "--json", "--no-such-flag"],
-        &["recv", "--json", "--idle-timeout", "10"],
+        &["recv", "--json", "--give-up-after", "10"],
         &["send", "--json", "--include", "[", "file", "-"],
     ] {
         let output = rc3().args(words).output().unwrap();
@@ -287,7 +289,7 @@ fn options_may_stand_anywhere() {
         .arg(from.path().join("a"))
         .args(["--quiet", "--rate-limit", "1gbit"])
         .arg(from.path().join("b"))
-        .args(["--rlp", "off", &receiver.ticket, "--idle-timeout", "5s"])
+        .args(["--rlp", "off", &receiver.ticket, "--give-up-after", "5s"])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", said(&output));

@@ -122,7 +122,7 @@ impl Stage {
 
     fn receive(&self) -> Running {
         let program = env!("CARGO_BIN_EXE_rc3");
-        let words = [program, "recv", "--quiet", "--listen", "127.0.0.1", "--idle-timeout", IDLE_TIMEOUT];
+        let words = [program, "recv", "--quiet", "--listen", "127.0.0.1", "--give-up-after", IDLE_TIMEOUT];
         let words = words.into_iter().chain(["--ticket-file"]);
         let mut words = self.prefix.iter().map(String::as_str).chain(words);
         let mut command = Command::new(words.next().expect("a program"));

@@ -97,7 +97,8 @@ impl Server {
 
     pub(crate) fn start_in(state: TempDir, flags: &[&str]) -> Self {
         let mut command = rc3(state.path());
-        command.args(["--listen", "--bind", "127.0.0.1:0"]).args(flags).stdout(Stdio::piped());
+        let at: &[_] = if flags.contains(&"--bind") { &[] } else { &["--bind", "127.0.0.1:0"] };
+        command.arg("--listen").args(at).args(flags).stdout(Stdio::piped());
         let mut process = Process::start(command);
         let address = process.line_with("listening on UDP").rsplit(' ').next().map(str::parse);
         let address = address.expect("an address").expect("an address");

@@ -6,6 +6,7 @@ mod harness;
 mod hostile;
 mod keystrokes;
 mod many;
+mod outages;
 mod pairing;
 mod ssh;
 mod stdio;

@@ -1,0 +1,77 @@
+//! The other side is stopped, started again, or hung up.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::UdpSocket,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::harness::*;
+
+fn signal(process: &Process, name: &str) {
+    let id = process.child.id().to_string();
+    assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+}
+
+/// Longer than the former idle timeout, as a laptop that sleeps.
+#[test]
+fn connections_outlive_a_listener_that_is_stopped_for_a_while() {
+    let server = Server::start(&["--allow", "127.0.0.1:*"]);
+    let client = Client::start(&server, &["-L", &forward(echo())]);
+    let mut stream = connect(client.process.address());
+    let mut answer = [0; 5];
+    stream.write_all(b"first").unwrap();
+    stream.read_exact(&mut answer).unwrap();
+    signal(&server.process, "-STOP");
+    stream.write_all(b"after").unwrap();
+    thread::sleep(Duration::from_secs(22));
+    signal(&server.process, "-CONT");
+    let back = Instant::now();
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"after");
+    println!("the answer came {:?} after it went on", back.elapsed());
+}
+
+#[test]
+fn listeners_stay_while_the_peer_is_started_again() {
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let bind = format!("127.0.0.1:{port}");
+    let mut server = Server::start(&["--allow", "127.0.0.1:*", "--bind", &bind]);
+    let client = Client::start(&server, &["-L", &forward(echo())]);
+    let address = client.process.address();
+    assert_eq!(ask(address, b"before"), b"before");
+    server.process.child.kill().unwrap();
+    server.process.child.wait().unwrap();
+    let state = tempfile::tempdir().unwrap();
+    for name in fs::read_dir(server.state.path()).unwrap().map(|entry| entry.unwrap().path()) {
+        fs::copy(&name, state.path().join(name.file_name().unwrap())).unwrap();
+    }
+    let _again = Server::start_in(state, &["--allow", "127.0.0.1:*", "--bind", &bind, "--no-ticket"]);
+    let said = client.process.line_with("trying again in");
+    assert!(said.contains("the other side was restarted"), "{said}");
+    assert_eq!(ask(address, b"after"), b"after");
+}
+
+/// ssh ends the command of a ProxyCommand by SIGHUP.
+#[test]
+fn a_session_that_is_hung_up_leaves_no_place_taken() {
+    let server = Server::start(&["--allow", "127.0.0.1:*"]);
+    let state = tempfile::tempdir().unwrap();
+    let target = echo();
+    for ticket in [Some(server.ticket.as_str()), None] {
+        let stdio_flag = format!("--stdio={target}");
+        let flags: Vec<&str> =
+            if ticket.is_some() { vec![&stdio_flag] } else { vec![&stdio_flag, "127.0.0.1"] };
+        let mut process = stdio(state.path(), &flags, ticket);
+        server.process.line_with(": connected");
+        let mut byte = [0];
+        process.child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        process.child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+        signal(&process, "-HUP");
+        let left = server.process.line_with("lost the connection");
+        assert!(left.contains("was interrupted"), "{left}");
+    }
+}
