@@ -67,12 +67,14 @@ pub struct VisitJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress) -> Result<()> {
-    let remote = meet::resolve(&job.ticket).await?;
+    let mut remotes = meet::resolve(&job.ticket).await?;
     let forget = job.plan.as_ref().is_some_and(|plan| plan.forget);
     let path_memory = job.network.path_memory.clone().filter(|_| !forget);
     let network = Network { path_memory, ..job.network.clone() };
     if job.probes {
-        let session = connected(job, &network, remote, async |visit| visit.ask_for_probes().await).await?;
+        let session =
+            connected(job, &network, &mut remotes, async |visit| visit.ask_for_probes().await).await?;
+        let remote = remotes[0];
         let key = Key::new(job.ticket.secret(), session);
         let probing = path::probe(remote, &key, |part| progress.part(part));
         let probed = tokio::select! {
@@ -84,7 +86,7 @@ pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress)
         report.path = Some(probed);
     }
     if let Some(plan) = &job.plan {
-        let running = connected(job, &network, remote, async |visit| visit.run(plan, progress).await);
+        let running = connected(job, &network, &mut remotes, async |visit| visit.run(plan, progress).await);
         report.comparison = Some(running.await?);
     }
     Ok(())
@@ -105,12 +107,12 @@ fn keep_marks(network: &Network, report: &PathReport) {
 async fn connected<T>(
     job: &VisitJob,
     network: &Network,
-    remote: SocketAddr,
-    work: impl AsyncFnOnce(&Visit<'_>) -> Result<T>,
+    remotes: &mut Vec<SocketAddr>,
+    work: impl AsyncFnOnce(&mut Visit<'_>) -> Result<T>,
 ) -> Result<T> {
-    let endpoint = meet::open(network, remote)?;
-    let visit = Visit { job, endpoint: &endpoint, address: remote };
-    conclude(&endpoint, work(&visit), stopped(), |error| close_code(error, None)).await
+    let endpoint = meet::open(network, remotes)?;
+    let mut visit = Visit { job, endpoint: &endpoint, remotes };
+    conclude(&endpoint, work(&mut visit), stopped(), |error| close_code(error, None)).await
 }
 
 /// The error of a check that the user interrupts.
@@ -128,21 +130,22 @@ fn no_answer() -> Error {
 struct Visit<'a> {
     job: &'a VisitJob,
     endpoint: &'a Endpoint,
-    address: SocketAddr,
+    /// The addresses to try; once one has answered, that one.
+    remotes: &'a mut Vec<SocketAddr>,
 }
 
 impl Visit<'_> {
     /// Returns the number of the session.
-    async fn ask_for_probes(&self) -> Result<u64> {
+    async fn ask_for_probes(&mut self) -> Result<u64> {
         let mut met = self.meet(Scheme::Plain, Request::Probes).await?;
         self.accepted(&mut met).await
     }
 
-    async fn run(&self, plan: &Plan, progress: &mut Progress) -> Result<Comparison> {
+    async fn run(&mut self, plan: &Plan, progress: &mut Progress) -> Result<Comparison> {
         let mut met = self.meet(Scheme::Plain, Request::Flows(plan.clone())).await?;
         let session = self.accepted(&mut met).await?;
         let connection = met.connection.clone();
-        let mut comparison = Comparison::new(plan.clone(), self.address, connection.min_rtt());
+        let mut comparison = Comparison::new(plan.clone(), self.remotes[0], connection.min_rtt());
         progress.start(&comparison);
         for (nth, flow) in (0..).zip(plan.flows()) {
             if plan.forget {
@@ -169,7 +172,7 @@ impl Visit<'_> {
     }
 
     /// One flow and the pause after it.
-    async fn measure(&self, flow: Flow, request: Request, rtt: Duration) -> Result<Outcome> {
+    async fn measure(&mut self, flow: Flow, request: Request, rtt: Duration) -> Result<Outcome> {
         let start = Instant::now();
         let mut met = self.meet(flow.kind.scheme, request).await?;
         let (fct, arrived, path) = match flow.kind.direction {
@@ -216,7 +219,7 @@ impl Visit<'_> {
     }
 
     /// A new connection, with its request.
-    async fn meet(&self, scheme: Scheme, request: Request) -> Result<Control> {
+    async fn meet(&mut self, scheme: Scheme, request: Request) -> Result<Control> {
         let mode = match scheme {
             Scheme::Plain => RlpMode::Off,
             Scheme::Rc3 => RlpMode::Guard,
@@ -225,7 +228,9 @@ impl Visit<'_> {
         let (tls, transport) =
             (identity::client(self.job.ticket.fingerprint(), ALPN)?, settings.transport(1, 1)?);
         let hello = Hello { version: VERSION, secret: self.job.ticket.secret().0, request };
-        meet::connect(self.endpoint, self.address, COMMAND, tls, transport, &hello).await
+        let met = meet::connect(self.endpoint, self.remotes, COMMAND, tls, transport, &hello).await?;
+        *self.remotes = vec![met.connection.remote_address()];
+        Ok(met)
     }
 
     async fn reply(&self, met: &mut Control) -> Result<Reply> {

@@ -153,8 +153,8 @@ async fn attempt(
     let mut wire = Wire::new(messages, outbox);
     let qlog = job.args.output.qlog.clone().or_else(rc3_net::qlog::directory_from_env);
     let settings = Settings { qlog, ..settings(*rlp, *congestion, network.clone(), carrier) };
-    let (endpoint, address) = reach(&ticket, &settings, carrier, &mut wire).await?;
-    let meeting = Meeting::Connect(endpoint, address, ticket.clone(), settings);
+    let (endpoint, addresses) = reach(&ticket, &settings, carrier, &mut wire).await?;
+    let meeting = Meeting::Connect(endpoint, addresses, ticket.clone(), settings);
     let moved = match transfer(side, &meeting, &mut wire, stop, reporter).await {
         Ok(()) => Ok(0),
         Err(error) => match error.kind() {
@@ -254,25 +254,25 @@ fn invalid(job: &CopyJob, reason: &str) -> Error {
     Error::new(ErrorKind::Other, message, hint)
 }
 
-/// An endpoint, and the address that reaches the far end.
+/// An endpoint, and the addresses that may reach the far end.
 async fn reach(
     ticket: &Ticket,
     settings: &Settings,
     carrier: Carrier,
     wire: &mut Wire,
-) -> Result<(Endpoint, SocketAddr)> {
+) -> Result<(Endpoint, Vec<SocketAddr>)> {
     if carrier != Carrier::Ssh {
-        let address = resolve(ticket).await?;
-        return Ok((open(&settings.network, address)?, address));
+        let addresses = resolve(ticket).await?;
+        return Ok((open(&settings.network, &addresses)?, addresses));
     }
     let failed = |error| Error::local("relay through ssh", error);
     let mut relay = Relay::bind().await.map_err(failed)?;
-    let address = relay.address().map_err(failed)?;
-    let endpoint = open(&settings.network, address)?;
+    let addresses = vec![relay.address().map_err(failed)?];
+    let endpoint = open(&settings.network, &addresses)?;
     let port = endpoint.local_addr().map_err(failed)?.port();
     relay.start(port, wire.outbox.clone()).await.map_err(failed)?;
     wire.relay = Some(relay);
-    Ok((endpoint, address))
+    Ok((endpoint, addresses))
 }
 
 #[cfg(test)]

@@ -2,12 +2,18 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use rc3_net::{ClientConfig, Congestion, ConnectionError, Endpoint, RlpMode, ServerConfig, TransportConfig};
+use rc3_net::{
+    ClientConfig, Congestion, Connection, ConnectionError, Endpoint, RlpMode, ServerConfig, TransportConfig,
+};
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::{io::BufReader, time::timeout};
+use tokio::{
+    io::BufReader,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 use super::{
-    REFUSED, UNAUTHORISED, before_any_reply,
+    REFUSED, UNAUTHORISED, background, before_any_reply,
     identity::{Identity, SERVER_NAME, client},
     message::{ALPN, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
     network::Network,
@@ -26,6 +32,10 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 const COMMAND: &str = "rc3 recv";
 /// Time for the handshake.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// Time after which the next address of a host is tried as well (RFC 8305 §5).
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
+/// Most addresses of a host that are tried.
+const ADDRESSES_MAX: usize = 8;
 /// Time between two packets that ask a quiet peer for an acknowledgement: so an outage shows soon, and the mapping of a NAT
 /// stays.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -106,7 +116,8 @@ impl Says for FromReceiver {
     const STREAMS_MAX: u32 = 0;
 }
 
-/// Connects, opens the control stream and writes the first message. `command` is the one that should run on the other side.
+/// Connects to the first of these addresses that answers, opens the control stream and writes the first message. `command`
+/// is the one that should run on the other side.
 ///
 /// Transfers, checks and tunnels meet in this way; the other side is [`Newcomers`].
 ///
@@ -114,7 +125,7 @@ impl Says for FromReceiver {
 /// Of the kinds `Connect`, `Busy`, `Refused`, `Stalled` and `Lost`.
 pub(crate) async fn connect(
     endpoint: &Endpoint,
-    address: SocketAddr,
+    addresses: &[SocketAddr],
     command: &str,
     tls: rustls::ClientConfig,
     transport: impl Into<Arc<TransportConfig>>,
@@ -122,11 +133,7 @@ pub(crate) async fn connect(
 ) -> Result<Control> {
     let mut config = ClientConfig::new(Arc::new(tls));
     config.transport_config(transport.into());
-    let connecting = endpoint
-        .connect_with(config, address, SERVER_NAME)
-        .map_err(|error| no_connection(address, command, &error.to_string()))?;
-    let connected = timeout(CONNECT_PATIENCE, connecting).await.unwrap_or(Err(ConnectionError::TimedOut));
-    let connection = connected.map_err(|error| not_connected(address, command, error))?;
+    let connection = connect_to_any(endpoint, addresses, command, &config).await?;
     let opened = patiently(&connection, OPEN_PATIENCE, connection.open_bi()).await;
     let (send, recv) = opened.ok_or_else(|| Error::stalled(OPEN_PATIENCE))?.map_err(before_any_reply)?;
     let mut control = Control { connection, send, recv: BufReader::new(recv) };
@@ -135,33 +142,80 @@ pub(crate) async fn connect(
     Ok(control)
 }
 
+/// Tries the addresses in turn: the next one when one fails, or has not answered for a moment.
+async fn connect_to_any(
+    endpoint: &Endpoint,
+    addresses: &[SocketAddr],
+    command: &str,
+    config: &ClientConfig,
+) -> Result<Connection> {
+    let (mut untried, mut tries, mut failure) = (addresses.iter(), JoinSet::new(), None);
+    loop {
+        if let Some(&address) = untried.next() {
+            let begun = endpoint.connect_with(config.clone(), address, SERVER_NAME);
+            let command = command.to_owned();
+            tries.spawn(async move {
+                let connecting =
+                    begun.map_err(|error| no_connection(address, &command, &error.to_string()))?;
+                let connected = timeout(CONNECT_PATIENCE, connecting).await;
+                let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
+                connected.map_err(|error| not_connected(address, &command, error))
+            });
+        }
+        tokio::select! {
+            Some(tried) = tries.join_next() => match tried.map_err(background)? {
+                Ok(connection) => return Ok(connection),
+                // What a host answers says more than the silence of another.
+                Err(error) => failure = failure.filter(|_| error.kind() == ErrorKind::Connect).or(Some(error)),
+            },
+            () = sleep(NEXT_ADDRESS_AFTER), if untried.len() > 0 => {}
+            else => return Err(failure.unwrap_or_else(|| Error::lost("there is no address to connect to"))),
+        }
+    }
+}
+
 /// Connects to the listener of a ticket, and shows its secret.
 pub(crate) async fn join<S: Says, R: Says>(
     endpoint: &Endpoint,
-    address: SocketAddr,
+    addresses: &[SocketAddr],
     ticket: &Ticket,
     settings: &Settings,
 ) -> Result<Channel<S, R>> {
     let (tls, transport) = (client(ticket.fingerprint(), S::ALPN)?, settings.transport(R::STREAMS_MAX, 0)?);
     let hello = Hello { version: VERSION, secret: ticket.secret().0 };
-    let control = connect(endpoint, address, COMMAND, tls, transport, &hello).await?;
+    let control = connect(endpoint, addresses, COMMAND, tls, transport, &hello).await?;
     Ok(Channel::new(control, settings.patience))
 }
 
-/// An endpoint for connections to `address`.
-pub(crate) fn open(network: &Network, address: SocketAddr) -> Result<Endpoint> {
-    network.client(address).map_err(|error| Error::local("open a UDP socket", error))
+/// An endpoint for connections to these addresses.
+pub(crate) fn open(network: &Network, addresses: &[SocketAddr]) -> Result<Endpoint> {
+    network.client(addresses).map_err(|error| Error::local("open a UDP socket", error))
 }
 
-/// The first address of a ticket's host.
-pub(crate) async fn resolve(ticket: &Ticket) -> Result<SocketAddr> {
+/// The addresses of a ticket's host.
+pub(crate) async fn resolve(ticket: &Ticket) -> Result<Vec<SocketAddr>> {
     let host = ticket.host();
     let failed = |error: io::Error| {
         let hint = "check the host in the ticket; the receiver can set it with --advertise";
         Error::new(ErrorKind::Resolve, format!("cannot find {host}: {error}"), hint)
     };
-    let mut addresses = tokio::net::lookup_host((host, ticket.port())).await.map_err(failed)?;
-    addresses.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+    addresses_of(host, ticket.port()).await.map_err(failed)
+}
+
+/// The addresses of a host in the order in which to try them: the system's, but the families take turns (RFC 8305 §4).
+///
+/// # Errors
+/// When there is none.
+pub(crate) async fn addresses_of(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let mut addresses: Vec<_> = tokio::net::lookup_host((host, port)).await?.take(ADDRESSES_MAX).collect();
+    let first = addresses.first().ok_or(io::ErrorKind::NotFound)?.is_ipv4();
+    let mut counts = [0; 2];
+    addresses.sort_by_cached_key(|address| {
+        let is_other = address.is_ipv4() != first;
+        counts[usize::from(is_other)] += 1;
+        (counts[usize::from(is_other)], is_other)
+    });
+    Ok(addresses)
 }
 
 /// A port for peers with a secret.

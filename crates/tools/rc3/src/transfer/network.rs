@@ -75,17 +75,24 @@ impl Network {
         EndpointOptions { marks, path_memory, ..EndpointOptions::default() }
     }
 
-    /// An endpoint at any free port that talks only to `remote`.
+    /// An endpoint at any free port that talks only to one of these addresses.
     ///
     /// # Errors
     /// When the system has no such socket.
     ///
     /// # Panics
     /// Outside a tokio runtime with I/O and time.
-    pub fn client(&self, remote: SocketAddr) -> io::Result<Endpoint> {
-        let any: IpAddr =
-            if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        Endpoint::bind(self.options(any, Some(remote)), None, SocketAddr::new(any, 0))
+    pub fn client(&self, remotes: &[SocketAddr]) -> io::Result<Endpoint> {
+        let bind = |any: IpAddr| {
+            Endpoint::bind(self.options(any, remotes.first().copied()), None, SocketAddr::new(any, 0))
+        };
+        let (any4, any6) = (Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into());
+        if remotes.iter().all(SocketAddr::is_ipv4) {
+            return bind(any4);
+        }
+        // Of both families, on a system without IPv6, those of IPv4 are left.
+        bind(any6)
+            .or_else(|error| if remotes.iter().any(SocketAddr::is_ipv4) { bind(any4) } else { Err(error) })
     }
 }
 

@@ -103,13 +103,13 @@ async fn send_found(
     input: Option<Input>,
     reporter: &mut Reporter,
 ) -> Result<()> {
-    let address = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
-    let endpoint = open(&job.settings.network, address)?;
+    let addresses = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
+    let endpoint = open(&job.settings.network, &addresses)?;
     let work = async {
         let (mut tries, mut input) = (Tries::new(job.settings.network.give_up_after), input);
         loop {
             let once = async {
-                let channel = join(&endpoint, address, &job.ticket, &job.settings).await?;
+                let channel = join(&endpoint, &addresses, &job.ticket, &job.settings).await?;
                 let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
                 outbound.run(&mut input, endpoint.marks(), reporter).await
             };

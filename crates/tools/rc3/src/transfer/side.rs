@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 /// How this side meets its peer.
 pub(crate) enum Meeting {
     Listen(Listener),
-    Connect(Endpoint, SocketAddr, Ticket, Settings),
+    Connect(Endpoint, Vec<SocketAddr>, Ticket, Settings),
 }
 
 impl Meeting {
@@ -42,8 +42,8 @@ impl Meeting {
     async fn channel<S: Says, R: Says>(&self) -> Result<Channel<S, R>> {
         match self {
             Self::Listen(listener) => listener.meet().await,
-            Self::Connect(endpoint, address, ticket, settings) => {
-                join(endpoint, *address, ticket, settings).await
+            Self::Connect(endpoint, addresses, ticket, settings) => {
+                join(endpoint, addresses, ticket, settings).await
             }
         }
     }

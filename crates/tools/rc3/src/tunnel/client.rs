@@ -54,14 +54,14 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
     let files = args.files()?;
     let (peer, secret) = connect::find(peer, &files)?;
     let network = network(args.network.clone());
-    let (endpoint, address) = connect::open(&network, &peer).await?;
+    let (endpoint, addresses) = connect::open(&network, &peer).await?;
     let work = async {
         let mut tries = Tries::new(network.give_up_after);
         loop {
             let once = async {
                 let transport = transport(rlp(args.rlp), &network);
                 let (tunnel, pin) =
-                    Tunnel::connect(&endpoint, address, &peer, secret, &files, transport).await?;
+                    Tunnel::connect(&endpoint, &addresses, &peer, secret, &files, transport).await?;
                 announce(&peer, pin);
                 forward(args, tunnel, &listeners, &peer).await
             };

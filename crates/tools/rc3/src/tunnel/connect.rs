@@ -67,19 +67,18 @@ pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<(KnownPeer, Opt
     }
 }
 
-/// An endpoint for connections to the peer, and the peer's address.
-pub(super) async fn open(network: &Network, peer: &KnownPeer) -> Result<(Endpoint, SocketAddr)> {
+/// An endpoint for connections to the peer, and the peer's addresses.
+pub(super) async fn open(network: &Network, peer: &KnownPeer) -> Result<(Endpoint, Vec<SocketAddr>)> {
     let failed = |error: std::io::Error| Error::local(format!("find {}", peer.host), error);
-    let mut addresses = tokio::net::lookup_host((peer.host.as_str(), peer.port)).await.map_err(failed)?;
-    let address = addresses.next().ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
-    Ok((meet::open(network, address)?, address))
+    let addresses = meet::addresses_of(&peer.host, peer.port).await.map_err(failed)?;
+    Ok((meet::open(network, &addresses)?, addresses))
 }
 
 impl Tunnel {
     /// Connects. A peer that was reached by ticket is known from now on.
     pub(super) async fn connect(
         endpoint: &Endpoint,
-        address: SocketAddr,
+        addresses: &[SocketAddr],
         peer: &KnownPeer,
         secret: Option<Secret>,
         files: &Files,
@@ -87,9 +86,9 @@ impl Tunnel {
     ) -> Result<(Self, Pin)> {
         let crypto = mutual::client(&files.identity()?, peer.fingerprint, ALPN)?;
         let hello = FromClient::Hello { version: VERSION, secret: secret.map(|secret| secret.0) };
-        let control = meet::connect(endpoint, address, COMMAND, crypto, transport, &hello).await;
+        let control = meet::connect(endpoint, addresses, COMMAND, crypto, transport, &hello).await;
         let control = control.map_err(|error| match error.kind() {
-            ErrorKind::WrongPeer => other_peer(address),
+            ErrorKind::WrongPeer => other_peer(peer),
             _ => error,
         })?;
         let mut tunnel = Self { connection: control.connection.clone(), control };
@@ -144,8 +143,8 @@ fn unknown(name: &str) -> Error {
     Error::new(ErrorKind::Other, message, hint)
 }
 
-fn other_peer(address: SocketAddr) -> Error {
-    let message = format!("{address} has another identity than the pinned one");
+fn other_peer(peer: &KnownPeer) -> Error {
+    let message = format!("{} has another identity than the pinned one", printable(&peer.host));
     let hint = "another host may pretend to be that peer; if its identity is really new, use a new ticket";
     Error::new(ErrorKind::WrongPeer, message, hint)
 }

@@ -128,9 +128,9 @@ async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
     let place = Place::new();
     let policy = Policy { existing, ..Policy::default() };
     let destination = Destination::open(&place.at("inside"), policy, [7; 32]).unwrap();
-    let endpoint = open(&settings.network, listener.address).unwrap();
+    let endpoint = open(&settings.network, &[listener.address]).unwrap();
     let ticket = listener.ticket(None).unwrap();
-    let meeting = Meeting::Connect(endpoint, listener.address, ticket, settings);
+    let meeting = Meeting::Connect(endpoint, vec![listener.address], ticket, settings);
     // The progress of a pipe may name what was not asked for.
     let mut reporter = if asked.is_download() { reporter() } else { Reporter::new(Style::Quiet, "") };
     let side = Side::Receive(destination.clone(), asked.clone());
