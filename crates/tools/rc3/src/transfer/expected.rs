@@ -231,15 +231,15 @@ fn too_long() -> Error {
     Error::protocol(format!("its list of files is too long, send fewer than {ENTRIES_MAX} at a time"))
 }
 
-fn system_time((seconds, nanos): Modified) -> Option<SystemTime> {
+/// A time of a message as the system's; `None` if it has none.
+pub(super) fn system_time((seconds, nanos): Modified) -> Option<SystemTime> {
     use std::time::Duration;
-    if seconds < 0 {
-        return UNIX_EPOCH.checked_sub(Duration::from_secs(seconds.unsigned_abs()));
-    }
     if nanos >= 1_000_000_000 {
         return None;
     }
-    UNIX_EPOCH.checked_add(Duration::new(seconds.unsigned_abs(), nanos))
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let second = if seconds < 0 { UNIX_EPOCH.checked_sub(whole) } else { UNIX_EPOCH.checked_add(whole) };
+    second?.checked_add(Duration::from_nanos(nanos.into()))
 }
 
 #[cfg(test)]

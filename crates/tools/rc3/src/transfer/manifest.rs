@@ -8,7 +8,7 @@ use std::{
     fs::{self, Metadata},
     io,
     path::{Path, PathBuf},
-    time::UNIX_EPOCH,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use bytes::Bytes;
@@ -380,17 +380,33 @@ fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) ->
 
 /// Seconds and nanoseconds since 1970.
 fn modified(metadata: &Metadata) -> Option<Modified> {
-    let time = metadata.modified().ok()?;
+    since_1970(metadata.modified().ok()?)
+}
+
+fn since_1970(time: SystemTime) -> Option<Modified> {
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => Some((i64::try_from(after.as_secs()).ok()?, after.subsec_nanos())),
-        // Whole seconds are enough before 1970.
-        Err(before) => Some((-i64::try_from(before.duration().as_secs()).ok()?, 0)),
+        Err(before) => {
+            // Nanoseconds count forward from the second before.
+            let before = before.duration();
+            let (whole, rest) = (i64::try_from(before.as_secs()).ok()?, before.subsec_nanos());
+            Some(if rest == 0 { (-whole, 0) } else { (-whole - 1, 1_000_000_000 - rest) })
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::expected::system_time, *};
+
+    #[test]
+    fn times_arrive_as_they_were_before_1970_too() {
+        for nanos in [-1_500_000_000_i64, -1_000_000_000, -500_000_000, 0, 500_000_000, 1_500_000_000] {
+            let distance = std::time::Duration::from_nanos(nanos.unsigned_abs());
+            let time = if nanos < 0 { UNIX_EPOCH - distance } else { UNIX_EPOCH + distance };
+            assert_eq!(since_1970(time).and_then(system_time), Some(time), "{nanos}");
+        }
+    }
 
     fn scan(paths: &[PathBuf]) -> Result<Found> {
         Found::scan(paths, &Selection::default())
