@@ -52,7 +52,7 @@ impl<'a> Places<'a> {
             let dir = &destination.0.dir;
             let path = directory.path.as_path();
             if inside || (dir.symlink_metadata(path).is_ok() && !dir.is_dir(path)) {
-                blocked.insert(directory.path.clone(), Verdict::Conflict);
+                blocked.insert(directory.path.clone(), Verdict::taken_by("a file"));
             }
         }
         Self { destination, manifest, blocked }
@@ -72,7 +72,7 @@ impl<'a> Places<'a> {
     fn look(&self, file: &Expected) -> (Vec<SafePath>, Fate) {
         let sure = |fate| (Vec::new(), fate);
         if file.path.parent().is_some_and(|parent| self.blocked.contains_key(parent)) {
-            return sure(Fate::Settled(Verdict::Conflict));
+            return sure(Fate::Settled(Verdict::taken_by("a file, in place of its directory,")));
         }
         if let Some(target) = &file.link
             && let Some(verdict) =
@@ -91,7 +91,11 @@ impl<'a> Places<'a> {
                 otherwise = Verdict::Shared;
                 Vec::new()
             }
-            Seen::Directory | Seen::Other => Vec::new(),
+            Seen::Directory => {
+                otherwise = Verdict::taken_by("a directory");
+                Vec::new()
+            }
+            Seen::Other => Vec::new(),
         };
         let fate = match self.destination.policy().existing {
             Existing::Replace if seen != Seen::Directory => {

@@ -314,6 +314,9 @@ pub struct Summary {
 
 impl Summary {
     fn text(&self) -> String {
+        if self.files == 0 {
+            return "no file was stored".to_owned();
+        }
         let rlp: u64 = self.rlp_bytes.iter().sum();
         let share = if rlp == 0 { String::new() } else { format!(", {} of them by RLP", about_bytes(rlp)) };
         let steered =

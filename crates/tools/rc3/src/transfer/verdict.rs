@@ -58,6 +58,11 @@ impl From<io::Error> for Omission {
 }
 
 impl Verdict {
+    /// Something has its name that no policy replaces.
+    pub(super) fn taken_by(what: &str) -> Self {
+        Self::Refused(format!("{what} has its name"))
+    }
+
     /// What an error of the receiving system means for the entry that met it; `None` if every other one would meet it too.
     pub(super) fn of(error: &io::Error) -> Option<Self> {
         if error.kind() == io::ErrorKind::AlreadyExists {

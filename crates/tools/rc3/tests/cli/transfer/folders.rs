@@ -61,7 +61,9 @@ fn conflicts_are_listed_and_the_rest_arrives() {
     fs::write(there.join("in"), b"mine").unwrap();
     let (sent, received, events) = transfer(&top, to.path(), &[], &[]);
     assert_eq!((sent, received), (Some(5), Some(5)));
-    assert_eq!(paths(&events, "conflict"), ["top/b.txt", "top/in", "top/in/c", "top/in/d", "top/in/empty"]);
+    assert_eq!(paths(&events, "conflict"), ["top/b.txt"]);
+    // No policy replaces these.
+    assert_eq!(paths(&events, "skipped"), ["top/in", "top/in/c", "top/in/d", "top/in/empty"]);
     assert_eq!(paths(&events, "file"), Vec::<String>::new());
     let error = events.last().unwrap();
     assert!(error["hint"].as_str().unwrap().contains("--keep-both"), "{error}");
