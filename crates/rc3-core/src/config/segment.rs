@@ -45,9 +45,10 @@ impl TransportConfig {
         )
     }
 
-    /// The padded length of handshake packets, in bytes.
-    pub(crate) fn padded(&self) -> u16 {
-        self.readable(self.min_mtu.unwrap_or(1200).max(1200))
+    /// The padded length of handshake packets in bytes, on a path that has carried a datagram of `carried` bytes from the
+    /// peer. Three of them are at most three times what came (RFC 9000 §8.1).
+    pub(crate) fn padded(&self, carried: u16) -> u16 {
+        self.readable(self.min_mtu.unwrap_or(1200).max(carried.min(self.mtu())).max(1200))
     }
 
     /// Of two fragments, some systems report only the length of the longer one. The leading one can be identified if

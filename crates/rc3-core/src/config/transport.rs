@@ -232,6 +232,9 @@ impl TransportConfig {
     }
 
     /// UDP payload in bytes assumed to pass. Default 1200 (RFC 9000 §14).
+    ///
+    /// With [`Congestion::KickAss`] a client's first flight has this length until a probe timeout. Routers cannot signal
+    /// rates above 1.25 Gbit/s in packets of 1200 bytes; 1472 bytes carry 10 Gbit/s.
     pub fn initial_mtu(&mut self, bytes: u16) -> &mut Self {
         self.initial_mtu = bytes.max(1200);
         self

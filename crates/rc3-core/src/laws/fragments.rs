@@ -100,6 +100,11 @@ impl Fragments {
         self.are_allowed() || matches!(self, Self::Dropped(retry) if now >= retry.at)
     }
 
+    /// Whether long packets may be getting lost.
+    pub(crate) fn are_doubted(self) -> bool {
+        !matches!(self, Self::NEW | Self::Proven)
+    }
+
     /// Whether fragments are dropped.
     pub(crate) fn are_dropped(self) -> bool {
         matches!(self, Self::Dropped(_))

@@ -574,7 +574,7 @@ impl Endpoint {
 
     /// What is known about a connection with `remote` before it begins.
     fn bounds(&mut self, now: Instant, remote: SocketAddr) -> Bounds {
-        Bounds { credit: self.shares.initial_credit(), path_mtu: self.paths.mtu(now, remote) }
+        Bounds { credit: self.shares.initial_credit(), path_mtu: self.paths.mtu(now, remote), carried: 0 }
     }
 
     /// Updates the memory use of a connection.

@@ -33,6 +33,8 @@ struct Router {
     drops_fragments: bool,
     /// Drops long packets, fragmentable or not.
     drops_long: bool,
+    /// Longer datagrams do not pass, if above 0.
+    longest: usize,
     /// Marks long packets: congestion experienced.
     marks_long: bool,
     /// Only for packets of this connection, by the id after the first byte.
@@ -89,7 +91,9 @@ impl World {
             if router.marks_long && long && datagram.meta.ecn != 0 {
                 datagram.meta.ecn = CONGESTION_EXPERIENCED;
             }
-            let dropped = (router.drops_fragments && cut.is_some()) || (router.drops_long && long);
+            let dropped = (router.drops_fragments && cut.is_some())
+                || (router.drops_long && long)
+                || (router.longest > 0 && len > router.longest);
             log.lock().unwrap().push(Passed {
                 at: start,
                 first_byte,
@@ -177,8 +181,8 @@ fn tells(megabits: f64) -> Router {
 fn the_first_packet_of_the_handshake_brings_the_rate_a_round_trip_before_the_first_data_could() {
     // Links are fast: sending takes microseconds.
     let serialisation = Duration::from_millis(1);
-    for rlp in [RlpMode::Off, RlpMode::Trust] {
-        let mut world = World::new(rlp, tells(20.0), |_| ());
+    let told_after = |rlp, megabits| {
+        let mut world = World::new(rlp, tells(megabits), |_| ());
         let start = world.pair.now;
         let client = world.pair.connect();
         let told = world.run(RTT * 10, |pair| {
@@ -186,6 +190,13 @@ fn the_first_packet_of_the_handshake_brings_the_rate_a_round_trip_before_the_fir
             stats.mode == Mode::KickAss
         });
         assert!(told && world.pair.now - start < RTT + serialisation, "{:?}", world.pair.now - start);
+        assert_eq!(world.stats(client).rate, Some(code(megabits).rate()));
+    };
+    for rlp in [RlpMode::Off, RlpMode::Trust] {
+        // Packets of 1200 bytes carry at most 1.25 Gbit/s.
+        for megabits in [20.0, 1000.0, 2000.0, 10_000.0] {
+            told_after(rlp, megabits);
+        }
 
         // A TCP cannot have a signal before it has sent data, which it does after a round trip.
         let mut world = World::new(rlp, Router { after_handshake: true, ..tells(20.0) }, |_| ());
@@ -246,7 +257,7 @@ fn what_may_be_fragmented_has_a_length_that_receivers_can_read_signals_from() {
         } else {
             assert!(!passed.dont_fragment, "{passed:?}");
             assert!(passed.len <= MTU);
-            // Handshake packets are padded to 1201.
+            // Handshake packets are padded, to 1201 at least.
             if passed.first_byte & 0x80 != 0 || passed.len == MTU {
                 assert_ne!((passed.len + UDP_HEADER) % 8, 0, "{passed:?}");
                 full += 1;
@@ -534,26 +545,77 @@ fn shortened_fragments_of_one_connection_slow_no_other() {
     assert!(attacked <= alone, "{attacked:?} {alone:?}");
 }
 
+/// RFC 9000 §14.1: the first flight is as long as the path is assumed to permit, a repetition is not.
 #[test]
-fn a_server_knows_the_rate_once_the_client_has_answered_its_handshake() {
+fn a_first_flight_too_long_for_the_path_costs_one_probe_timeout() {
+    let mut world = World::new(RlpMode::Off, Router { longest: 1300, ..tells(20.0) }, |_| ());
+    let start = world.pair.now;
+    let client = world.connect();
+    let took = world.pair.now - start;
+    // RFC 9002 §6.2.2: the first probe leaves after a second.
+    assert!(took > Duration::from_millis(900) && took < Duration::from_millis(1100) + RTT, "{took:?}");
+    let lens: Vec<_> =
+        world.passed.iter().filter(|passed| passed.first_byte & 0xf0 == 0xc0).map(|p| p.len).collect();
+    assert!(lens[0] == MTU && lens[1..].iter().all(|len| *len == 1201), "{lens:?}");
+    assert!(world.stats(client).fragments);
+}
+
+/// A pair of hosts between which each packet of the server that may be fragmented carries this rate.
+fn with_steered_server(client: Congestion, told: Code) -> Pair {
     let rate = units::Rate::from_bits_per_second(1_000_000_000);
     let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
     let mut config = PairConfig::symmetric(link, 5_000_000);
-    config.server.congestion(Congestion::KickAss);
+    config.client.congestion(client);
+    config.server.initial_mtu(1472).congestion(Congestion::KickAss);
+    if client == Congestion::KickAss {
+        config.client.initial_mtu(1472);
+    }
     let mut pair = Pair::new(config);
-    let told = code(20.0);
     pair.server.set_tamper(Box::new(move |_, datagram: &mut Datagram| {
         let cut = !datagram.dont_fragment && told.payload_len() < datagram.contents.len() + UDP_HEADER;
         datagram.meta.leading_len = cut.then(|| told.payload_len() as u16);
         1
     }));
-    let start = pair.now;
-    pair.connect();
-    let told = pair.drive_until(RTT * 10, |pair| {
-        let server = pair.server.accepted.front().and_then(|&server| pair.server.connection(server));
-        server.is_some_and(|server| server.stats().kickass.unwrap().mode == Mode::KickAss)
-    });
-    // Its first flight leaves after half a round trip.
-    let took = pair.now - start;
-    assert!(told && took < RTT * 3 / 2 + Duration::from_millis(1), "{took:?}");
+    pair
+}
+
+#[test]
+fn a_server_knows_the_rate_once_the_client_has_answered_its_handshake() {
+    for (client, megabits) in
+        [(Congestion::Cubic, 20.0), (Congestion::KickAss, 20.0), (Congestion::KickAss, 10_000.0)]
+    {
+        let mut pair = with_steered_server(client, code(megabits));
+        let start = pair.now;
+        pair.connect();
+        let told = pair.drive_until(RTT * 10, |pair| {
+            let server = pair.server.accepted.front().and_then(|&server| pair.server.connection(server));
+            server.is_some_and(|server| server.stats().kickass.unwrap().mode == Mode::KickAss)
+        });
+        // Its first flight leaves after half a round trip.
+        let took = pair.now - start;
+        assert!(told && took < RTT * 3 / 2 + Duration::from_millis(1), "{took:?}");
+    }
+}
+
+/// RFC 9000 §8.1.
+#[test]
+fn an_address_that_is_not_validated_gets_no_more_from_a_steered_server_than_three_times_what_it_sent() {
+    for client in [Congestion::Cubic, Congestion::KickAss] {
+        let mut pair = with_steered_server(client, code(20.0));
+        let mut sent = 0;
+        pair.client.set_tamper(Box::new(move |_, _: &mut Datagram| {
+            sent += 1;
+            usize::from(sent == 1)
+        }));
+        pair.connect();
+        pair.drive_until(Duration::from_secs(10), |_| false);
+        let exchanged = pair.server.traffic.with(pair.client.address());
+        println!("{client:?}: {} bytes for {}", exchanged.sent, exchanged.received);
+        // Three datagrams, each a byte longer than the client's if that has a length that hides signals.
+        assert!(
+            exchanged.sent > 0 && exchanged.sent <= 3 * (exchanged.received + 1),
+            "{client:?}: {}",
+            exchanged.sent
+        );
+    }
 }

@@ -10,7 +10,7 @@ use crate::{
     quic::{ConnectionError, ConnectionHandle},
     seams::{
         keys::{Aead, protection::Protection},
-        primary::quinn::{Accepting, Incoming},
+        primary::quinn::{Accepting, Bounds, Incoming},
         tls::ConfigError,
     },
     transmit::Transmit,
@@ -139,7 +139,7 @@ impl Endpoint {
             None => (Arc::default(), &Aead),
         };
         let (leading_len, remote) = (incoming.leading_len, incoming.remote_address());
-        let bounds = self.bounds(now, remote);
+        let bounds = Bounds { carried: incoming.len, ..self.bounds(now, remote) };
         match self.quic.accept(now, incoming, with, bounds, &mut response) {
             Ok((handle, primary)) => {
                 let secrets = RlpSecrets { protection, receipts: self.secrets.next() };

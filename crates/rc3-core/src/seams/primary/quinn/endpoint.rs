@@ -35,6 +35,8 @@ pub struct Incoming {
     quic: Box<quic::Incoming>,
     /// Payload bytes of its leading fragment, if it arrived in fragments.
     pub(crate) leading_len: Option<u16>,
+    /// Bytes of it.
+    pub(crate) len: u16,
 }
 
 impl Deref for Incoming {
@@ -124,10 +126,11 @@ impl QuicEndpoint {
     ) -> Option<Routed> {
         self.ids.reset();
         let ecn = quic::EcnCodepoint::from_bits(ecn);
+        let len = data.len() as u16;
         Some(match self.endpoint.handle(now, remote, local_ip, ecn, data, response)? {
             quic::DatagramEvent::ConnectionEvent(handle, event) => Routed::Connection(handle, event),
             quic::DatagramEvent::NewConnection(incoming) => {
-                Routed::Incoming(Incoming { quic: Box::new(incoming), leading_len: None })
+                Routed::Incoming(Incoming { quic: Box::new(incoming), leading_len: None, len })
             }
             quic::DatagramEvent::Response(transmit) => Routed::Response(answer(transmit)),
         })
@@ -198,11 +201,12 @@ impl QuicEndpoint {
 
     pub(crate) fn retry(&mut self, incoming: Incoming, response: &mut Vec<u8>) -> Result<Transmit, Incoming> {
         self.ids.reset();
-        let leading_len = incoming.leading_len;
-        self.endpoint
-            .retry(*incoming.quic, response)
-            .map(answer)
-            .map_err(|e| Incoming { quic: Box::new(e.into_incoming()), leading_len })
+        let Incoming { leading_len, len, .. } = incoming;
+        self.endpoint.retry(*incoming.quic, response).map(answer).map_err(|e| Incoming {
+            quic: Box::new(e.into_incoming()),
+            leading_len,
+            len,
+        })
     }
 
     pub(crate) fn ignore(&mut self, incoming: Incoming) {

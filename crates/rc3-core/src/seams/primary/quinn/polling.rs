@@ -121,10 +121,15 @@ impl Quic {
         } else if let Some(before) = before {
             self.validation.after(&self.conn, before, transmit.destination);
         }
+        let mut transmit = from_transmit(transmit, !may_fragment);
         if may_fragment {
+            if self.opens_handshake(buf) {
+                buf.resize(buf.len().max(mtu.into()), 0);
+                transmit.size = buf.len();
+            }
             self.on_fragmentable(now, transmit.size);
         }
-        Some(from_transmit(transmit, !may_fragment))
+        Some(transmit)
     }
 
     /// The congestion window as it stands.

@@ -32,6 +32,8 @@ pub(crate) struct Bounds {
     /// Bytes that the peer may send at first, at most.
     pub(crate) credit: u64,
     pub(crate) path_mtu: Option<PathMtu>,
+    /// Bytes of the peer's first datagram, on a server.
+    pub(crate) carried: u16,
 }
 
 /// The shared state of a connection and its controller, and the configuration that passes it to quinn-proto.
@@ -56,7 +58,7 @@ impl Seam {
         original: ConnectionId,
         bounds: Bounds,
     ) -> Self {
-        let Bounds { credit, path_mtu } = bounds;
+        let Bounds { credit, path_mtu, carried } = bounds;
         let shared = Arc::<Shared>::default();
         let steering = SharedSteering::of(now, config);
         let factory = Factory {
@@ -78,7 +80,8 @@ impl Seam {
             .then(|| Search::new(&config.mtu_discovery, remote, path_mtu))
             .flatten();
         #[cfg_attr(not(feature = "qlog"), expect(unused_mut, reason = "only a log has a trace"))]
-        let (mut transport, mut trace) = (quic_transport(config, factory, remote, search), Trace::default());
+        let (mut transport, mut trace) =
+            (quic_transport(config, factory, remote, search, carried), Trace::default());
         transport.receive_window(varint(config.advertised_receive(side, credit)));
         #[cfg(feature = "qlog")]
         let packets = begin(config.qlog.as_ref(), now, side, remote, original).map(|begun| {
@@ -181,6 +184,7 @@ fn quic_transport(
     factory: Factory,
     remote: SocketAddr,
     search: Option<Search>,
+    carried: u16,
 ) -> quic::TransportConfig {
     let mut quic = quic::TransportConfig::default();
     quic.max_concurrent_uni_streams(with_control(Dir::Uni, config.max_concurrent_uni_streams))
@@ -201,7 +205,7 @@ fn quic_transport(
     }
     if config.steered() {
         // Fragmentable probes prove nothing, and packets fragmented for other reasons signal a wrong rate.
-        quic.mtu_discovery_config(None).min_mtu(config.padded());
+        quic.mtu_discovery_config(None).min_mtu(config.padded(carried));
     }
     quic
 }

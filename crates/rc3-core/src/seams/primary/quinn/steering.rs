@@ -34,6 +34,11 @@ const UNACKNOWLEDGED: u64 = 3;
 /// quinn-proto's own initial window for NewReno, in bytes (RFC 9002 §7.2 with packets of 1200).
 const INITIAL_WINDOW: u64 = 12_000;
 
+/// The bits of the first byte that are the same in all Initial packets of QUIC version 1, and their value (RFC 9000
+/// §17.2.2).
+const INITIAL_MASK: u8 = 0xf0;
+const INITIAL: u8 = 0xc0;
+
 /// State shared by the controller and the seam: one per connection.
 #[derive(Debug)]
 struct Steering {
@@ -186,6 +191,18 @@ impl Quic {
     /// Whether the packet that leaves at `now` may be fragmented on its way.
     pub(super) fn may_fragment(&self, now: Instant) -> bool {
         self.steering().is_some_and(|steering| steering.fragments.may_fragment(now))
+    }
+
+    /// Whether a client's `datagram` is of its first flight, whose answer brings the first rate. Such datagrams are as
+    /// long as the path permits: shorter ones cannot carry high rates. What follows the Initial packet is a packet that
+    /// receivers discard (RFC 9000 §14.1). After a probe timeout the length may have been the cause, and quinn-proto's
+    /// 1200 bytes stay.
+    pub(super) fn opens_handshake(&self, datagram: &[u8]) -> bool {
+        let initial = datagram.first().is_some_and(|first| first & INITIAL_MASK == INITIAL);
+        initial
+            && self.conn.side().is_client()
+            && self.conn.stats().frame_rx.crypto == 0
+            && self.steering().is_some_and(|steering| !steering.fragments.are_doubted())
     }
 
     /// A packet of `bytes` that may be fragmented leaves.
