@@ -170,7 +170,8 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
     pub fn advance(&mut self, now: Instant) {
         // Only packets of the best level are fragmented.
         let rest = self.rest.as_ref().map_or(0, Queued::bytes);
-        let silent = self.signaller.advance(now, self.backlog(), self.law.rtt());
+        let backlog = Backlog { bytes: self.queue.best_bytes(), limit: self.queue.limit() };
+        let silent = self.signaller.advance(now, backlog, self.law.rtt());
         self.law.set_silent(now, silent);
         self.law.advance(now, self.queue.best_bytes() + rest);
     }
@@ -195,10 +196,6 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
         &mut self.queue
     }
 
-    fn backlog(&self) -> Backlog {
-        Backlog { bytes: self.queue.best_bytes(), limit: self.queue.limit() }
-    }
-
     /// The next packet of the queue, fragmented if it is to carry a signal.
     fn dequeue_signalled(&mut self, now: Instant) -> Option<P> {
         self.advance(now);
@@ -215,7 +212,7 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
         }
         let subject = packet.subject();
         let rate = self.law.rate();
-        let code = self.signaller.decide(now, &subject, || packet.flow(), self.backlog(), rate)?;
+        let code = self.signaller.decide(now, &subject, || packet.flow(), rate)?;
         let before = packet.bytes();
         let rest = packet.split(code.payload_len(), self.identification).map_err(|_| Withheld::Headers)?;
         let overhead = packet.bytes() + rest.bytes() - before;

@@ -36,7 +36,10 @@ pub struct SignalConfig {
     /// Signalling can stop only while the queue at the best level exceeds this fraction of the limit; endpoints then
     /// fall back to TCP (Kick-Ass §2.3.2): 0.5.
     pub queue_threshold: f64,
-    /// Whether exceeding it is sufficient.
+    /// Signals return when the queue has not exceeded the threshold for this many round trips, or is empty: 8. The paper's
+    /// rule is 0.
+    pub queue_resume: u32,
+    /// Whether exceeding the threshold is sufficient.
     pub silence: Rule,
     /// How often: every packet.
     pub sampling: Sampling,
@@ -48,6 +51,7 @@ impl Default for SignalConfig {
     fn default() -> Self {
         Self {
             queue_threshold: 0.5,
+            queue_resume: 8,
             silence: Rule::default(),
             sampling: Sampling::default(),
             ipv6: Ipv6::default(),
@@ -116,7 +120,7 @@ impl Subject {
 pub enum Withheld {
     /// The law has no rate, or one below all codes.
     Rate,
-    /// The queue is too long, and by [`Rule::Ignored`] the rate is ignored.
+    /// The queue is too long, or has been until recently, and by [`Rule::Ignored`] the rate is ignored.
     Queue,
     /// It is not of the best level, the only one with a rate.
     Level,
@@ -190,20 +194,12 @@ impl Signaller {
     /// Takes the queue at `now`, before it changes, and the senders' mean round trip `rtt`, if known. Returns whether
     /// the router withholds the rate from now on.
     pub fn advance(&mut self, now: Instant, backlog: Backlog, rtt: Option<Duration>) -> bool {
-        let above = self.is_above(backlog);
-        self.silence.advance(now, backlog.bytes, above, rtt);
-        self.is_silent(backlog)
+        self.silence.advance(now, backlog, &self.config, rtt);
+        self.silence.is_silent()
     }
 
-    fn is_silent(&self, backlog: Backlog) -> bool {
-        self.is_above(backlog) && (self.config.silence == Rule::Threshold || self.silence.is_ignored())
-    }
-
-    fn is_above(&self, backlog: Backlog) -> bool {
-        backlog.bytes as f64 > self.config.queue_threshold * backlog.limit as f64
-    }
-
-    /// The code that a departing packet of the best level is to carry; `flow` is called only if needed.
+    /// The code that a departing packet of the best level is to carry, as of the last [`Self::advance`]; `flow` is called
+    /// only if needed.
     ///
     /// # Errors
     /// Why the packet gets no new signal.
@@ -212,7 +208,6 @@ impl Signaller {
         now: Instant,
         subject: &Subject,
         flow: impl FnOnce() -> Flow,
-        backlog: Backlog,
         rate: Option<Rate>,
     ) -> Result<Code, Withheld> {
         let code = rate.and_then(Code::nearest).ok_or(Withheld::Rate)?;
@@ -228,7 +223,7 @@ impl Signaller {
         if subject.leading_min > code.payload_len() {
             return Err(Withheld::Headers);
         }
-        if self.is_silent(backlog) {
+        if self.silence.is_silent() {
             return Err(Withheld::Queue);
         }
         // A higher signal from upstream would be taken for that of the path, so it is always lowered.

@@ -243,9 +243,8 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
         SilenceSpec::Ignored => Rule::Ignored,
     };
     let mut signals = signal::SignalConfig { silence, ..signal::SignalConfig::default() };
-    if let Some(threshold) = spec.kickass_threshold {
-        signals.queue_threshold = threshold.get();
-    }
+    spec.kickass_threshold.inspect(|share| signals.queue_threshold = share.get());
+    spec.kickass_resume.inspect(|round_trips| signals.queue_resume = *round_trips);
     let bdp = topology.nominal.bdp();
     if let KickAssSpec::Routers(routers) = &spec.kickass
         && let Some(router) = routers.iter().find(|router| **router >= topology.routers.len())

@@ -183,7 +183,10 @@ pub struct QueueSpec {
     pub kickass: KickAssSpec,
     /// Share of the buffer, 0 to 1, above which such a queue may stop signalling (Kick-Ass §2.3.2). Default 0.5.
     pub kickass_threshold: Option<Share>,
-    /// When a queue above that threshold stops signalling. Default `ignored`.
+    /// Round trips for which a queue must not exceed `kickass-threshold` until its signals return; an empty queue ends the wait.
+    /// The paper's rule is 0. Default 8.
+    pub kickass_resume: Option<u32>,
+    /// When a queue above `kickass-threshold` stops signalling. Default `ignored`.
     pub kickass_silence: SilenceSpec,
     /// Parameters of a discipline from outside the crate; its author documents them.
     pub parameters: Parameters,

@@ -163,7 +163,9 @@ pub struct SignalConfig {
     pub rcp: RcpConfig,
     /// Fraction of the buffer above which signalling may stop: 0.5.
     pub queue_threshold: f64,
-    /// When signalling stops above it.
+    /// Round trips below the threshold until signals return: 8.
+    pub queue_resume: u32,
+    /// When signalling stops above the threshold.
     pub silence: Rule,
     /// How often to signal.
     pub sampling: Sampling,
@@ -173,8 +175,10 @@ pub struct SignalConfig {
 
 impl Default for SignalConfig {
     fn default() -> Self {
-        let signal::SignalConfig { queue_threshold, silence, sampling, ipv6 } = Default::default();
-        Self { on: true, fixed: None, rcp: RcpConfig::default(), queue_threshold, silence, sampling, ipv6 }
+        let signal::SignalConfig { queue_threshold, queue_resume, silence, sampling, ipv6 } =
+            Default::default();
+        let rcp = RcpConfig::default();
+        Self { on: true, fixed: None, rcp, queue_threshold, queue_resume, silence, sampling, ipv6 }
     }
 }
 
@@ -327,8 +331,8 @@ fn read_levels(table: &BTreeMap<String, u8>) -> Result<Levels, Fault> {
 impl SignalConfig {
     /// The configuration for [`kickass::router`].
     pub fn signals(&self) -> signal::SignalConfig {
-        let Self { queue_threshold, silence, sampling, ipv6, .. } = *self;
-        signal::SignalConfig { queue_threshold, silence, sampling, ipv6 }
+        let Self { queue_threshold, queue_resume, silence, sampling, ipv6, .. } = *self;
+        signal::SignalConfig { queue_threshold, queue_resume, silence, sampling, ipv6 }
     }
 
     /// The parameters for [`kickass::rcp::Law`].
