@@ -43,6 +43,8 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments!["":
     "kickass-table1",
     "kickass-fig4",
     "kickass-fig5",
+    "kickass-silence",
+    "kickass-silence-load",
     "kickass-fig7",
     "kickass-fig8",
     "kickass-fig9",
