@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs all experiments of the papers and writes their reports, the list of every printed figure
 # (docs/reproduction/coverage.md), the coverage at the end of docs/REPRODUCTION.md, and the score in README.md. Usage:
-#   benches/reproduction.sh [--quick] [--jobs N]   everything at full size: an hour and a quarter on two cores; --quick: five
-#                                                  minutes, without fits and what-ifs, whose reports stay as they are
+#   benches/reproduction.sh [--quick] [--jobs N]   everything at full size: about 75 minutes on two cores; --quick: minutes,
+#                                                  without fits and what-ifs, whose reports stay as they are
 #   benches/reproduction.sh --page                 only write the coverage from the reports that are there
 # An interrupted run goes on where it was: OUT (target/reproduction) keeps what has run. The working tree must be
 # clean, since every report names its commit.
@@ -28,6 +28,9 @@ if [ "${1:-}" != --page ]; then
 fi
 # Reports on real sockets come from `rc3-lab net run kickass-fig8` and so on.
 "$lab" sim coverage "$docs" >"$docs/coverage.md"
+# The page names the experiments without a report, if there are any.
+missing=$("$lab" sim list | cut -d' ' -f1 | while read -r name; do [ -e "$docs/$name/report.md" ] || printf ', %s' "$name"; done)
+sed -i -e "s/^Not run yet: .*/Not run yet: ${missing#, }./" -e '/^Not run yet: \.$/,+1d' docs/REPRODUCTION.md
 # The page is written by hand down to the line that names this script. Below it is the list of coverage without single
 # figures, its links relative to the page.
 page=$(
