@@ -7,12 +7,6 @@ pub use crate::structures::{
     tournament::Tournament,
 };
 
-/// Lets receivers with these settings report only the bytes of RLP that continue those of the primary. Their senders skip as
-/// RC3's authors published it, where the primary jumps to the cumulative acknowledgement (RC3 §4.1.2).
-pub fn acknowledge_cumulatively(transport: &mut crate::TransportConfig) {
-    transport.cumulative_sacks = true;
-}
-
 /// Protection of RLP datagrams.
 pub mod keys {
     pub use crate::seams::keys::{

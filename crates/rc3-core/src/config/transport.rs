@@ -52,8 +52,6 @@ pub struct TransportConfig {
     pub(crate) verdict_age: Duration,
     pub(crate) ladder: Ladder,
     pub(crate) law: Law,
-    /// See [`crate::internals::acknowledge_cumulatively`].
-    pub(crate) cumulative_sacks: bool,
     pub(crate) nic_rate: Option<Rate>,
     pub(crate) rlp_stream_window: u64,
     pub(crate) rlp_window: u64,
@@ -92,7 +90,6 @@ impl Default for TransportConfig {
             verdict_age: Duration::from_secs(600),
             ladder: Ladder::default(),
             law: Law::default(),
-            cumulative_sacks: false,
             nic_rate: None,
             rlp_stream_window: WINDOW_MAX,
             rlp_window: WINDOW_MAX,

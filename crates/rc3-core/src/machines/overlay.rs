@@ -33,8 +33,6 @@ pub(crate) struct Overlay {
     pub(crate) arrivals: Arrivals,
     /// Whether this side wants such reports from the peer.
     wants_arrivals: bool,
-    /// SACKs have only what continues the primary's bytes.
-    pub(crate) cumulative_sacks: bool,
 }
 
 /// A due SACK.
@@ -60,7 +58,6 @@ impl Overlay {
             sacks: BTreeMap::new(),
             arrivals: Arrivals::default(),
             wants_arrivals: config.rlp == RlpMode::Guard,
-            cumulative_sacks: config.cumulative_sacks,
         }
     }
 

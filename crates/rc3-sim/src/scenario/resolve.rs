@@ -154,12 +154,6 @@ fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), F
     const PAPERS: [&str; 4] = ["initial-rtt", "ack-every", "ack-delay", "paced"];
     const LADDER: [&str; 2] = ["ladder", "ladder-reading"];
     let library = spec.defaults == Defaults::Library;
-    if library && spec.mode == Some(Mode::Published) {
-        return Err(Fault::new(
-            format!("{place}.mode"),
-            "`published` means nothing with the library's `defaults`",
-        ));
-    }
     if library {
         refuse(document, place, &[&ALL, &LOOPS, &RC3], "the library's `defaults`")?;
     }

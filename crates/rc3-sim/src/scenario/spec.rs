@@ -546,10 +546,6 @@ pub enum SchemeKind {
 pub enum Mode {
     /// Always.
     Trust,
-    /// Always, and the primary loop skips what RLP has delivered as RC3's authors published it: with the cumulative
-    /// acknowledgement (RC3 §4.1.2). So it sends again what arrived beyond a gap. All receivers of the world acknowledge in this
-    /// way. Of `defaults = "papers"` only.
-    Published,
     /// Unless measurements show that the path ignores the marks.
     Guard,
     /// Never, although it is negotiated.

@@ -3,9 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rc3_core::{
-    AckFrequencyConfig, RlpMode, TransportConfig, VarInt,
-    internals::{acknowledge_cumulatively, law::set_constants},
-    units::Rate,
+    AckFrequencyConfig, RlpMode, TransportConfig, VarInt, internals::law::set_constants, units::Rate,
 };
 
 use super::SimulationError;
@@ -195,9 +193,6 @@ fn host_config(run: &Run) -> Result<HostConfig, SimulationError> {
             // It accepts RLP from every sender that offers it.
             let mut receiver = common(1, None);
             receiver.rlp(RlpMode::Trust);
-            if run.used().any(|scheme| scheme.mode == Mode::Published) {
-                acknowledge_cumulatively(&mut receiver);
-            }
             receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
             receiver
         }
@@ -232,7 +227,7 @@ fn transport(scheme: &scenario::Scheme, run: &Run) -> Result<TransportConfig, Si
         Defaults::Library => TransportConfig::default(),
     };
     config.rlp(match (scheme.kind, scheme.mode) {
-        (SchemeKind::Rc3, Mode::Trust | Mode::Published) => RlpMode::Trust,
+        (SchemeKind::Rc3, Mode::Trust) => RlpMode::Trust,
         (SchemeKind::Rc3, Mode::Guard) => RlpMode::Guard,
         _ => RlpMode::Off,
     });

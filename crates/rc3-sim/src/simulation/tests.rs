@@ -172,30 +172,6 @@ fn rc3_ends_flows_sooner() {
 }
 
 #[test]
-fn as_published_the_primary_sends_again_what_arrived_beyond_a_gap() {
-    let sums = |mode: &str, loss: &str| {
-        let changes = [
-            "workload.sizes={ fixed = 300 }",
-            "workload.load=0.02",
-            &format!("scheme.RC3.mode={mode}"),
-            &format!("queue.loss={loss}"),
-        ];
-        let records = simulate(&run(&changes, "RC3")).0;
-        let packets: u64 = records.iter().map(|record| record.sent.primary_packets).sum();
-        (packets, records.iter().map(|record| record.fct.unwrap()).sum::<Duration>())
-    };
-    let ((packets, fct), (packets_published, fct_published)) =
-        (sums("trust", "0.01"), sums("published", "0.01"));
-    assert!(
-        packets_published as f64 > 1.2 * packets as f64,
-        "{packets_published} packets, {packets} by all SACKs"
-    );
-    assert!(fct_published > fct, "{fct_published:?}, {fct:?} by all SACKs");
-    let ((_, fct), (_, fct_published)) = (sums("trust", "0"), sums("published", "0"));
-    assert!(fct_published < fct.mul_f64(1.01), "without gaps: {fct_published:?}, {fct:?} by all SACKs");
-}
-
-#[test]
 fn rlp_that_waits_for_the_uplink_stops_where_the_loops_meet() {
     let alone = |backlog: &str| {
         let backlog = format!("queue.uplink-backlog={backlog}");

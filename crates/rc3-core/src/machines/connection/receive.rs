@@ -8,7 +8,7 @@ use super::Connection;
 use crate::{
     datagram_meta::DatagramMeta,
     error::{ClosedStream, PeerMisbehaved},
-    machines::{overlay::Overlay, stream::recv::RecvStream},
+    machines::stream::recv::RecvStream,
     quic::{Dir, StreamId, VarInt},
     seams::qlog::QlogEvent,
     structures::{ledger::State, taken::Taken},
@@ -116,8 +116,7 @@ impl Connection {
                 self.telemetry.received.duplicate_bytes += taken.duplicate;
                 // The peer repeats bytes that RLP has brought, so a SACK was lost. Or this was the last gap.
                 let owes = taken.duplicate > 0 || (taken.read > 0 && pulled.complete_early);
-                let reaches = |overlay: &&mut Overlay| overlay.cumulative_sacks && taken.read > 0;
-                if let Some(overlay) = self.overlay.as_mut().filter(|overlay| owes || reaches(overlay)) {
+                if let Some(overlay) = self.overlay.as_mut().filter(|_| owes) {
                     overlay.owe_sack(id, Level::FIRST);
                 }
                 taken.more

@@ -46,23 +46,13 @@ impl RlpPacket {
     }
 }
 
-/// Which spans a SACK has.
-#[derive(Debug, Clone, Copy)]
-enum Spans {
-    All,
-    /// Those that a sender needs that sends lost bytes again.
-    Fresh,
-    /// The one that continues the primary's bytes.
-    Cumulative,
-}
-
 /// A SACK of the bytes that RLP has brought of a stream, and COMPLETE if the stream is complete; returns how many spans
-/// fit into `budget` bytes.
+/// fit into `budget` bytes. `resends`: the sender sends lost bytes again.
 fn write_receipts(
     id: StreamId,
     stream: &RecvStream,
     due: SackDue,
-    spans: Spans,
+    resends: bool,
     opened: bool,
     budget: usize,
     buf: &mut Vec<u8>,
@@ -71,11 +61,10 @@ fn write_receipts(
     let complete = opened && stream.is_complete_early();
     let reserved = if complete { complete_len(number) } else { 0 };
     let budget_left = budget.saturating_sub(reserved);
-    let count = match (due.from, spans) {
-        (_, Spans::Cumulative) => sack::emit(number, stream.next_sack_span(), budget_left, buf),
+    let count = match (due.from, resends) {
         (Some(from), _) => sack::emit(number, stream.sack_spans_from(from), budget_left, buf),
-        (None, Spans::Fresh) => sack::emit(number, stream.fresh_sack_spans(), budget_left, buf),
-        (None, Spans::All) => sack::emit(number, stream.sack_spans(), budget_left, buf),
+        (None, true) => sack::emit(number, stream.fresh_sack_spans(), budget_left, buf),
+        (None, false) => sack::emit(number, stream.sack_spans(), budget_left, buf),
     };
     // Behind the SACK, whose receipts it needs.
     let shown = count > 0 || stream.sack_spans().next().is_none();
@@ -136,14 +125,10 @@ impl Overlay {
             let budget = payload_max.saturating_sub(buf.len() - frames_start);
             // The application does not know a stream that only RLP has brought before the primary opens it.
             let opened = id.index() < streams.known(id);
-            let of = match (self.cumulative_sacks, self.arrivals.are_wanted()) {
-                (true, _) => Spans::Cumulative,
-                (false, true) => Spans::Fresh,
-                (false, false) => Spans::All,
-            };
+            let resends = self.arrivals.are_wanted();
             let before = buf.len();
             let spans =
-                streams.recv(id).map(|stream| write_receipts(id, stream, *due, of, opened, budget, buf));
+                streams.recv(id).map(|stream| write_receipts(id, stream, *due, resends, opened, budget, buf));
             match spans {
                 // No room left: in the next datagram.
                 Some(0) if buf.len() == before && buf.len() > payload_start => break,

@@ -470,11 +470,6 @@ impl RecvStream {
         self.receipts.iter()
     }
 
-    /// Of [`Self::sack_spans`] the one that continues the primary's bytes.
-    pub(crate) fn next_sack_span(&self) -> Option<(Span, Receipt)> {
-        self.sack_spans().next().filter(|(span, _)| span.start <= self.head_position())
-    }
-
     /// Like [`Self::sack_spans`], from `from` on.
     pub(crate) fn sack_spans_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
         self.receipts.iter_from(from)
