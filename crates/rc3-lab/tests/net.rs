@@ -140,7 +140,7 @@ fn flows_of_kickass_are_in_a_report() {
 }
 
 #[test]
-fn recipes_for_operators_let_nothing_wait_behind_what_is_worse() {
+fn recipes_for_operators_let_no_primary_packet_wait_behind_rlp() {
     let _alone = alone();
     if !able() {
         return;
@@ -163,7 +163,8 @@ fn recipes_for_operators_let_nothing_wait_behind_what_is_worse() {
     for name in ["htb", "htb-nft", "prio"] {
         let Some(flow) = of(name) else { continue };
         assert!(flow.primary_packets > 0 && flow.rlp_packets > 0, "{name}: {flow:?}");
-        assert_eq!((flow.primary_behind, flow.rlp_behind), (0, 0), "{name}: {flow:?}");
+        // Between levels HTB is not strict: each has a packet per minute of its own.
+        assert_eq!(flow.primary_behind, 0, "{name}: {flow:?}");
     }
     assert!(of("htb").is_some(), "the laboratory needs HTB");
     assert!(
