@@ -59,9 +59,9 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("", 1),
 ];
 
-/// Units that are read, but not written, in nanoseconds.
-const LONG_TIME_UNITS: [(&str, u64); 4] =
-    [("min", 60_000_000_000), ("m", 60_000_000_000), ("h", 3_600_000_000_000), ("d", 86_400_000_000_000)];
+/// Units that are read, but not written, in nanoseconds. `m` is none: it may be meant as milliseconds.
+const LONG_TIME_UNITS: [(&str, u64); 3] =
+    [("min", 60_000_000_000), ("h", 3_600_000_000_000), ("d", 86_400_000_000_000)];
 
 /// In nanoseconds.
 const TIME_UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
