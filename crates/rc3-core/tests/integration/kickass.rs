@@ -83,8 +83,8 @@ impl World {
             if router.only.is_some_and(|only| only != id) {
                 router = Router::default();
             }
-            let told = router.code.filter(|_| !router.after_handshake || first_byte & 0x80 == 0);
-            let cut = told
+            let signalled = router.code.filter(|_| !router.after_handshake || first_byte & 0x80 == 0);
+            let cut = signalled
                 .filter(|code| !dont_fragment && level.is_primary() && code.payload_len() < len + UDP_HEADER);
             datagram.meta.leading_len = cut.map(|code| code.payload_len() as u16);
             let long = len > 700;
@@ -173,7 +173,7 @@ fn code(megabits: f64) -> Code {
     Code::nearest(units::Rate::nearest(megabits * 1e6).unwrap()).unwrap()
 }
 
-fn tells(megabits: f64) -> Router {
+fn signalling(megabits: f64) -> Router {
     Router { code: Some(code(megabits)), ..Router::default() }
 }
 
@@ -181,34 +181,34 @@ fn tells(megabits: f64) -> Router {
 fn the_first_packet_of_the_handshake_brings_the_rate_a_round_trip_before_the_first_data_could() {
     // Links are fast: sending takes microseconds.
     let serialisation = Duration::from_millis(1);
-    let told_after = |rlp, megabits| {
-        let mut world = World::new(rlp, tells(megabits), |_| ());
+    let signalled_after = |rlp, megabits| {
+        let mut world = World::new(rlp, signalling(megabits), |_| ());
         let start = world.pair.now;
         let client = world.pair.connect();
-        let told = world.run(RTT * 10, |pair| {
+        let signalled = world.run(RTT * 10, |pair| {
             let stats = pair.client.connection(client).unwrap().stats().kickass.unwrap();
             stats.mode == Mode::KickAss
         });
-        assert!(told && world.pair.now - start < RTT + serialisation, "{:?}", world.pair.now - start);
+        assert!(signalled && world.pair.now - start < RTT + serialisation, "{:?}", world.pair.now - start);
         assert_eq!(world.stats(client).rate, Some(code(megabits).rate()));
     };
     for rlp in [RlpMode::Off, RlpMode::Trust] {
         // Packets of 1200 bytes carry at most 1.25 Gbit/s.
         for megabits in [20.0, 1000.0, 2000.0, 10_000.0] {
-            told_after(rlp, megabits);
+            signalled_after(rlp, megabits);
         }
 
         // A TCP cannot have a signal before it has sent data, which it does after a round trip.
-        let mut world = World::new(rlp, Router { after_handshake: true, ..tells(20.0) }, |_| ());
+        let mut world = World::new(rlp, Router { after_handshake: true, ..signalling(20.0) }, |_| ());
         let start = world.pair.now;
         let client = world.connect();
         world.write(client, 10_000);
-        let told = world.run(RTT * 10, |pair| {
+        let signalled = world.run(RTT * 10, |pair| {
             let stats = pair.client.connection(client).unwrap().stats().kickass.unwrap();
             stats.mode == Mode::KickAss
         });
         let took = world.pair.now - start;
-        assert!(told && took >= 2 * RTT && took < 2 * RTT + serialisation, "{took:?}");
+        assert!(signalled && took >= 2 * RTT && took < 2 * RTT + serialisation, "{took:?}");
     }
 }
 
@@ -216,20 +216,20 @@ fn the_first_packet_of_the_handshake_brings_the_rate_a_round_trip_before_the_fir
 fn packets_leave_exactly_their_time_at_the_rate_apart() {
     // As long as 4 MB take.
     for (megabits, round_trips) in [(1.0, 10), (20.0, 10), (200.0, 3)] {
-        let mut world = World::new(RlpMode::Off, tells(megabits), |_| ());
+        let mut world = World::new(RlpMode::Off, signalling(megabits), |_| ());
         let client = world.connect();
         let start = world.pair.now;
         world.write(client, 4_000_000);
         world.run(RTT * round_trips, |_| false);
         assert_eq!(world.stats(client).mode, Mode::KickAss);
-        let told = code(megabits).rate().bytes_per_second();
+        let signalled = code(megabits).rate().bytes_per_second();
         // Acknowledgments, which may leave in between, are not charged; indicators are.
         let paced: Vec<_> = world
             .passed
             .iter()
             .filter(|p| p.at >= start && p.len > 500 && p.first_byte & 0x80 == 0)
             .collect();
-        let time = |p: &Passed| Duration::from_secs_f64((p.len + HEADERS) as f64 / told);
+        let time = |p: &Passed| Duration::from_secs_f64((p.len + HEADERS) as f64 / signalled);
         let rounding = Duration::from_nanos(50);
         let mut exact = 0;
         for pair in paced.windows(2) {
@@ -239,14 +239,14 @@ fn packets_leave_exactly_their_time_at_the_rate_apart() {
         }
         assert!(exact + 12 > paced.len(), "{megabits}: {exact} of {}", paced.len());
         let bytes: usize = paced.iter().map(|p| p.len + HEADERS).sum();
-        let expected = told * (RTT * round_trips).as_secs_f64();
+        let expected = signalled * (RTT * round_trips).as_secs_f64();
         assert!((bytes as f64 - expected).abs() < 3000.0, "{megabits}: {bytes} of {expected}");
     }
 }
 
 #[test]
 fn what_may_be_fragmented_has_a_length_that_receivers_can_read_signals_from() {
-    let mut world = World::new(RlpMode::Trust, tells(20.0), |_| ());
+    let mut world = World::new(RlpMode::Trust, signalling(20.0), |_| ());
     let client = world.connect();
     world.write(client, 4_000_000);
     world.run(RTT * 5, |_| false);
@@ -269,7 +269,7 @@ fn what_may_be_fragmented_has_a_length_that_receivers_can_read_signals_from() {
 
 #[test]
 fn indicators_leave_every_100_ms_at_the_best_level_and_the_peer_passes_over_them() {
-    let mut world = World::new(RlpMode::Off, tells(20.0), |_| ());
+    let mut world = World::new(RlpMode::Off, signalling(20.0), |_| ());
     let client = world.connect();
     world.write(client, 4_000_000);
     world.run(Duration::from_millis(1050), |_| false);
@@ -288,7 +288,7 @@ fn indicators_leave_every_100_ms_at_the_best_level_and_the_peer_passes_over_them
 
 #[test]
 fn silence_and_loss_are_tcp_mode_and_signals_end_it() {
-    let mut world = World::new(RlpMode::Off, tells(10.0), |_| ());
+    let mut world = World::new(RlpMode::Off, signalling(10.0), |_| ());
     let client = world.connect();
     world.write(client, 4_000_000);
     world.run(RTT * 5, |_| false);
@@ -323,7 +323,7 @@ fn silence_and_loss_are_tcp_mode_and_signals_end_it() {
 #[test]
 fn with_rlp_the_first_round_trip_is_not_wasted_and_the_primary_keeps_to_the_rate() {
     let deliver = |rlp| {
-        let mut world = World::new(rlp, tells(20.0), |_| ());
+        let mut world = World::new(rlp, signalling(20.0), |_| ());
         let client = world.connect();
         let start = world.pair.now;
         world.write(client, 1_000_000);
@@ -345,7 +345,7 @@ fn with_rlp_the_first_round_trip_is_not_wasted_and_the_primary_keeps_to_the_rate
 #[test]
 fn a_path_that_drops_fragments_is_noticed_remembered_and_carries_packets_that_may_not_be_fragmented() {
     for rlp in [RlpMode::Off, RlpMode::Trust] {
-        let mut world = World::new(rlp, Router { drops_fragments: true, ..tells(20.0) }, |_| ());
+        let mut world = World::new(rlp, Router { drops_fragments: true, ..signalling(20.0) }, |_| ());
         let start = world.pair.now;
         let client = world.connect();
         // RFC 9002: probes after 1 s and 3 s; the second may not be fragmented.
@@ -368,7 +368,7 @@ fn a_path_that_drops_fragments_is_noticed_remembered_and_carries_packets_that_ma
 
 #[test]
 fn a_verdict_on_fragments_is_tried_again_which_costs_a_packet_and_no_window() {
-    let router = Router { drops_fragments: true, ..tells(20.0) };
+    let router = Router { drops_fragments: true, ..signalling(20.0) };
     let alive = |config: &mut TransportConfig| {
         config.keep_alive_interval(Some(Duration::from_millis(100)));
     };
@@ -415,7 +415,7 @@ fn a_path_that_begins_to_drop_fragments_later_is_noticed_too() {
 
 #[test]
 fn an_outage_on_a_path_of_known_signals_is_not_held_against_fragments() {
-    let mut world = World::new(RlpMode::Off, tells(20.0), |_| ());
+    let mut world = World::new(RlpMode::Off, signalling(20.0), |_| ());
     let client = world.connect();
     world.write(client, 2_000_000);
     world.run(RTT * 3, |_| false);
@@ -496,14 +496,14 @@ fn shortened_fragments_cost_as_much_as_a_timeout_without_signalling_routers() {
 #[test]
 fn signalled_rates_hold_again_two_round_trips_after_the_last_shortened_fragment() {
     for round_trips in [1, 5, 40] {
-        let mut world = World::new(RlpMode::Off, tells(10.0), |_| ());
+        let mut world = World::new(RlpMode::Off, signalling(10.0), |_| ());
         let client = world.connect();
         world.write(client, 4_000_000);
         world.run(RTT * 3, |_| false);
         world.set(|router| router.code = Some(Code::MIN));
         world.run(RTT * round_trips, |_| false);
         assert!(world.stats(client).rate.is_some_and(|rate| rate.bits_per_second() < 125_000));
-        world.set(|router| *router = tells(10.0));
+        world.set(|router| *router = signalling(10.0));
         let honest = |pair: &mut Pair| {
             let stats = pair.client.connection(client).unwrap().stats().kickass.unwrap();
             stats.mode == Mode::KickAss && stats.rate.is_some_and(|rate| rate.bits_per_second() > 9_000_000)
@@ -548,7 +548,7 @@ fn shortened_fragments_of_one_connection_slow_no_other() {
 /// RFC 9000 §14.1: the first flight is as long as the path is assumed to permit, a repetition is not.
 #[test]
 fn a_first_flight_too_long_for_the_path_costs_one_probe_timeout() {
-    let mut world = World::new(RlpMode::Off, Router { longest: 1300, ..tells(20.0) }, |_| ());
+    let mut world = World::new(RlpMode::Off, Router { longest: 1300, ..signalling(20.0) }, |_| ());
     let start = world.pair.now;
     let client = world.connect();
     let took = world.pair.now - start;
@@ -561,7 +561,7 @@ fn a_first_flight_too_long_for_the_path_costs_one_probe_timeout() {
 }
 
 /// A pair of hosts between which each packet of the server that may be fragmented carries this rate.
-fn with_steered_server(client: Congestion, told: Code) -> Pair {
+fn with_steered_server(client: Congestion, signalled: Code) -> Pair {
     let rate = units::Rate::from_bits_per_second(1_000_000_000);
     let link = LinkConfig { rate, delay: RTT / 2, ..LinkConfig::default() };
     let mut config = PairConfig::symmetric(link, 5_000_000);
@@ -572,8 +572,8 @@ fn with_steered_server(client: Congestion, told: Code) -> Pair {
     }
     let mut pair = Pair::new(config);
     pair.server.set_tamper(Box::new(move |_, datagram: &mut Datagram| {
-        let cut = !datagram.dont_fragment && told.payload_len() < datagram.contents.len() + UDP_HEADER;
-        datagram.meta.leading_len = cut.then(|| told.payload_len() as u16);
+        let cut = !datagram.dont_fragment && signalled.payload_len() < datagram.contents.len() + UDP_HEADER;
+        datagram.meta.leading_len = cut.then(|| signalled.payload_len() as u16);
         1
     }));
     pair
@@ -587,13 +587,13 @@ fn a_server_knows_the_rate_once_the_client_has_answered_its_handshake() {
         let mut pair = with_steered_server(client, code(megabits));
         let start = pair.now;
         pair.connect();
-        let told = pair.drive_until(RTT * 10, |pair| {
+        let signalled = pair.drive_until(RTT * 10, |pair| {
             let server = pair.server.accepted.front().and_then(|&server| pair.server.connection(server));
             server.is_some_and(|server| server.stats().kickass.unwrap().mode == Mode::KickAss)
         });
         // Its first flight leaves after half a round trip.
         let took = pair.now - start;
-        assert!(told && took < RTT * 3 / 2 + Duration::from_millis(1), "{took:?}");
+        assert!(signalled && took < RTT * 3 / 2 + Duration::from_millis(1), "{took:?}");
     }
 }
 

@@ -92,9 +92,10 @@ impl Listener {
     pub fn bind(network: &Network, address: Option<SocketAddr>, patience: Duration) -> Result<Self> {
         let identity = Identity::generate()?;
         let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-        config.transport_config(Arc::new(Settings::default().transport(1, 1)?));
         // A visitor may make the listener forget, so it must not use the memory of other commands.
         let network = Network { path_memory: None, ..network.clone() };
+        let settings = Settings { network: network.clone(), ..Settings::default() };
+        config.transport_config(Arc::new(settings.transport(1, 1)?));
         let endpoint = meet::bind(&config, &identity, &network, address)?;
         let secret = Secret(random::<SECRET_BYTES>()?);
         Ok(Self { endpoint, config, network, identity, secret, patience })

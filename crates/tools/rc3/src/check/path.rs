@@ -95,7 +95,7 @@ pub struct Trial {
     /// Share of normal packets that arrived before a low-priority one sent earlier; with a code point per level, that of
     /// the level where it is least.
     pub overtaking: f64,
-    /// Low-priority levels that the path tells apart: of two neighbours, packets of the better one overtook.
+    /// Low-priority levels that the path distinguishes: of two neighbours, packets of the better one overtook.
     pub levels: usize,
     /// The conclusion.
     pub treatment: Treatment,

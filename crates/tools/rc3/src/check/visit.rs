@@ -224,7 +224,7 @@ impl Visit<'_> {
             Scheme::Plain => RlpMode::Off,
             Scheme::Rc3 => RlpMode::Guard,
         };
-        let settings = Settings { rlp: mode, ..Settings::default() };
+        let settings = Settings { rlp: mode, network: self.job.network.clone(), ..Settings::default() };
         let (tls, transport) =
             (identity::client(self.job.ticket.fingerprint(), ALPN)?, settings.transport(1, 1)?);
         let hello = Hello { version: VERSION, secret: self.job.ticket.secret().0, request };

@@ -148,7 +148,7 @@ async fn received(kind: SignalKind) {
     }
 }
 
-/// A handler would end what `nohup` is to keep. Only Linux tells.
+/// A handler would end what `nohup` is to keep. Other systems do not show it.
 fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

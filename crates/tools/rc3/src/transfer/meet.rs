@@ -61,7 +61,7 @@ pub struct Settings {
     /// Directory for qlog files.
     pub qlog: Option<PathBuf>,
     /// Time without bytes or messages after which a sender fails; time that a receiver allows for each message before
-    /// files.
+    /// files. Outages do not count.
     pub patience: Duration,
 }
 

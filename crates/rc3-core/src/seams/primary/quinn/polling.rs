@@ -73,12 +73,12 @@ impl Quic {
             self.shared.window_open.store(true, Relaxed);
         }
         // One packet is enough to ask: its acknowledgment reveals all earlier losses.
-        let asks = self.shared.window_open.load(Relaxed);
+        let asking = self.shared.window_open.load(Relaxed);
         self.pace(now);
         let rate = self.rate();
         let may_fragment = self.may_fragment(now);
         // The pace is checked for each packet, and a fragmentable packet leaves alone.
-        let alone = asks || may_fragment || self.due != u64::MAX;
+        let alone = asking || may_fragment || self.due != u64::MAX;
         let datagrams_max =
             if alone { 1 } else { datagrams_max.min((BATCH_BYTES_MAX / usize::from(mtu)).max(1)) };
         let (before, in_flight) = (self.validation.before(&self.conn), self.shared.in_flight.load(Relaxed));
@@ -107,7 +107,7 @@ impl Quic {
                     self.on_probe(now, transmit.size);
                 }
             }
-            _ if asks || in_flight > 0 => {}
+            _ if asking || in_flight > 0 => {}
             _ => self.silence.on_sent(now),
         }
         if consulted > 0 {
