@@ -101,7 +101,7 @@ pub fn coverage(folder: &Path) -> Result<String, ExperimentError> {
             }
             figures.extend(of_one);
         }
-        lines += &line(&item, &figures);
+        lines += &line(folder, &item, &figures);
         every.rows.extend(figures.iter().map(|figure| row(&item, figure)));
     }
     let mut by_cause = Table::new(["cause of a difference", COLUMNS[2], COLUMNS[3], COLUMNS[5]]);
@@ -149,11 +149,14 @@ fn read(folder: &Path, name: &str) -> Result<Vec<Figure>, ExperimentError> {
     csv::Reader::from_reader(file).deserialize().collect::<Result<_, _>>().map_err(failed)
 }
 
-/// The line of an item: its reports as links, its command, and how many of its figures have which verdict.
-fn line(item: &Item, figures: &[Figure]) -> String {
+/// The line of an item: its reports in `folder` as links, those that are missing by name, its command, and how many of its figures have which verdict.
+fn line(folder: &Path, item: &Item, figures: &[Figure]) -> String {
     let Item { paper, item: name, shows, reports, command, absent } = item;
     let text = |report: &str| report.rsplit('/').next().unwrap_or_default().to_owned();
-    let link = |report: &str| format!("[{}]({report}/report.md)", text(report));
+    let link = |report: &str| match folder.join(report).join("report.md").exists() {
+        true => format!("[{}]({report}/report.md)", text(report)),
+        false => format!("`{}`", text(report)),
+    };
     let mut made_by: Vec<String> = reports.split_whitespace().map(link).collect();
     if !command.is_empty() {
         made_by.push(format!("`{command}`"));
@@ -257,6 +260,7 @@ mod tests {
         let mut text = Vec::new();
         super::super::table::write(&mut text, &figures).unwrap();
         fs::write(folder.path().join("fig8/comparison.csv"), text).unwrap();
+        fs::write(folder.path().join("fig8/report.md"), "").unwrap();
         let page = coverage(folder.path()).unwrap();
         assert!(page.contains("| 1 | 0 | 0 | 1 | 1 | 0 | 1 | 0 |"), "{page}");
         assert!(
