@@ -46,6 +46,9 @@ pub const IP_UDP_HEADERS: usize = 28;
 /// More than any test needs: a world that has not come to rest by then never will.
 const STEPS_MAX: u64 = 200_000_000;
 
+/// More steps than ever happen at one time: an end whose deadline has passed and which does nothing about it.
+const STEPS_AT_ONCE_MAX: u64 = 100_000;
+
 /// A queue that a [`Pair`] may have.
 pub type LinkQueue = Box<dyn Queue<Packet<Stamped<Datagram>>> + Send>;
 
@@ -268,10 +271,15 @@ impl Pair {
     /// Steps until `done` returns true, the world comes to rest or `limit` has passed; returns the last `done`.
     ///
     /// # Panics
-    /// When the world never comes to rest.
+    /// When the world never comes to rest, or its time stands still.
     pub fn drive_until(&mut self, limit: Duration, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let deadline = self.now + limit;
-        for _ in 0..STEPS_MAX {
+        let mut begun = (0, self.now);
+        for step in 0..STEPS_MAX {
+            if begun.1 != self.now {
+                begun = (step, self.now);
+            }
+            assert!(step - begun.0 < STEPS_AT_ONCE_MAX, "time stands still");
             if done(self) {
                 return true;
             }

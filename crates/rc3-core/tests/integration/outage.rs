@@ -60,16 +60,22 @@ impl Bulk {
     }
 }
 
-/// Time from the return of the path to the first byte, and the datagrams that left meanwhile from either side.
-fn first_byte(outage: Duration, uploads: bool, moves: bool) -> (Duration, [u64; 2]) {
-    let (mut pair, dark) = pair();
+/// Connects, and opens the stream.
+fn bulk(pair: &mut Pair, uploads: bool) -> Bulk {
     let client = pair.connect();
     assert!(pair.drive_until(RTT * 10, |pair| !pair.server.accepted.is_empty()));
     let at = [client, pair.server.accepted[0]];
     pair.drive_until(RTT * 2, |_| false);
     let (node, handle) = if uploads { (&mut pair.client, at[0]) } else { (&mut pair.server, at[1]) };
     let from = node.with(handle, |c| c.open(Dir::Uni)).unwrap();
-    let mut bulk = Bulk { at, uploads, from, to: None };
+    Bulk { at, uploads, from, to: None }
+}
+
+/// Time from the return of the path to the first byte, and the datagrams that left meanwhile from either side.
+fn first_byte(outage: Duration, uploads: bool, moves: bool) -> (Duration, [u64; 2]) {
+    let (mut pair, dark) = pair();
+    let mut bulk = bulk(&mut pair, uploads);
+    let at = bulk.at;
     let sent = |pair: &Pair| {
         [(&pair.client, at[0]), (&pair.server, at[1])]
             .map(|(node, handle)| node.connection(handle).expect("it is alive").stats().udp_tx.datagrams)
@@ -110,6 +116,23 @@ fn the_first_byte_comes_within_two_round_trips_of_the_paths_return() {
             assert!(first <= most, "{which}: {first:?}");
             let most = 1000 * seconds / 25 + 50;
             assert!(asked.iter().all(|&asked| asked < most), "{which}: {asked:?} datagrams");
+        }
+    }
+}
+
+/// From its end on, the primary is paced, and what is due must wait for an answer all the same.
+#[test]
+fn an_outage_right_after_another_ends_like_the_first() {
+    for uploads in [true, false] {
+        let (mut pair, dark) = pair();
+        let mut bulk = bulk(&mut pair, uploads);
+        pair.drive_until(Duration::from_secs(3), |pair| bulk.pump(pair) == u64::MAX);
+        for _ in 0..5 {
+            dark.store(true, Relaxed);
+            pair.drive_until(Duration::from_secs(5), |pair| bulk.pump(pair) == u64::MAX);
+            let before = bulk.pump(&mut pair);
+            dark.store(false, Relaxed);
+            assert!(pair.drive_until(2 * RTT, |pair| bulk.pump(pair) > before), "upload {uploads}");
         }
     }
 }

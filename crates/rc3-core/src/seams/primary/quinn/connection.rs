@@ -102,7 +102,8 @@ impl Quic {
 
     /// There is no more to send now. `waiting`: because of the pace, if there is a rate.
     pub(crate) fn rest(&mut self, waiting: bool) {
-        let waiting = waiting && self.shared.is_held();
+        // In a silence, an answer ends the wait, not a time.
+        let waiting = waiting && self.shared.is_held() && self.silence.asked_since().is_none();
         self.departures.set_backlogged(waiting);
         self.departure = self.rate().filter(|_| waiting).map(|rate| self.departures.next(rate));
     }
