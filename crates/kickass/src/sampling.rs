@@ -69,8 +69,8 @@ impl Sampler {
         *slot = Some(Entry { hash, rtt, next });
     }
 
-    /// Whether a packet of the flow is to carry a signal now. If so, the next signal is due later.
-    pub(crate) fn is_due(&mut self, now: Instant, flow: impl FnOnce() -> Flow) -> bool {
+    /// Lets a packet of the flow carry a signal if one is due, and returns whether it was. The next one is due later then.
+    pub(crate) fn take_turn(&mut self, now: Instant, flow: impl FnOnce() -> Flow) -> bool {
         let (next, every) = match &mut self.rule {
             Rule::Always => return true,
             Rule::Interval { every, next } => (next, *every),
@@ -111,7 +111,7 @@ mod tests {
     /// How many of the packets, one each 100 us for a second, are sampled.
     fn sampled(sampler: &mut Sampler, start: Instant, port: u16) -> usize {
         let times = (0..10_000).map(|nth| start + Duration::from_micros(100) * nth);
-        times.filter(|&now| sampler.is_due(now, || flow(port))).count()
+        times.filter(|&now| sampler.take_turn(now, || flow(port))).count()
     }
 
     #[test]
@@ -119,8 +119,8 @@ mod tests {
         let start = Instant::now();
         let mut sampler = Sampler::new(Sampling::Interval(Duration::from_millis(10)), 0);
         assert_eq!(sampled(&mut sampler, start, 1), 100);
-        assert!(!sampler.is_due(start + Duration::from_micros(999_900), || flow(2)));
-        assert!(sampler.is_due(start + Duration::from_secs(1), || flow(2)));
+        assert!(!sampler.take_turn(start + Duration::from_micros(999_900), || flow(2)));
+        assert!(sampler.take_turn(start + Duration::from_secs(1), || flow(2)));
     }
 
     #[test]

@@ -227,7 +227,7 @@ impl Signaller {
             return Err(Withheld::Queue);
         }
         // A higher signal from upstream would be taken for that of the path, so it is always lowered.
-        if subject.place == Place::Whole && !self.sampler.is_due(now, flow) {
+        if subject.place == Place::Whole && !self.sampler.take_turn(now, flow) {
             return Err(Withheld::Sampling);
         }
         Ok(code)

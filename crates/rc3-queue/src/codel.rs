@@ -59,7 +59,7 @@ impl State {
     /// Decides on the packet at the head, which has waited for `sojourn`; `short` if at most one full-size packet is
     /// behind it.
     pub(crate) fn judge(&mut self, codel: &CoDel, now: Instant, sojourn: Duration, short: bool) -> Verdict {
-        if !self.is_above(codel, now, sojourn, short) {
+        if !self.note_sojourn(codel, now, sojourn, short) {
             self.end();
             return Verdict::Send;
         }
@@ -84,7 +84,8 @@ impl State {
         self.end();
     }
 
-    fn is_above(&mut self, codel: &CoDel, now: Instant, sojourn: Duration, short: bool) -> bool {
+    /// A packet has waited for `sojourn`. Returns whether all have waited too long for an interval.
+    fn note_sojourn(&mut self, codel: &CoDel, now: Instant, sojourn: Duration, short: bool) -> bool {
         if sojourn < codel.target || short {
             self.above_until = None;
             return false;

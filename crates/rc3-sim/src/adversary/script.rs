@@ -70,7 +70,7 @@ impl Script {
         for applied in &mut self.rules {
             if applied.rule.verb != "claim" {
                 stated = applied.alter(at, stated, &mut self.random);
-            } else if applied.is_due(at) {
+            } else if applied.take_turn(at) {
                 let made_up = made_up(&applied.rule, self.newest, self.stream);
                 stated.extend(made_up.map(|statement| (Duration::ZERO, statement)));
             }
@@ -96,7 +96,7 @@ impl Script {
         let stream = self.stream;
         let frame = |applied: &mut Applied| {
             let frame = control_frame(&applied.rule, stream)?;
-            applied.is_due(at).then_some(frame)
+            applied.take_turn(at).then_some(frame)
         };
         self.rules.iter_mut().filter_map(frame).collect()
     }
@@ -142,8 +142,8 @@ impl Applied {
         }
     }
 
-    /// Whether it is time for the next claim.
-    fn is_due(&mut self, at: Duration) -> bool {
+    /// Makes the next claim if it is time for it, and returns whether it was.
+    fn take_turn(&mut self, at: Duration) -> bool {
         let every = Duration::from_secs_f64(self.rule.value("every") / 1e3);
         let due = self.rule.is_on(at) && self.claimed.is_none_or(|last| at - last >= every);
         if due {

@@ -2,7 +2,9 @@
 
 use std::{sync::atomic::Ordering::Relaxed, time::Instant};
 
-use super::{Quic, congestion_state::CongestionState, from_transmit, steering::SharedSteering};
+use super::{
+    Quic, congestion_state::CongestionState, from_transmit, silence::Silence, steering::SharedSteering,
+};
 use crate::{
     laws::{
         departures::Departures,
@@ -60,6 +62,7 @@ impl Quic {
             self.shared.on_new_path();
             self.search = None;
             self.departures = Departures::new(now);
+            self.silence = Silence::new(now);
         }
         if self.shared.acks_came.swap(false, Relaxed) {
             self.silence.on_acks(now, self.shared.newest_acked());

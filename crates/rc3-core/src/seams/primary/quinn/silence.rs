@@ -24,9 +24,9 @@ const APART_MIN: Duration = Duration::from_millis(25);
 /// Most times that the distance of two PINGs fits into the silence before them.
 const SHARE: u32 = 4096;
 
-/// Acknowledgements after a silence until the round-trip time is that of the path again. The first one may be of a packet
-/// from before it, and then the sample has the silence in it. Each further sample takes an eighth of that away
-/// (RFC 9002 §5.3).
+/// Acknowledgements after a silence until the round-trip time is that of the path again. The first ones may be of packets
+/// from before it, also while PINGs wait still, and then the sample has the silence in it. Each further sample takes an
+/// eighth of that away (RFC 9002 §5.3).
 const SAMPLES_DISTRUSTED: u32 = 64;
 
 /// Watches for acknowledgements.
@@ -89,6 +89,7 @@ impl Silence {
     /// A PING is about to leave. `rtt`: as of quinn-proto.
     pub(super) fn on_asked(&mut self, now: Instant, rtt: Duration) {
         self.rtt = self.rtt_instead_of(rtt).unwrap_or(rtt);
+        self.distrusted = SAMPLES_DISTRUSTED;
         self.asked = Some((self.asked.map_or(now, |(first, _)| first), now));
     }
 
@@ -139,6 +140,7 @@ mod tests {
         silence.on_asked(asked, rtt);
         silence.on_acks(at(60_000), Some(start));
         assert_eq!(silence.asked_since(), Some(start), "it is of a packet from before");
+        assert_eq!(silence.deadline(wrong), silence.deadline(rtt), "and has the silence in it");
         silence.on_acks(at(60_050), Some(asked));
         assert_eq!(silence.asked_since(), None);
         assert_eq!(silence.rtt_instead_of(wrong), Some(rtt));
