@@ -21,6 +21,7 @@ pub mod kickass;
 pub mod memory;
 pub mod namespace;
 pub mod others;
+pub mod outages;
 pub mod path;
 pub mod priorities;
 pub mod process;

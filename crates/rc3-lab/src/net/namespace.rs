@@ -4,12 +4,16 @@ use std::{
     ffi::OsStr,
     path::Path,
     process::{Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use super::error::NetError;
 
 /// All names begin so, and go on with the process id of the laboratory.
 const PREFIX: &str = "rc3-net-";
+
+/// Namespaces made by this process: several laboratories of one have the same roles.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// A network namespace that goes with the value, or that of this process.
 #[derive(Debug)]
@@ -22,12 +26,13 @@ impl Namespace {
     /// That of this process.
     pub const HERE: Self = Self { name: String::new() };
 
-    /// Makes one for this role.
+    /// Makes one for this role; several may have the same.
     ///
     /// # Errors
     /// If `ip` fails: no root, or no namespaces.
     pub fn new(role: &str) -> Result<Self, NetError> {
-        let name = format!("{PREFIX}{}-{role}", std::process::id());
+        let nth = MADE.fetch_add(1, Relaxed);
+        let name = format!("{PREFIX}{}-{role}-{nth}", std::process::id());
         ip(&format!("netns add {name}"))?;
         let namespace = Self { name };
         namespace.ip("link set lo up")?;

@@ -9,6 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
 use super::{act::Job, error::NetError, interrupt, namespace::Namespace, urgency};
 
 /// How long a process may take for a line that is expected at once.
@@ -118,6 +123,15 @@ impl Process {
     /// If it does not read.
     pub fn ask(&mut self, line: &str) -> Result<(), NetError> {
         writeln!(self.input, "{line}").map_err(|_| self.failed("no longer reads"))
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn signal(&self, signal: Signal) -> Result<(), NetError> {
+        let id = Pid::from_raw(i32::try_from(self.child.id()).map_err(io::Error::other)?);
+        kill(id, signal).map_err(|error| self.failed(&error.to_string()))
     }
 
     /// Bytes of its memory that are in RAM.

@@ -25,7 +25,7 @@ const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Add
 /// For a listener to come up.
 const START: Duration = Duration::from_secs(2);
 
-fn rc3() -> Result<PathBuf, NetError> {
+pub(super) fn rc3() -> Result<PathBuf, NetError> {
     let program = std::env::current_exe()?.with_file_name("rc3");
     match program.exists() {
         true => Ok(program),
@@ -39,7 +39,7 @@ fn ticket(line: &str) -> Option<&str> {
     line[from..].split(['"', ' ']).next()
 }
 
-fn ticket_of(process: &Process) -> Result<String, NetError> {
+pub(super) fn ticket_of(process: &Process) -> Result<String, NetError> {
     loop {
         if let Some(ticket) = ticket(&process.line()?) {
             return Ok(ticket.to_owned());

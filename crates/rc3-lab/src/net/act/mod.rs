@@ -3,6 +3,7 @@
 //! All of them except clients end with their standard input, so none outlives a laboratory that was killed.
 
 mod echo;
+mod files;
 pub mod load;
 mod saturate;
 pub mod watch;
@@ -59,6 +60,12 @@ pub enum Job {
     Wan(WanConfig),
     /// Watches a queue between devices: packets come from the first ones and leave by the last one.
     Watch(Vec<String>, String),
+    /// Sends a file over TCP.
+    Upload(SocketAddr, PathBuf),
+    /// Writes what comes over one TCP connection into a file.
+    Collect(SocketAddr, PathBuf),
+    /// Prints when packets with content arrive at a device after a pause.
+    Arrivals(String),
 }
 
 impl Job {
@@ -104,6 +111,9 @@ impl Job {
             Self::Ping(address, every) => echo::ping(address, every),
             Self::Wan(config) => Ok(wan::run(&config)?),
             Self::Watch(from, to) => watch::run(&from, &to),
+            Self::Upload(address, file) => files::upload(address, &file),
+            Self::Collect(address, file) => files::collect(address, &file),
+            Self::Arrivals(device) => files::arrivals(&device),
         }
     }
 }
