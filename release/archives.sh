@@ -57,6 +57,7 @@ archive() {
     install -m 755 "$built/$command" "$stage/"
     cp -r "$built/pages/$command/man" "$stage/"
     cp "$built/pages/$command/$command."* "$stage/completions/"
+    if [ -d "$folder/systemd" ]; then cp -r "$folder/systemd" "$stage/"; fi
     cp LICENSE-MIT LICENSE-APACHE CHANGELOG.md "$folder/README.md" "$stage/"
     tar --create --directory "$built/pages" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
         "$name" | gzip --no-name --best >"$directory/$name.tar.gz"

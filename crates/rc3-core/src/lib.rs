@@ -131,6 +131,7 @@ pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
 pub use stats::{KickAssStats, SwitchCounts};
 pub use structures::reassembler::Chunk;
 pub use transmit::{BATCH_BYTES_MAX, Transmit};
+pub use wire::ALPN_VERSION;
 
 /// The README's example runs.
 #[cfg(doctest)]

@@ -20,7 +20,7 @@ pub mod sack;
 pub(crate) mod varint;
 
 /// The version of the protocol, the start of the ALPN identifier.
-pub(crate) const ALPN_VERSION: &str = "rc3/1";
+pub const ALPN_VERSION: &str = "rc3/1";
 
 #[cfg(test)]
 pub(crate) mod document {

@@ -71,6 +71,8 @@ pub enum ErrorKind {
     NoUdp,
     /// The user pressed Ctrl-C.
     Interrupted,
+    /// The service manager ends this service, and may start it again.
+    Terminated,
 }
 
 /// Pipes have nothing to continue from.
@@ -201,6 +203,11 @@ impl Error {
             format!("interrupted{kept}"),
             "incomplete files have temporary names; run the same command again to continue",
         )
+    }
+
+    /// The service manager ends this service.
+    pub(crate) fn terminated() -> Self {
+        Self { kind: ErrorKind::Terminated, ..Self::interrupted(0) }
     }
 
     /// The same error of a transfer that cannot be continued.

@@ -11,7 +11,10 @@ pub mod emulator;
 pub mod error;
 pub mod figures;
 pub mod identity;
+pub mod log;
+pub mod metrics;
 mod mtu;
+mod notify;
 mod picture;
 pub mod scheme;
 #[cfg(test)]

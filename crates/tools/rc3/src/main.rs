@@ -1,7 +1,7 @@
 //! The `rc3` command: runs the subcommand and turns its result into an exit code.
 #![forbid(unsafe_code)]
 
-use std::{env, io, process::ExitCode, time::Duration};
+use std::{io, process::ExitCode, time::Duration};
 
 use clap::{CommandFactory, Parser};
 use rc3::demo::demo;
@@ -11,7 +11,7 @@ use rc3::{
     cli::{exit::Exit, high::Command, low::LowArgs, tunnel::TunnelCommand, usage},
     copy::{self, copy},
     error::{Error, ErrorKind, Result},
-    system,
+    log, metrics, system,
     transfer::{
         progress::{Reporter, Style},
         receive::receive,
@@ -20,17 +20,13 @@ use rc3::{
     tunnel::{client, serve},
 };
 use rc3_cli::{manual, output};
-use tracing_subscriber::{filter::Targets, prelude::*};
 
 fn main() -> ExitCode {
     let low = match LowArgs::try_parse() {
         Ok(low) => low,
         Err(error) => return written(usage::misused(&error)).into(),
     };
-    // No logs by default: RUST_LOG=debug, RUST_LOG=rc3_core=trace.
-    let filter: Targets = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_default();
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+    log::init();
     let exit = match Command::resolve(low) {
         Ok(command) => run(command),
         Err(error) => {
@@ -61,9 +57,12 @@ fn run(command: Command) -> Exit {
     };
     match command {
         Command::Demo(job) => with_runtime(GRACE, demo(&job), complain),
-        Command::Recv(job, style) => {
+        Command::Recv(job, style, address) => {
             let grace = if job.dir.is_some() { GRACE } else { Duration::ZERO };
-            transfer(style, "receiving", grace, async |reporter| receive(*job, reporter).await)
+            transfer(style, "receiving", grace, async |reporter| {
+                metrics::serve(address)?;
+                receive(*job, reporter).await
+            })
         }
         Command::Send(job, style) => {
             let grace = if matches!(job.content, Content::Paths(..)) { GRACE } else { Duration::ZERO };
@@ -128,7 +127,7 @@ async fn tunnel(command: &TunnelCommand) -> Result<()> {
 }
 
 fn complain(error: &Error) {
-    output::complain(NAME, error, error.hint());
+    log::line(format_args!("{NAME}: {error}\nhint: {}", error.hint()));
 }
 
 /// The exit code of this work, after its error is printed. What the runtime still does may take `grace` longer.

@@ -1,10 +1,8 @@
 //! Progress by steps: a bar on a terminal, a line per step elsewhere, or nothing.
 
-use std::io;
-
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::transfer::progress::{Style, line};
+use crate::{log, transfer::progress::Style};
 
 /// Shows the steps of a command on standard error.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ impl Steps {
     pub(crate) fn say(&self, text: String) {
         match &self.bar {
             Some(bar) => bar.set_message(text),
-            None if self.style == Style::Lines => line(io::stderr(), &text),
+            None if self.style == Style::Lines => log::line(&text),
             None => {}
         }
     }

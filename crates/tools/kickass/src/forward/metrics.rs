@@ -1,31 +1,20 @@
-//! Metrics for Prometheus, served over HTTP by a thread of their own.
+//! Metrics for Prometheus.
 //!
-//! For each request, the thread asks the forwarder for its totals, by writing a byte, and waits for them. Numbers are
-//! therefore current, and cost nothing while nobody requests them.
+//! For each request, the thread of [`rc3_cli::metrics`] asks the forwarder for its totals, by writing a byte, and waits
+//! for them. Numbers are therefore current, and cost nothing while nobody requests them.
 
 use std::{
-    convert::Infallible,
     fmt,
     io::{self, Read, Write},
     net::TcpListener,
     os::{fd::AsFd, unix::net::UnixStream},
     sync::{
-        Arc, Mutex,
+        Mutex,
         mpsc::{self, Receiver, Sender},
     },
-    thread,
     time::Duration,
 };
 
-use http_body_util::Full;
-use hyper::{
-    Method, Request, Response, StatusCode,
-    body::{Bytes, Incoming},
-    header,
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text::encode},
@@ -33,7 +22,6 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use rustix::fd::BorrowedFd;
-use tokio::sync::Semaphore;
 
 use super::{
     histogram::{BOUNDS, Histogram},
@@ -42,10 +30,6 @@ use super::{
 
 /// The forwarder answers within microseconds, unless it is gone.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// A client slower than this is disconnected.
-const SCRAPE_MAX: Duration = Duration::from_secs(10);
-/// Most clients at once.
-const READERS_MAX: usize = 16;
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The forwarder's side.
@@ -61,11 +45,11 @@ impl Asked {
         let (questions, asking) = UnixStream::pair()?;
         questions.set_nonblocking(true)?;
         let (answers, answered) = mpsc::channel();
-        let source = Source { ask: Mutex::new((asking, answered)) };
-        listener.set_nonblocking(true)?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        thread::Builder::new().name("metrics".to_owned()).spawn(move || {
-            runtime.block_on(listen(listener, source));
+        let mut registry = Registry::with_prefix("kickass");
+        registry.register_collector(Box::new(Source { ask: Mutex::new((asking, answered)) }));
+        rc3_cli::metrics::serve(listener, CONTENT_TYPE, move || {
+            let mut text = String::new();
+            encode(&mut text, &registry).is_ok().then_some(text)
         })?;
         Ok(Self { questions, answers })
     }
@@ -84,50 +68,6 @@ impl AsFd for Asked {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.questions.as_fd()
     }
-}
-
-async fn listen(listener: TcpListener, source: Source) {
-    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-    let mut registry = Registry::with_prefix("kickass");
-    registry.register_collector(Box::new(source));
-    let registry = Arc::new(registry);
-    let places = Arc::new(Semaphore::new(READERS_MAX));
-    loop {
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // Probably out of file descriptors: wait before the next try.
-            tokio::time::sleep(PATIENCE).await;
-            continue;
-        };
-        let registry = registry.clone();
-        tokio::spawn(async move {
-            let service = service_fn(move |request| {
-                let response = respond(&request, &registry);
-                async move { Ok::<_, Infallible>(response) }
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .keep_alive(false)
-                .serve_connection(TokioIo::new(stream), service);
-            let _ = tokio::time::timeout(SCRAPE_MAX, connection).await;
-            drop(place);
-        });
-    }
-}
-
-fn respond(request: &Request<Incoming>, registry: &Registry) -> Response<Full<Bytes>> {
-    let mut text = String::new();
-    let status = match (request.uri().path(), request.method()) {
-        ("/metrics", &Method::GET) if encode(&mut text, registry).is_ok() => StatusCode::OK,
-        ("/metrics", &Method::GET) => StatusCode::SERVICE_UNAVAILABLE,
-        ("/metrics", _) => StatusCode::METHOD_NOT_ALLOWED,
-        _ => StatusCode::NOT_FOUND,
-    };
-    let body = if status == StatusCode::OK { text } else { String::new() };
-    let mut response = Response::new(Full::new(body.into()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(CONTENT_TYPE));
-    response
 }
 
 /// The thread's side.

@@ -25,17 +25,18 @@ use crate::{
     cli::{high::network, low::CheckArgs, ticket::publish},
     error::{Error, Result},
     figures::PathFigures,
+    log, notify,
+    system::Stop,
     transfer::{
         FAILED,
         identity::Identity,
-        interrupted,
         meet::{self, Settings},
         message,
         network::Network,
         newcomers::Newcomers,
-        progress::{count, line},
+        progress::count,
         random::random,
-        reachable,
+        reachable, stopped_by,
         ticket::{SECRET_BYTES, Secret, Ticket},
     },
 };
@@ -69,16 +70,16 @@ pub async fn listen(args: &CheckArgs) -> Result<()> {
     let ticket = listener.ticket(args.advertise.as_ref())?;
     // Removed on drop.
     let _written = publish(&ticket, args.ticket_file.as_deref(), "rc3 check")?;
-    listener.serve(note, interrupted()).await?;
-    Err(Error::interrupted(0))
+    let mut stop = Stop::default();
+    let stopped = stopped_by();
+    notify::ready("waiting for a check");
+    let stopped = async { stop = stopped.await };
+    listener.serve(|text| log::line(text), stopped).await?;
+    stop.conclude(Err(Error::interrupted(0)))
 }
 
 fn unusable(error: io::Error) -> Error {
     Error::local("use the port", error)
-}
-
-fn note(text: &str) {
-    line(io::stderr(), text);
 }
 
 impl Listener {

@@ -77,7 +77,7 @@ impl From<&Error> for Exit {
             ErrorKind::Refused | ErrorKind::WrongPeer => Self::Refused,
             ErrorKind::Conflicts => Self::Exists,
             ErrorKind::LeftOut(_) => Self::LeftOut,
-            ErrorKind::Interrupted => Self::Interrupted,
+            ErrorKind::Interrupted | ErrorKind::Terminated => Self::Interrupted,
             ErrorKind::NoSsh => Self::NoSsh,
             ErrorKind::Ssh => Self::Ssh,
             ErrorKind::NoPeer => Self::NoPeer,

@@ -1,6 +1,9 @@
 //! The meaning of the command line: resolves settings, fills in dependent defaults, rejects invalid combinations.
 
-use std::path::{Path, PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use clap_complete::Shell;
 use rc3_net::{Congestion, RlpMode};
@@ -42,8 +45,8 @@ use crate::{
 pub enum Command {
     /// Show both schemes.
     Demo(Box<DemoJob>),
-    /// Receive files, or a pipe.
-    Recv(Box<ReceiveJob>, Style),
+    /// Receive files, or a pipe; the address is that of the metrics.
+    Recv(Box<ReceiveJob>, Style, Option<SocketAddr>),
     /// Send files, or a pipe.
     Send(Box<SendJob>, Style),
     /// Copy by ssh.
@@ -207,7 +210,7 @@ fn recv(args: RecvArgs) -> Command {
         ..Settings::default()
     };
     let job = ReceiveJob { dir, listen, advertise, identity, ticket_file, keep, policy, settings };
-    Command::Recv(Box::new(job), style)
+    Command::Recv(Box::new(job), style, args.metrics)
 }
 
 fn send(args: SendArgs) -> Result<Command> {

@@ -1,6 +1,6 @@
 //! The command line as typed: one definition per flag, from which help, man page and completions follow.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::LazyLock, time::Duration};
 
 use clap::{Args, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
@@ -11,21 +11,30 @@ use serde::{Deserialize, Serialize};
 use super::{exit::Exit, tunnel::TunnelArgs};
 use crate::{
     check::plan::Plan,
-    copy::cli::CopyArgs,
+    copy::{self, cli::CopyArgs},
     error::Error,
     transfer::{
         destination::{Existing, Fsync, Policy},
         manifest::Selection,
+        message,
         network::Marking,
         outage::GIVE_UP_AFTER,
         patterns::Patterns,
     },
+    tunnel::control,
 };
 use crate::{demo::buffer::Buffer, emulator::Discipline};
 
+/// What `rc3 --version` prints.
+static VERSIONS: LazyLock<String> = LazyLock::new(|| {
+    let wire = rc3_core::ALPN_VERSION;
+    let [transfer, copy, tunnel] = [message::VERSION, copy::VERSION, control::VERSION];
+    format!("{}\nwire {wire}, transfer {transfer}, copy {copy}, tunnel {tunnel}", env!("CARGO_PKG_VERSION"))
+});
+
 /// Fast first round trips over wide-area links: a demonstration, and verified file transfer.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "rc3", version, after_help = Exit::HELP, max_term_width = 100)]
+#[command(name = "rc3", version, long_version = VERSIONS.as_str(), after_help = Exit::HELP, max_term_width = 100)]
 pub struct LowArgs {
     /// The command.
     #[command(subcommand)]
@@ -160,6 +169,9 @@ pub struct RecvArgs {
     /// Continue after the first complete transfer, and serve up to 4 senders at a time
     #[arg(long)]
     pub keep: bool,
+    /// Serve metrics for Prometheus at http://ADDR/metrics
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
     /// What happens to files that exist, and to incomplete ones
     #[command(flatten)]
     pub policy: PolicyArgs,

@@ -11,9 +11,9 @@ use rc3_cli::output;
 
 use crate::{
     error::{Error, Result},
+    log,
     transfer::{
         paths::printable_path,
-        progress::line,
         ticket::{Ticket, TicketError},
         ticket_file::{TicketFile, first_line, read},
     },
@@ -85,13 +85,13 @@ fn parse(line: &str) -> Result<Ticket> {
 /// When it cannot be written.
 pub(crate) fn publish(ticket: &Ticket, file: Option<&Path>, command: &str) -> Result<Option<TicketFile>> {
     let Some(path) = file else {
-        line(io::stderr(), &format!("on the other machine: {command} -, then paste this ticket:"));
+        log::line(format_args!("on the other machine: {command} -, then paste this ticket:"));
         output::print(&format!("{ticket}\n")).map_err(|error| Error::local("print the ticket", error))?;
         return Ok(None);
     };
     let written = TicketFile::write(path, ticket).map_err(|error| Error::local("write the ticket", error))?;
     let path = printable_path(written.path());
     let text = format!("the ticket is in {path}; on the other machine: {command} --ticket-file {path}");
-    line(io::stderr(), &text);
+    log::line(text);
     Ok(Some(written))
 }

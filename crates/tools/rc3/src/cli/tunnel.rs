@@ -86,6 +86,9 @@ pub struct TunnelArgs {
     #[arg(long, value_enum, value_name = "WHERE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "loopback")]
     pub allow_remote_listen: Option<RemoteListen>,
+    /// Serve metrics for Prometheus at http://ADDR/metrics
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
     /// Print this user's identity for authorized_peers on another host
     #[arg(long, conflicts_with = "listen")]
     pub show_identity: bool,
@@ -159,6 +162,7 @@ fn of_listening_side(args: &TunnelArgs) -> Option<&'static str> {
         ("--no-ticket", args.no_ticket),
         ("--allow", !args.allow.is_empty()),
         ("--allow-remote-listen", args.allow_remote_listen.is_some()),
+        ("--metrics", args.metrics.is_some()),
     ];
     options.into_iter().find_map(|(option, given)| given.then_some(option))
 }

@@ -22,12 +22,13 @@ use super::{
 use crate::{
     cli::low::NetworkArgs,
     error::{Error, Result},
+    log,
     transfer::{
         asked::Asked,
         interrupted,
         meet::{Listener, Settings},
         message::{FromReceiver, FromSender, listen_up_to},
-        progress::{Reporter, Style, line},
+        progress::{Reporter, Style},
         receive::new_identity,
         session::outbox,
         side::{Meeting, Side},
@@ -129,7 +130,7 @@ fn prepare(action: Action) -> Result<(Side, Option<Vec<u8>>)> {
 fn report_left_out(side: &Side) -> u32 {
     let Side::Send(found, _) = side else { return 0 };
     let left_out = found.left_out.iter().filter(|left_out| left_out.absent().is_none());
-    let lines = left_out.inspect(|left_out| line(io::stderr(), &format!("left out: {left_out}")));
+    let lines = left_out.inspect(|left_out| log::line(format_args!("left out: {left_out}")));
     u32::try_from(lines.count()).unwrap_or(u32::MAX)
 }
 

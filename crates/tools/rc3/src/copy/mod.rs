@@ -13,6 +13,7 @@ pub use near::{copy, copy_until};
 pub use place::Place;
 
 use cli::CopyArgs;
+pub use wire::VERSION;
 use wire::{Carrier, Wire};
 
 use crate::{

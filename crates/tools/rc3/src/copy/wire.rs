@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The version of the frames.
-pub(super) const VERSION: u16 = 2;
+pub const VERSION: u16 = 2;
 /// Begins the first line of the far end; ends with its version.
 pub(super) const MAGIC: &str = "rc3-copy-peer ";
 /// Most bytes of a remote shell before the magic line.

@@ -9,6 +9,36 @@ mod other;
 #[cfg(unix)]
 mod unix;
 
+use crate::error::{ErrorKind, Result};
+
+/// What asks this process to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stop {
+    /// Ctrl-C, or the end of its terminal or ssh session.
+    #[default]
+    Interrupt,
+    /// SIGTERM, by which service managers end services.
+    Terminate,
+}
+
+impl Stop {
+    /// The outcome of a service: that its manager ends it is no failure.
+    ///
+    /// # Errors
+    /// Other ones of `outcome`.
+    pub(crate) fn conclude(self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Err(error)
+                if self == Self::Terminate
+                    && matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::Terminated) =>
+            {
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+}
+
 #[cfg(not(unix))]
 pub use other::*;
 #[cfg(unix)]

@@ -12,6 +12,8 @@ use std::{
 
 use cap_std::fs::{Dir, DirBuilder, OpenOptions};
 
+use super::Stop;
+
 /// Windows reports malformed names as [`io::ErrorKind::InvalidFilename`].
 pub const NAME_FAULTS: &[i32] = &[];
 /// `ERROR_TOO_MANY_OPEN_FILES`.
@@ -79,8 +81,12 @@ pub fn readable<S>(_: &[S], _: Duration) -> io::Result<Vec<bool>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-pub async fn terminated() {
-    std::future::pending().await
+pub fn stderr_metadata() -> io::Result<Metadata> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+pub fn terminated() -> impl Future<Output = Stop> {
+    std::future::pending()
 }
 
 pub fn raise_descriptor_limit() {}

@@ -24,6 +24,8 @@ use rustix::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::Stop;
+
 /// Error codes of names that the file system does not accept.
 pub const NAME_FAULTS: &[i32] = &[Errno::ILSEQ.raw_os_error()];
 /// Error codes of a process or system without a free file descriptor.
@@ -131,20 +133,36 @@ pub fn readable<S: AsFd>(sockets: &[S], timeout: Duration) -> io::Result<Vec<boo
     Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect())
 }
 
+/// What standard error is.
+///
+/// # Errors
+/// When it is closed.
+pub fn stderr_metadata() -> io::Result<Metadata> {
+    File::from(io::stderr().as_fd().try_clone_to_owned()?).metadata()
+}
+
 /// Returns on a request to terminate this process, or when its terminal or ssh session ends, unless `nohup` has started it.
-pub async fn terminated() {
+/// From the call on, these signals do nothing else.
+pub fn terminated() -> impl Future<Output = Stop> {
     // Without a handler, a file that reaches the limit of sizes ends the process without a word; with one, the write fails.
-    let _handled = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
-    tokio::select! {
-        () = received(SignalKind::terminate()) => {}
-        () = received(SignalKind::hangup()), if !ignores_hangup() => {}
+    let handled = signal(SignalKind::from_raw(Signal::XFSZ.as_raw()));
+    let (terminate, hangup) = (received(SignalKind::terminate()), received(SignalKind::hangup()));
+    async move {
+        let _handled = handled;
+        tokio::select! {
+            () = terminate => Stop::Terminate,
+            () = hangup => Stop::Interrupt,
+        }
     }
 }
 
-async fn received(kind: SignalKind) {
-    match signal(kind) {
-        Ok(mut signals) => drop(signals.recv().await),
-        Err(_) => std::future::pending().await,
+fn received(kind: SignalKind) -> impl Future<Output = ()> {
+    let signals = if kind == SignalKind::hangup() && ignores_hangup() { None } else { signal(kind).ok() };
+    async {
+        match signals {
+            Some(mut signals) => drop(signals.recv().await),
+            None => std::future::pending().await,
+        }
     }
 }
 

@@ -29,7 +29,11 @@ use std::{net::SocketAddr, time::Duration};
 
 use rc3_net::{Connection, ConnectionError, TransportErrorCode, VarInt};
 
-use crate::error::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    notify,
+    system::Stop,
+};
 use destination::Destination;
 
 mod agreement;
@@ -88,6 +92,11 @@ pub(crate) const REFUSED: VarInt = VarInt::from_u32(4);
 /// Close code of a connection with the wrong secret or identity.
 pub(crate) const UNAUTHORISED: VarInt = VarInt::from_u32(5);
 
+/// Close code of a service that is stopped, and may be started again with the same identity at the same port.
+pub(crate) const STOPPED: VarInt = VarInt::from_u32(6);
+/// The reason that goes with it.
+pub(crate) const STOPPED_REASON: &str = "was stopped, and may be started again";
+
 /// When to look at the progress of a transfer.
 fn ticks() -> tokio::time::Interval {
     let mut tick = tokio::time::interval(Duration::from_millis(100));
@@ -97,9 +106,20 @@ fn ticks() -> tokio::time::Interval {
 
 /// Returns on Ctrl-C or a request to terminate.
 pub(crate) async fn interrupted() {
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        () = crate::system::terminated() => {}
+    stopped_by().await;
+}
+
+/// The same, with what it was. From the call on, SIGTERM does not end this process otherwise: a service must be ready to
+/// stop before it reports that it is ready.
+pub(crate) fn stopped_by() -> impl Future<Output = Stop> {
+    let terminated = crate::system::terminated();
+    async {
+        let stop = tokio::select! {
+            _ = tokio::signal::ctrl_c() => Stop::Interrupt,
+            stop = terminated => stop,
+        };
+        notify::stopping();
+        stop
     }
 }
 
@@ -112,6 +132,7 @@ pub(crate) fn close_code(error: Option<&Error>, destination: Option<&Destination
             (interrupted, "was interrupted, and deletes what is incomplete")
         }
         (Some(ErrorKind::Interrupted), Some(_)) => (interrupted, "was interrupted, and keeps what arrived"),
+        (Some(ErrorKind::Terminated), _) => (STOPPED, STOPPED_REASON),
         (Some(ErrorKind::Interrupted), None) => (interrupted, "was interrupted"),
         (Some(_), _) => (FAILED, "failed"),
     }
@@ -124,6 +145,7 @@ pub(crate) fn lost(error: ConnectionError) -> Error {
             let reason = paths::printable_bytes(&close.reason);
             match close.error_code {
                 BUSY => return Error::busy(),
+                STOPPED => return Error::gone(format!("the other side {STOPPED_REASON}")),
                 REFUSED => return Error::refused(reason),
                 UNAUTHORISED => {
                     let message = format!("the other side rejects this host: {reason}");

@@ -6,7 +6,7 @@
 
 use std::{
     fmt,
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -14,6 +14,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kickass::endpoint::Mode;
+use metrics::counter;
 use rc3_cli::output;
 use rc3_net::{Connection, KickAssStats};
 use rc3_text::units::{about_bytes, about_rate, about_time};
@@ -24,8 +25,7 @@ use super::{
     message::{Kind, Work},
     paths::{SafePath, is_hidden, printable_bytes, printable_path},
 };
-use crate::error::Error;
-use crate::figures::PathFigures;
+use crate::{error::Error, figures::PathFigures, log, notify};
 
 /// Most misleading names with their own line.
 const MISLEADING_MAX: usize = 10;
@@ -436,6 +436,13 @@ impl Reporter {
         }
     }
 
+    /// One line about the present state, for the manager of this service.
+    pub(super) fn status(&self, text: &str) {
+        if self.observer.is_none() {
+            notify::status(text);
+        }
+    }
+
     /// The receiver is ready. It prints the ticket to standard output, or to standard error if a pipe arrives there, even
     /// if quiet.
     ///
@@ -446,7 +453,7 @@ impl Reporter {
             self.report(&Event::Listening { ticket: Some(ticket), ticket_file: None });
         } else if to_pipe {
             self.note("on the other machine: COMMAND | rc3 send - TICKET, with this ticket:");
-            line(io::stderr(), ticket);
+            log::line(ticket);
         } else {
             self.note("on the other machine: rc3 send PATH... -, then paste this ticket:");
             output::emit(ticket);
@@ -578,6 +585,8 @@ impl Reporter {
     /// A file is in place.
     pub fn file(&mut self, path: &SafePath, bytes: u64) {
         self.placed = (self.placed.0 + 1, self.placed.1 + bytes);
+        counter!("rc3_files").increment(1);
+        counter!("rc3_file_bytes").increment(bytes);
         self.report(&Event::File { path: path.into(), bytes });
     }
 
@@ -609,7 +618,7 @@ impl Reporter {
     }
 
     fn print(&self, text: &str) {
-        self.bars.suspend(|| line(io::stderr(), text));
+        self.bars.suspend(|| log::line(text));
     }
 }
 
@@ -643,11 +652,6 @@ fn escaped(json: &str) -> String {
         }
     }
     text
-}
-
-/// Prints one line for the user, who may have closed standard error. Results go to [`output::emit`].
-pub(crate) fn line(mut to: impl Write, text: &str) {
-    let _ = writeln!(to, "{text}").and_then(|()| to.flush());
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use metrics::{counter, gauge};
 use rc3_net::Endpoint;
 use tokio::{
     task::JoinSet,
@@ -25,20 +26,24 @@ use super::{
     destination::{Destination, Policy},
     identity::Identity,
     inbound::{self, Finish},
-    interrupted,
     meet::{Listener, Settings},
     message::{FromSender, Hello},
     newcomers::Newcomers,
     paths::printable_path,
-    progress::Reporter,
+    progress::{Reporter, count},
     pulse::{Pulses, gives_way},
     random::random,
     session::{Channel, FINAL_PATIENCE, Session},
+    stopped_by,
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
 };
-use crate::error::{Error, ErrorKind, Result};
-use crate::identity::file;
+use crate::{
+    error::{Error, ErrorKind, Result},
+    identity::file,
+    notify,
+    system::Stop,
+};
 
 /// Most transfers at a time.
 const SENDERS_MAX: usize = 4;
@@ -78,6 +83,7 @@ pub struct ReceiveJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
+    let keep = job.keep;
     let mut receiver = Receiver::listen(job)?;
     let announced = match &receiver.written {
         Some(file) => {
@@ -86,13 +92,23 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
         }
         None => reporter.listening(&receiver.ticket.to_string(), receiver.destination.is_none()),
     };
+    let mut stop = Stop::default();
     let outcome = match announced {
-        Ok(()) => receiver.receive(interrupted(), reporter).await,
+        Ok(()) => {
+            let stopped = stopped_by();
+            let stopped = async {
+                stop = stopped.await;
+                stop
+            };
+            notify::ready(&status(0, 0));
+            receiver.serve(pin!(stopped), reporter).await
+        }
         Err(error) => Err(Error::local("print the ticket", error)),
     };
     let is_pipe = receiver.destination.is_none();
     let outcome = receiver.close(outcome).await;
-    if is_pipe { outcome.map_err(Error::of_pipe) } else { outcome }
+    let outcome = if is_pipe { outcome.map_err(Error::of_pipe) } else { outcome };
+    if keep { stop.conclude(outcome) } else { outcome }
 }
 
 /// A port with a ticket, and the directory behind it.
@@ -142,12 +158,16 @@ impl Receiver {
     /// # Panics
     /// Outside a tokio runtime with I/O and time.
     pub async fn receive(&mut self, stop: impl Future<Output = ()>, reporter: &mut Reporter) -> Result<()> {
-        self.serve(pin!(stop), reporter).await
+        let interrupted = async {
+            stop.await;
+            Stop::Interrupt
+        };
+        self.serve(pin!(interrupted), reporter).await
     }
 
     async fn serve(
         &mut self,
-        mut stop: Pin<&mut impl Future<Output = ()>>,
+        mut stop: Pin<&mut impl Future<Output = Stop>>,
         reporter: &mut Reporter,
     ) -> Result<()> {
         let mut tick = tokio::time::interval(REASSURE_EVERY);
@@ -155,6 +175,7 @@ impl Receiver {
         let most = if self.job.keep { SENDERS_MAX } else { 1 };
         let mut transfers = JoinSet::new();
         let mut pulses = Pulses::default();
+        let mut state = (0, 0);
         loop {
             let is_full = self.waiting.len() >= WAITING_MAX;
             self.waiting.retain(|Session { channel, .. }| {
@@ -165,6 +186,12 @@ impl Receiver {
             {
                 pulses.add(session.channel.connection.clone());
                 transfers.spawn(serve_one(session, self.destination.clone(), reporter.another()));
+            }
+            let now = (transfers.len(), self.waiting.len());
+            if std::mem::replace(&mut state, now) != now {
+                reporter.status(&status(now.0, now.1));
+                gauge!("rc3_transfers_running").set(now.0 as f64);
+                gauge!("rc3_senders_waiting").set(now.1 as f64);
             }
             let done = tokio::select! {
                 newcomer = self.newcomers.next() => {
@@ -189,8 +216,12 @@ impl Receiver {
                     continue;
                 }
                 Some(done) = transfers.join_next() => done.map_err(background)?,
-                () = stop.as_mut() => {
-                    let error = Error::interrupted(0);
+                stop = stop.as_mut() => {
+                    let is_lasting = self.job.keep && self.job.identity.is_some();
+                    let error = match stop {
+                        Stop::Terminate if is_lasting => Error::terminated(),
+                        _ => Error::interrupted(0),
+                    };
                     // Senders should receive the reason before their connections are dropped.
                     let (code, reason) = close_code(Some(&error), self.destination.as_ref());
                     pulses.close(code, reason);
@@ -201,6 +232,13 @@ impl Receiver {
                 // The next sender may already wait for a file that is still being closed.
                 let _ = timeout(FINAL_PATIENCE, idle(self.destination.as_ref())).await;
             }
+            let outcome = match &done {
+                Ok(Finish::Complete(Ok(()))) => "complete",
+                Ok(Finish::DryRun) => "dry_run",
+                Ok(Finish::Complete(Err(_))) => "incomplete",
+                Err(_) => "failed",
+            };
+            counter!("rc3_transfers_ended", "outcome" => outcome).increment(1);
             match done {
                 Ok(Finish::Complete(result)) if !self.job.keep => return result,
                 Ok(Finish::Complete(result)) => {
@@ -259,6 +297,14 @@ pub(crate) async fn wind_up(
             Err(Error::interrupted(destination.map_or(0, Destination::kept)))
         }
         outcome => outcome,
+    }
+}
+
+/// One line for the manager of a service.
+fn status(running: usize, waiting: usize) -> String {
+    match running {
+        0 => "waiting for a sender".to_owned(),
+        _ => format!("{} running, {} waiting", count(running, "transfer"), count(waiting, "sender")),
     }
 }
 

@@ -32,6 +32,8 @@ use crate::{
     },
     error::{Error, ErrorKind, Result},
     identity::peers::{KnownPeer, Pin},
+    notify,
+    system::Stop,
     transfer::{FAILED, conclude::conclude, ended, outage::Tries},
 };
 
@@ -69,16 +71,21 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
             // Standard input has been read, and what the peer had of it is gone.
             let pause = if args.stdio.is_some() { None } else { tries.pause_after(&error) };
             let Some(pause) = pause else { return Err(error) };
-            note(&format!("{error}; trying again in {}", about_time(pause)));
+            let trying = format!("{error}; trying again in {}", about_time(pause));
+            notify::status(&trying);
+            note(&trying);
             sleep(pause).await;
         }
     };
-    conclude(&endpoint, work, stopped(), |error| match error.map(Error::kind) {
+    let mut stop = Stop::default();
+    let outcome = conclude(&endpoint, work, stopped(&mut stop), |error| match error.map(Error::kind) {
         None => (DONE, "is done"),
         Some(ErrorKind::Interrupted) => (DONE, "was interrupted"),
         Some(_) => (FAILED, "failed"),
-    })
-    .await
+    });
+    let outcome = outcome.await;
+    // A stream that breaks off is not complete.
+    if args.stdio.is_some() { outcome } else { stop.conclude(outcome) }
 }
 
 fn announce(peer: &KnownPeer, pin: Pin) {
@@ -138,6 +145,7 @@ async fn forward(
         let address = SocketAddr::new(forward.listen.ip(), port);
         note(&format!("{} listens on {address} for {}", peer.name, forward.target));
     }
+    notify::ready(&format!("connected to {}", peer.name));
     let stdio = async {
         match &args.stdio {
             Some(target) => standard_streams(&connection, target).await,

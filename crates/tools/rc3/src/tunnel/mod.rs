@@ -9,7 +9,7 @@ use std::{io, net::SocketAddr};
 
 use rc3_net::VarInt;
 
-use crate::{error::Error, transfer::interrupted};
+use crate::{error::Error, system::Stop, transfer::stopped_by};
 
 pub mod address;
 pub mod allow;
@@ -40,9 +40,9 @@ pub const LISTENERS_MAX: usize = 16;
 
 /// Close code: done.
 const DONE: VarInt = VarInt::from_u32(0);
-/// The error of a tunnel that the user interrupts.
-async fn stopped() -> Error {
-    interrupted().await;
+/// The error of a tunnel that the user interrupts; `stop` is how.
+async fn stopped(stop: &mut Stop) -> Error {
+    *stop = stopped_by().await;
     Error::interrupted(0).hinted("run it again to continue; TCP connections through the tunnel have ended")
 }
 

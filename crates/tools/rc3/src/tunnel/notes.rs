@@ -1,19 +1,18 @@
 //! Lines for the user, on standard error: standard output may carry a stream.
 
 use std::{
-    io,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use crate::transfer::progress::{count, line};
+use crate::{log, transfer::progress::count};
 
 /// Time between two lines about failed connections.
 const FAILURE_EVERY: Duration = Duration::from_secs(1);
 
 /// Prints one line.
 pub(super) fn note(text: &str) {
-    line(io::stderr(), text);
+    log::line(text);
 }
 
 /// Lines about failed connections: at most one per second.

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use ::metrics::{counter, gauge};
 use rc3_net::{Connection, Endpoint, RecvStream, SendStream, ServerConfig};
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
@@ -31,17 +32,21 @@ use crate::{
     },
     error::{Error, Result},
     identity::{mutual, peers::AuthorizedPeers},
+    metrics, notify,
+    system::Stop,
     transfer::{
-        BUSY, FAILED, REFUSED, UNAUTHORISED, ended,
+        BUSY, FAILED, REFUSED, STOPPED, STOPPED_REASON, UNAUTHORISED, ended,
         identity::Identity,
-        interrupted, meet,
+        meet,
         message::{self, MessageError},
         network::Network,
         newcomers::{Newcomers, Rejection},
+        progress::count,
         pulse::gives_way,
         random::random,
         reachable,
         session::Control,
+        stopped_by,
         ticket::{SECRET_BYTES, Secret},
     },
 };
@@ -61,6 +66,7 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn serve(args: &TunnelArgs) -> Result<()> {
+    metrics::serve(args.metrics)?;
     let files = args.files()?;
     let (identity, authorized) = (files.identity()?, files.authorized());
     // A list that cannot be used should be noticed before a peer is refused.
@@ -81,16 +87,22 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     let _written = secret.map(invite).transpose()?;
     let shared = Arc::new(args.clone());
     let mut serving = Box::pin(admit(&endpoint, Peers { secret, authorized }, &shared));
-    tokio::select! {
-        () = &mut serving => {}
-        () = interrupted() => {}
-    }
+    let stopped = stopped_by();
+    notify::ready(&status(0));
+    let stop = tokio::select! {
+        () = &mut serving => Stop::default(),
+        stop = stopped => stop,
+    };
     // Peers should receive the reason before their connections are dropped.
-    endpoint.close(FAILED, b"was interrupted");
+    let (code, reason) = match stop {
+        Stop::Terminate => (STOPPED, STOPPED_REASON),
+        Stop::Interrupt => (FAILED, "was interrupted"),
+    };
+    endpoint.close(code, reason.as_bytes());
     drop(serving);
     let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
     endpoint.save_paths().await;
-    Err(Error::interrupted(0))
+    stop.conclude(Err(Error::interrupted(0)))
 }
 
 fn bind(
@@ -116,8 +128,13 @@ async fn admit(endpoint: &Endpoint, peers: Peers, args: &Arc<TunnelArgs>) {
     let mut newcomers = Newcomers::new(endpoint.clone(), admit);
     let (mut sessions, mut connections) = (JoinSet::new(), Vec::new());
     loop {
-        let admitted = newcomers.next().await;
-        while sessions.try_join_next().is_some() {}
+        let admitted = tokio::select! {
+            Some(_) = sessions.join_next() => {
+                report(sessions.len());
+                continue;
+            }
+            admitted = newcomers.next() => admitted,
+        };
         match admitted {
             Ok((peer, _)) if sessions.len() < PEERS_MAX => {
                 connections.retain(|connection: &Connection| connection.close_reason().is_none());
@@ -129,6 +146,7 @@ async fn admit(endpoint: &Endpoint, peers: Peers, args: &Arc<TunnelArgs>) {
                     let error = attend(peer, &args).await;
                     note(&format!("{remote}: {error}"));
                 });
+                report(sessions.len());
             }
             Ok((peer, _)) => {
                 // One that tries again finds the place of a silent one free.
@@ -140,6 +158,17 @@ async fn admit(endpoint: &Endpoint, peers: Peers, args: &Arc<TunnelArgs>) {
             Err(line) => note(&line),
         }
     }
+}
+
+/// Reports how many peers are connected.
+fn report(peers: usize) {
+    notify::status(&status(peers));
+    gauge!("rc3_tunnel_peers").set(peers as f64);
+}
+
+/// One line for the manager of a service.
+fn status(peers: usize) -> String {
+    format!("{} connected", count(peers, "peer"))
 }
 
 /// The peers with an authorised identity or the ticket's secret.
@@ -264,6 +293,7 @@ async fn serve_stream(mut send: SendStream, mut recv: RecvStream, args: Arc<Tunn
         Ok(Open::Listener(_)) | Err(_) => Err(Answer::Malformed),
     };
     let answer = connected.as_ref().err().copied().unwrap_or(Answer::Connected);
+    counter!("rc3_tunnel_connections", "answer" => answer.code().to_string()).increment(1);
     // Dropping the stream finishes it after the answer.
     if send.write_all(&[answer.code()]).await.is_ok()
         && let Ok(tcp) = connected

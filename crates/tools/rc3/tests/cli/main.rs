@@ -7,6 +7,7 @@ mod identity;
 mod listener;
 #[cfg(unix)]
 mod real_sshd;
+mod service;
 mod skip;
 mod transfer;
 mod tunnel;

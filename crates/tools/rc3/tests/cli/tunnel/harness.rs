@@ -87,6 +87,8 @@ pub(crate) struct Server {
     pub(crate) process: Process,
     pub(crate) ticket: String,
     pub(crate) address: SocketAddr,
+    /// The line that names the address of the metrics.
+    pub(crate) metrics: Option<String>,
     pub(crate) state: TempDir,
 }
 
@@ -100,6 +102,7 @@ impl Server {
         let at: &[_] = if flags.contains(&"--bind") { &[] } else { &["--bind", "127.0.0.1:0"] };
         command.arg("--listen").args(at).args(flags).stdout(Stdio::piped());
         let mut process = Process::start(command);
+        let metrics = flags.contains(&"--metrics").then(|| process.line_with("metrics are at"));
         let address = process.line_with("listening on UDP").rsplit(' ').next().map(str::parse);
         let address = address.expect("an address").expect("an address");
         let mut ticket = String::new();
@@ -107,7 +110,7 @@ impl Server {
             let mut out = BufReader::new(process.child.stdout.take().expect("piped"));
             out.read_line(&mut ticket).expect("a ticket");
         }
-        Self { process, ticket: ticket.trim().to_owned(), address, state }
+        Self { process, ticket: ticket.trim().to_owned(), address, metrics, state }
     }
 }
 

@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 mod forwards;
-mod harness;
+pub(crate) mod harness;
 mod hostile;
 mod keystrokes;
 mod many;
