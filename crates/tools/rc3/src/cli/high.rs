@@ -200,7 +200,7 @@ fn recv(args: RecvArgs) -> Command {
     let style = Style::choose(args.output.json, args.output.quiet);
     // Other systems cannot sync a whole file system.
     let is_possible = args.fsync != Fsync::End || cfg!(target_os = "linux");
-    let policy = args.policy.resolve(if is_possible { args.fsync } else { Fsync::File });
+    let policy = args.policy.resolve(if is_possible { args.fsync } else { Fsync::File }, args.preserve);
     let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, .. } = args;
     let dir = (!args.stdout).then_some(dir);
     let settings = Settings {
@@ -215,7 +215,7 @@ fn recv(args: RecvArgs) -> Command {
 
 fn send(args: SendArgs) -> Result<Command> {
     let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, .. } = args;
-    let selection = args.selection.resolve()?;
+    let selection = args.selection.resolve(args.preserve)?;
     // `-` alone is standard input, and the ticket comes from elsewhere.
     let is_alone = paths.len() == 1 && paths[0].as_os_str() == "-";
     let argument = paths.pop_if(|last| !is_alone && ticket::is_ticket(last.as_os_str()));

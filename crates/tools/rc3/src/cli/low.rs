@@ -14,6 +14,7 @@ use crate::{
     copy::{self, cli::CopyArgs},
     error::Error,
     transfer::{
+        attributes::Preserve,
         destination::{Existing, Fsync, Policy},
         manifest::Selection,
         message,
@@ -175,6 +176,9 @@ pub struct RecvArgs {
     /// What happens to files that exist, and to incomplete ones
     #[command(flatten)]
     pub policy: PolicyArgs,
+    /// What else to keep of files
+    #[command(flatten)]
+    pub preserve: Preserve,
     /// Write to disk: each file before it gets its name, with names and directories (file), or everything before the
     /// end is reported (end)
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Fsync::None)]
@@ -230,6 +234,9 @@ pub struct SendArgs {
     /// Which files
     #[command(flatten)]
     pub selection: SelectionArgs,
+    /// What else to keep of files
+    #[command(flatten)]
+    pub preserve: Preserve,
     /// Send at most at this average rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate_limit: Option<Rate>,
@@ -336,14 +343,14 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    pub(crate) fn resolve(self, fsync: Fsync) -> Policy {
+    pub(crate) fn resolve(self, fsync: Fsync, preserve: Preserve) -> Policy {
         let existing = match (self.force, self.keep_both) {
             (true, _) => Existing::Replace,
             (false, true) => Existing::KeepBoth,
             (false, false) => Existing::Report,
         };
         let Self { quick_check, discard_partial, .. } = self;
-        Policy { existing, quick_check, fsync, discard_partial }
+        Policy { existing, quick_check, fsync, discard_partial, preserve }
     }
 }
 
@@ -364,11 +371,11 @@ pub struct SelectionArgs {
 impl SelectionArgs {
     /// # Errors
     /// When a pattern is malformed.
-    pub(crate) fn resolve(&self) -> Result<Selection, Error> {
+    pub(crate) fn resolve(&self, preserve: Preserve) -> Result<Selection, Error> {
         let hint = "see rc3 send --help; quote patterns so that the shell leaves them alone";
         let wrong = |error| Error::usage(format!("not a pattern: {error}"), hint);
         let patterns = Patterns::new(&self.include, &self.exclude).map_err(wrong)?;
-        Ok(Selection { links: self.links, patterns })
+        Ok(Selection { links: self.links, patterns, preserve })
     }
 }
 

@@ -9,7 +9,7 @@ use super::{CopyJob, Direction, Place};
 use crate::{
     cli::low::{CongestionChoice, NetworkArgs, OutputArgs, PolicyArgs, RlpChoice, SelectionArgs, rate},
     error::{Error, Result},
-    transfer::destination::Policy,
+    transfer::{attributes::Preserve, destination::Policy},
 };
 
 /// Whether ssh carries the datagrams.
@@ -71,6 +71,9 @@ pub struct CopyArgs {
     /// Which files
     #[command(flatten)]
     pub selection: SelectionArgs,
+    /// What else to keep of files
+    #[command(flatten)]
+    pub preserve: Preserve,
     /// Write each file to disk before it gets its name, and sync new names and directories
     #[arg(long)]
     pub fsync: bool,
@@ -94,7 +97,7 @@ pub struct CopyArgs {
 impl CopyArgs {
     /// How to handle files.
     pub(super) fn policy(&self) -> Policy {
-        self.policy.resolve(self.fsync.into())
+        self.policy.resolve(self.fsync.into(), self.preserve)
     }
 
     /// The job.
@@ -111,7 +114,7 @@ impl CopyArgs {
             let hint = "write HOST:PATH, or ./NAME for a local name with a colon";
             return Err(Error::usage("the host is empty or begins with a dash", hint));
         }
-        self.selection.resolve()?;
+        self.selection.resolve(self.preserve)?;
         Ok(CopyJob { direction, host, ssh, args: self })
     }
 }

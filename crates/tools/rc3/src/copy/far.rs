@@ -25,6 +25,7 @@ use crate::{
     log,
     transfer::{
         asked::Asked,
+        attributes::Preserve,
         interrupted,
         meet::{Listener, Settings},
         message::{FromReceiver, FromSender, listen_up_to},
@@ -68,9 +69,9 @@ pub async fn serve() {
 }
 
 async fn copy(request: Request, wire: &mut Wire) -> Result<u32> {
-    let Request { action, carrier, rlp, congestion, marks } = request;
+    let Request { action, preserve, carrier, rlp, congestion, marks } = request;
     let settings = settings(rlp, congestion, NetworkArgs::with_marks(marks), carrier);
-    let (side, rename) = prepared(action, wire).await?;
+    let (side, rename) = prepared(action, preserve, wire).await?;
     let listener = listen(&side, &settings, carrier)?;
     if carrier == Carrier::Ssh {
         let relayed = async {
@@ -97,8 +98,8 @@ async fn copy(request: Request, wire: &mut Wire) -> Result<u32> {
 
 /// Prepares in the background, with signs of life: listing many files takes long. Also returns the new name of a single
 /// source.
-async fn prepared(action: Action, wire: &Wire) -> Result<(Side, Option<Vec<u8>>)> {
-    let mut preparing = tokio::task::spawn_blocking(move || prepare(action));
+async fn prepared(action: Action, preserve: Preserve, wire: &Wire) -> Result<(Side, Option<Vec<u8>>)> {
+    let mut preparing = tokio::task::spawn_blocking(move || prepare(action, preserve));
     let mut tick = tokio::time::interval(WORKING_EVERY);
     loop {
         tokio::select! {
@@ -111,15 +112,15 @@ async fn prepared(action: Action, wire: &Wire) -> Result<(Side, Option<Vec<u8>>)
 }
 
 /// Checks everything that can fail before the peer connects.
-fn prepare(action: Action) -> Result<(Side, Option<Vec<u8>>)> {
+fn prepare(action: Action, preserve: Preserve) -> Result<(Side, Option<Vec<u8>>)> {
     match action {
         Action::Receive { path, sources, policy, fsync } => {
-            let policy = policy.resolve(fsync.into());
+            let policy = policy.resolve(fsync.into(), preserve);
             Side::receiving(&path_of(&path), sources as usize, policy, Asked::Files)
         }
         Action::Send { paths, selection, rename, rate_limit } => {
             let paths: Vec<_> = paths.iter().map(|path| path_of(path)).collect();
-            let selection = selection.resolve().map_err(Error::refused)?;
+            let selection = selection.resolve(preserve).map_err(Error::refused)?;
             let limit = rate_limit.and_then(Rate::from_bits_per_second);
             Ok((Side::sending(&paths, &selection, rename.as_deref(), limit)?, None))
         }
@@ -129,6 +130,7 @@ fn prepare(action: Action) -> Result<(Side, Option<Vec<u8>>)> {
 /// Prints skipped sources on standard error, which ssh passes on, except those that the manifest names; returns how many.
 fn report_left_out(side: &Side) -> u32 {
     let Side::Send(found, _) = side else { return 0 };
+    found.dropped.report(&Reporter::new(Style::Lines, ""));
     let left_out = found.left_out.iter().filter(|left_out| left_out.absent().is_none());
     let lines = left_out.inspect(|left_out| log::line(format_args!("left out: {left_out}")));
     u32::try_from(lines.count()).unwrap_or(u32::MAX)

@@ -58,7 +58,8 @@ pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<()> {
 pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: &mut Reporter) -> Result<()> {
     let mut stop = pin!(stop);
     let (mut side, rename) = side(&job)?;
-    if let Side::Send(Found { left_out, .. }, _) = &side {
+    if let Side::Send(Found { left_out, dropped, .. }, _) = &side {
+        dropped.report(reporter);
         left_out.iter().for_each(|left_out| reporter.report(&Event::from(left_out)));
     }
     let (first, last) = job.args.port;
@@ -80,7 +81,7 @@ fn side(job: &CopyJob) -> Result<(Side, Option<Vec<u8>>)> {
     match &job.direction {
         Direction::Upload { sources, .. } => {
             // The patterns were checked before.
-            let selection = job.args.selection.resolve().unwrap_or_default();
+            let selection = job.args.selection.resolve(job.args.preserve).unwrap_or_default();
             Ok((Side::sending(sources, &selection, None, job.args.rate_limit)?, None))
         }
         Direction::Download { sources, path } => {
@@ -125,9 +126,15 @@ async fn attempt(
 ) -> Result<usize> {
     let (mut ssh, from, to) = ssh::start(job)?;
     let (outbox, _) = outbox(to);
-    let CopyArgs { rlp, congestion, network, .. } = &job.args;
-    let request =
-        Request { action: action.clone(), carrier, rlp: *rlp, congestion: *congestion, marks: network.marks };
+    let CopyArgs { preserve, rlp, congestion, network, .. } = &job.args;
+    let request = Request {
+        action: action.clone(),
+        preserve: *preserve,
+        carrier,
+        rlp: *rlp,
+        congestion: *congestion,
+        marks: network.marks,
+    };
     let _ = outbox.send(encode(&Frame::Request(request))).await;
     let answer = tokio::select! {
         answer = reply(from, START_PATIENCE, WORK_PATIENCE) => answer,

@@ -14,6 +14,7 @@ use super::relay::Relay;
 use crate::{
     cli::low::{CongestionChoice, PolicyArgs, RlpChoice, SelectionArgs},
     transfer::{
+        attributes::Preserve,
         message::{MessageError, Messages, encode},
         network::Marking,
         session::Outbox,
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// The version of the frames.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Begins the first line of the far end; ends with its version.
 pub(super) const MAGIC: &str = "rc3-copy-peer ";
 /// Most bytes of a remote shell before the magic line.
@@ -44,6 +45,7 @@ pub(super) enum Frame {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) action: Action,
+    pub(super) preserve: Preserve,
     pub(super) carrier: Carrier,
     pub(super) rlp: RlpChoice,
     pub(super) congestion: CongestionChoice,
@@ -216,9 +218,9 @@ mod tests {
 
     #[test]
     fn banners_are_skipped_up_to_a_limit() {
-        assert!(skip(&b"Welcome\nto rc3-copy-peer 2\n\nrc3-copy-peer 2\nrest"[..]).is_ok());
+        assert!(skip(&b"Welcome\nto rc3-copy-peer 3\n\nrc3-copy-peer 3\nrest"[..]).is_ok());
         assert!(matches!(skip(&b"rc3-copy-peer 27\n"[..]), Err(Unanswered::Version(27))));
-        assert!(matches!(skip(&b"rc3-copy-peer 2"[..]), Err(Unanswered::Ended)));
+        assert!(matches!(skip(&b"rc3-copy-peer 3"[..]), Err(Unanswered::Ended)));
         assert!(matches!(skip(&b"Welcome\n"[..]), Err(Unanswered::Ended)));
         let endless = tokio::io::repeat(b'y');
         assert!(matches!(skip(BufReader::new(endless)), Err(Unanswered::Invalid(_))));

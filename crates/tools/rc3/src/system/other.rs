@@ -44,6 +44,10 @@ pub fn inode(_: &Metadata) -> ((u64, u64), (i64, i64)) {
     Default::default()
 }
 
+pub fn names(_: &Metadata) -> u64 {
+    1
+}
+
 pub fn stored_bytes(_: &Metadata) -> Option<u64> {
     None
 }

@@ -65,6 +65,11 @@ pub fn inode(metadata: &Metadata) -> ((u64, u64), (i64, i64)) {
     ((metadata.dev(), metadata.ino()), (metadata.ctime(), metadata.ctime_nsec()))
 }
 
+/// How many names a file has.
+pub fn names(metadata: &Metadata) -> u64 {
+    metadata.nlink()
+}
+
 /// Bytes that a file occupies on the disk, if the system reports them.
 pub fn stored_bytes(metadata: &Metadata) -> Option<u64> {
     Some(512 * metadata.blocks())

@@ -152,7 +152,7 @@ impl Agreement {
     }
 
     fn receive(&mut self, destination: &Destination, file: &Expected, arrived: &Arc<AtomicU64>) {
-        if file.link.is_some() {
+        if file.is_link() {
             return self.links.push(file.clone());
         }
         let can_resume = self.resumed.len() < RESUMED_MAX;

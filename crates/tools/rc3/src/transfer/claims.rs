@@ -1,6 +1,7 @@
 //! Which file at the destination each entry of a transfer has.
 //!
-//! Invariant: no two entries have the same one, by device and inode, whether it was written or existed already. Names do
+//! Invariant: no two entries have the same one, by device and inode, whether it was written or existed already. A hard link
+//! that the sender announces is no other entry but another name of the first. Names do
 //! not show it: directories may be links to each other, file systems may ignore letter case, files may have several names.
 
 use std::{
@@ -25,6 +26,11 @@ impl Claims {
     /// Gives an existing file to the entry with this path; returns whether no other entry has it.
     pub(super) fn claim(&self, file: FileId, path: &SafePath) -> bool {
         self.lock().entry(file).or_insert_with(|| path.clone()) == path
+    }
+
+    /// Whether the entry with this path has the file.
+    pub(super) fn has(&self, file: FileId, path: &SafePath) -> bool {
+        self.lock().get(&file) == Some(path)
     }
 
     /// A new file has this path.

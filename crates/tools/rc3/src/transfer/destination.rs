@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, Ordering::Relaxed},
+        atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed},
     },
 };
 
@@ -28,6 +28,7 @@ use cap_std::{
 use rc3_net::file::ReadAt;
 
 use super::{
+    attributes::{self, Preserve},
     claims::{Claims, file_id},
     expected::Expected,
     message::reason,
@@ -50,6 +51,8 @@ pub struct Policy {
     pub fsync: Fsync,
     /// Delete incomplete files instead of keeping them for another run.
     pub discard_partial: bool,
+    /// What to take over from the sender's files.
+    pub preserve: Preserve,
 }
 
 /// What to do with files that exist with other content.
@@ -99,6 +102,8 @@ pub(super) struct Inner {
     /// Records under this key come from this run.
     key: [u8; 32],
     parts: Mutex<Parts>,
+    /// Files and directories that the system did not give all their attributes.
+    bare: AtomicUsize,
 }
 
 /// The incomplete files, by part name.
@@ -121,8 +126,9 @@ impl Destination {
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
         let key = blake3::derive_key("rc3 records of a run", &seed);
         let seed = blake3::derive_key("rc3 tags of a run", &seed);
-        let inner =
-            Inner { dir, policy, seed, tags: AtomicU32::new(0), allowed: 0, key, parts: Mutex::default() };
+        let tags = AtomicU32::new(0);
+        let (parts, bare) = Default::default();
+        let inner = Inner { dir, policy, seed, tags, allowed: 0, key, parts, bare };
         let allowed = inner.probe()?;
         if system::free_bytes(&inner.dir).is_some_and(|free| free == 0) {
             return Err(io::ErrorKind::StorageFull.into());
@@ -167,7 +173,10 @@ impl Destination {
     /// sender's file lacks. Files of other users stay as they are.
     pub fn adopt(&self, path: &SafePath, expected: &Expected) {
         let Some(file) = self.0.open_ours(path.as_path(), false) else { return };
-        if let Some(mode) = expected.mode {
+        self.0.set_xattrs(&file, expected);
+        if let Some(mode) = expected.mode
+            && !attributes::has_acl(&file, &expected.attributes, self.0.policy.preserve)
+        {
             let _ = rights::limit(&file, mode);
         }
         let Some(time) = expected.modified else { return };
@@ -207,6 +216,7 @@ impl Destination {
             Ok(handle) => handle,
             Err(error) => return if new { Err(error) } else { Ok(()) },
         };
+        self.0.set_xattrs(&handle, directory);
         // Bits inherited from the parent directory are the receiver's choice: setgid, for example.
         let kept = if new { 0o7000 } else { 0o7077 };
         let narrowed = directory.mode.map_or(Ok(()), |mode| rights::narrow(&handle, mode | kept));
@@ -215,6 +225,7 @@ impl Destination {
         }
         if new {
             narrowed?;
+            self.0.set_acls(&handle, directory);
             if self.0.policy.fsync == Fsync::File {
                 system::sync_directory(&handle)?;
             }
@@ -302,6 +313,17 @@ impl Destination {
         self.0.lock().kept.len()
     }
 
+    /// How many files and directories lack attributes since the last call, because the system did not take them.
+    pub(super) fn take_bare(&self) -> usize {
+        self.0.bare.swap(0, Relaxed)
+    }
+
+    /// The hash of a file.
+    pub(super) fn hash(&self, path: &SafePath) -> io::Result<blake3::Hash> {
+        let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
+        Ok(blake3::Hasher::new().update_reader(file)?.finalize())
+    }
+
     /// Accepts no more files, and deletes those in use if the policy keeps none.
     pub fn close(&self) {
         let mut parts = self.0.lock();
@@ -341,6 +363,22 @@ impl Inner {
         match expected.mode {
             Some(mode) => rights::grant(file, mode & self.allowed),
             None => rights::set_mode(file, 0o666 & self.allowed),
+        }
+    }
+
+    /// Gives a file or directory the extended attributes that this side wants. It must still be writable.
+    pub(super) fn set_xattrs(&self, file: &File, expected: &Expected) {
+        self.set(file, expected, Preserve { acls: false, ..self.policy.preserve });
+    }
+
+    /// Gives a new file or directory its ACL, if this side wants it, in place of its permission bits.
+    pub(super) fn set_acls(&self, file: &File, expected: &Expected) {
+        self.set(file, expected, Preserve { xattrs: false, ..self.policy.preserve });
+    }
+
+    fn set(&self, file: &File, expected: &Expected, preserve: Preserve) {
+        if !attributes::set(file, &expected.attributes, preserve) {
+            self.bare.fetch_add(1, Relaxed);
         }
     }
 

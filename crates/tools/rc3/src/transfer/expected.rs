@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::{
+    attributes::{ALL_BYTES_MAX, Attribute, Dropped, Preserve},
     gaps::Gaps,
     manifest::{ENTRIES_MAX, HOLES_BYTES_MAX},
     message::{Entry, Kind, LINK_BYTES_MAX, Modified},
@@ -36,6 +37,10 @@ pub struct Expected {
     pub holes: Gaps,
     /// The target of a link.
     pub link: Option<Vec<u8>>,
+    /// The entry of which this is another name.
+    pub first: Option<u32>,
+    /// What else to keep of it, if this side wants to.
+    pub attributes: Vec<Attribute>,
     /// Whether it is a stream of unknown length.
     pub pipe: bool,
 }
@@ -44,7 +49,23 @@ impl Expected {
     /// The first entry of a manifest: without known mode, time and holes.
     pub fn new(path: SafePath, bytes: u64) -> Self {
         let holes = Gaps::whole(0);
-        Self { path, entry: 0, bytes, mode: None, modified: None, holes, link: None, pipe: false }
+        Self {
+            path,
+            entry: 0,
+            bytes,
+            mode: None,
+            modified: None,
+            holes,
+            link: None,
+            first: None,
+            attributes: Vec::new(),
+            pipe: false,
+        }
+    }
+
+    /// Whether it is made after all files, without a stream.
+    pub fn is_link(&self) -> bool {
+        self.link.is_some() || self.first.is_some()
     }
 
     /// Whether a stream carries it if nothing of it exists.
@@ -76,6 +97,7 @@ pub struct Received {
     names: HashMap<SafePath, bool>,
     entries: u32,
     paths_bytes: usize,
+    attributes_bytes: usize,
 }
 
 /// Lengths of all files of a manifest, and of their holes, within what a receiver accepts.
@@ -160,6 +182,32 @@ impl Received {
         self.add_checked(path, entry.kind, at)
     }
 
+    /// Adds an attribute to the file or directory that came last.
+    ///
+    /// # Errors
+    /// When a peer violates the protocol; the manifest is unusable afterwards.
+    pub fn add_attribute(&mut self, attribute: Attribute) -> Result<()> {
+        self.attributes_bytes += attribute.cost();
+        if self.attributes_bytes > ALL_BYTES_MAX {
+            return Err(too_long());
+        }
+        let last = self.entries.checked_sub(1).filter(|_| attribute.is_valid());
+        let last = last.ok_or_else(|| Error::protocol("an impossible attribute"))?;
+        let latest = [self.files.last_mut(), self.directories.last_mut()];
+        // An entry without a usable name is not there.
+        let latest = latest.into_iter().flatten().find(|file| file.entry == last && !file.is_link());
+        latest.into_iter().for_each(|file| file.attributes.push(attribute.clone()));
+        Ok(())
+    }
+
+    /// What of it `preserve` does not keep.
+    pub(super) fn dropped(&self, preserve: Preserve) -> Dropped {
+        let mut dropped = Dropped::default();
+        let all = self.files.iter().chain(&self.directories);
+        all.for_each(|file| dropped.count(&file.attributes, preserve));
+        dropped
+    }
+
     /// Adds something that the sender cannot read.
     ///
     /// # Errors
@@ -192,6 +240,13 @@ impl Received {
                 }
                 self.paths_bytes += target.len();
                 self.files.push(Expected { link: Some(target), ..new(None, modified) });
+            }
+            Kind::HardLink { first } => {
+                let at = self.files.binary_search_by_key(&first, |file| file.entry);
+                if at.is_ok_and(|at| self.files[at].is_link() || self.files[at].pipe) || first >= entry {
+                    return Err(Error::protocol(format!("{path} is a name of no file")));
+                }
+                self.files.push(Expected { first: Some(first), ..new(None, None) });
             }
             Kind::Pipe => self.files.push(Expected { pipe: true, ..new(None, None) }),
         }
@@ -337,5 +392,39 @@ mod tests {
             manifest.add(file(name, 1)).unwrap();
         }
         assert_eq!(manifest.misleading.len(), 3);
+    }
+
+    #[test]
+    fn attributes_and_hard_links_are_bounded_and_belong_to_files() {
+        let attribute = |bytes| Attribute { name: b"user.a".to_vec(), value: vec![1; bytes] };
+        let mut manifest = Received::default();
+        assert!(manifest.add_attribute(attribute(1)).is_err(), "of no entry");
+        let add = |manifest: &mut Received, name: &str, kind| {
+            manifest.add(Entry { path: name.as_bytes().to_vec(), kind })
+        };
+        let file = || Kind::File { bytes: 1, mode: None, modified: None, holes: Vec::new() };
+        add(&mut manifest, "d", Kind::Directory { mode: None, modified: None }).unwrap();
+        manifest.add_attribute(attribute(1)).unwrap();
+        add(&mut manifest, "f", file()).unwrap();
+        manifest.add_attribute(attribute(1)).unwrap();
+        manifest.add_attribute(attribute(2)).unwrap();
+        add(&mut manifest, "g", Kind::HardLink { first: 1 }).unwrap();
+        manifest.add_attribute(attribute(1)).unwrap();
+        let counts = |files: &[Expected]| files.iter().map(|file| file.attributes.len()).collect::<Vec<_>>();
+        assert_eq!((counts(&manifest.directories), counts(&manifest.files)), (vec![1], vec![2, 0]));
+        let dropped = manifest.dropped(Preserve::default());
+        assert_eq!(dropped, Dropped { xattrs: 2, ..Dropped::default() });
+        // Of another name, of itself, and of what is yet to come.
+        for first in [2, 3, 4, u32::MAX] {
+            let mut manifest = Received::default();
+            for name in ["a", "b"] {
+                add(&mut manifest, name, file()).unwrap();
+            }
+            add(&mut manifest, "c", Kind::HardLink { first: 0 }).unwrap();
+            assert!(add(&mut manifest, "e", Kind::HardLink { first }).is_err(), "{first}");
+        }
+        add(&mut manifest, "h", file()).unwrap();
+        let most = (0..).take_while(|_| manifest.add_attribute(attribute(4096)).is_ok()).count();
+        assert!(most < ALL_BYTES_MAX / 4096 + 1, "{most}");
     }
 }

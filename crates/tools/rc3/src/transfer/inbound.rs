@@ -28,7 +28,7 @@ use super::{
     message::{self, FromReceiver, FromSender, Kind, Refusal, Work},
     outage::{patiently, silence},
     paths::SafePath,
-    progress::{Reporter, Summary},
+    progress::{Reporter, Summary, count},
     session::{FINAL_PATIENCE, Session, unasked},
     ticks,
     verdict::{Fault, Omission, Verdict},
@@ -100,6 +100,7 @@ async fn read_manifest(session: &mut Session) -> Result<(Received, bool)> {
         session.sign_of_life(Work::Comparing).await?;
         let added = match session.hear_soon("its list of files", Duration::ZERO).await {
             Ok(FromSender::Entry(entry)) => manifest.add(session.asked.named(entry)),
+            Ok(FromSender::Attribute(attribute)) => manifest.add_attribute(attribute),
             Ok(FromSender::Absent { path, reason }) => manifest.add_absent(&path, &reason),
             Ok(FromSender::ManifestEnd { .. }) if session.asked.is_download() && manifest.entries() == 0 => {
                 break unasked("nothing of what was asked for");
@@ -133,6 +134,9 @@ async fn receive_all(
     if !dry_run {
         reporter.misleading(&manifest.misleading);
     }
+    if let Some(there) = destination {
+        manifest.dropped(there.policy().preserve).report(reporter);
+    }
     let arrived = Arc::<AtomicU64>::default();
     let agreement = match destination {
         Some(there) => Agreement::reach(&mut session, there, manifest, &arrived, dry_run).await?,
@@ -149,6 +153,9 @@ async fn receive_all(
     let mut transfer = Transfer { session, destination, agreement, arrivals, work: JoinSet::new(), arrived };
     transfer.receive_files(reporter).await?;
     transfer.finish(reporter).await?;
+    if let Some(bare @ 1..) = destination.map(Destination::take_bare) {
+        reporter.note(&format!("this file system did not take all attributes of {}", count(bare, "file")));
+    }
 
     let Transfer { mut session, agreement, .. } = transfer;
     let stats = connection.stats().received;
@@ -336,11 +343,19 @@ impl Transfer<'_> {
     async fn finish(&mut self, reporter: &mut Reporter) -> Result<()> {
         let Some(there) = self.destination.cloned() else { return Ok(()) };
         let links = std::mem::take(&mut self.agreement.links);
+        let with_first = |link: Expected| {
+            let first = link.first.and_then(|first| Some(self.file(first)?.path.clone()));
+            (link, first)
+        };
+        let links: Vec<_> = links.into_iter().map(with_first).collect();
         let directories = std::mem::take(&mut self.agreement.directories);
         let finish = move || {
             let mut finished = Vec::new();
-            for link in links {
-                let made = there.make_link(&link, link.link.as_deref().unwrap_or_default());
+            for (link, first) in links {
+                let made = match &link.link {
+                    Some(target) => there.make_link(&link, target),
+                    None => there.make_hard_link(&link, first.as_ref()),
+                };
                 finished.push((link, made));
             }
             // Inner directories first, while the outer ones are still open.

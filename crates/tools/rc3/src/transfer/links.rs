@@ -1,4 +1,4 @@
-//! Symbolic links that arrive.
+//! Symbolic and hard links that arrive.
 //!
 //! Invariant: no link leads out of the destination, and none is made through another link. A target may go up only at
 //! its beginning, and not beyond the destination: a `..` after a name could follow another link. So it stays inside if
@@ -56,7 +56,37 @@ pub(super) fn has_target(dir: &Dir, path: &SafePath, target: &[u8]) -> bool {
 }
 
 impl Destination {
-    /// Makes a link, with the expected time if possible.
+    /// Gives the file of the entry with the path `first` another name.
+    ///
+    /// # Errors
+    /// See [`Fault`].
+    pub(super) fn make_hard_link(&self, expected: &Expected, first: Option<&SafePath>) -> Result<(), Fault> {
+        let (dir, path) = (&self.0.dir, expected.path.as_path());
+        let found = first.and_then(|first| Some((first, identity(dir, first)?.0)));
+        let Some((first, id)) = found.filter(|&(first, id)| self.1.has(id, first)) else {
+            let reason = "the file of which it is another name is not in place";
+            return Err(Fault::Settled(Verdict::Refused(reason.to_owned())));
+        };
+        match dir.hard_link(first.as_path(), dir, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return Ok(made?),
+        }
+        if identity(dir, &expected.path).is_some_and(|(there, _)| there == id) {
+            return Ok(());
+        }
+        if self.policy().existing != Existing::Replace {
+            // A copy of it from an earlier transfer, for example.
+            return self.claim_same(&expected.path, self.hash(first)?).map_err(Fault::Settled);
+        }
+        if !self.1.may_replace(dir, &expected.path) {
+            return Err(Fault::Settled(Verdict::Shared));
+        }
+        let new = expected.path.part(&self.0.tag(), "");
+        dir.hard_link(first.as_path(), dir, &new)?;
+        Ok(dir.rename(&new, dir, path).inspect_err(|_| drop(dir.remove_file(&new)))?)
+    }
+
+    /// Makes a symbolic link, with the expected time if possible.
     ///
     /// # Errors
     /// See [`Fault`].

@@ -3,7 +3,10 @@
 //! Invariant: a receiver with the same kind of system accepts every path, and everything skipped is listed.
 
 use std::{
-    collections::HashSet,
+    collections::{
+        HashMap, HashSet,
+        hash_map::Entry::{Occupied, Vacant},
+    },
     fmt,
     fs::{self, Metadata},
     io,
@@ -14,6 +17,7 @@ use std::{
 use bytes::Bytes;
 
 use super::{
+    attributes::{self, ALL_BYTES_MAX, Attribute, Dropped, Preserve},
     gaps::Gaps,
     holes,
     message::{Entry, Kind, Modified},
@@ -24,7 +28,10 @@ use super::{
     unlisted::{self, HELD_BYTES_MAX},
     verdict::Omission,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    system,
+};
 
 /// Files and directories of one transfer.
 pub const ENTRIES_MAX: usize = 1_000_000;
@@ -44,6 +51,8 @@ pub struct SourceEntry {
     pub stamp: Stamp,
     /// Its content, if its length does not show it.
     pub held: Option<Bytes>,
+    /// What else to keep of it.
+    pub attributes: Vec<Attribute>,
 }
 
 impl SourceEntry {
@@ -51,7 +60,7 @@ impl SourceEntry {
     pub fn bytes(&self) -> u64 {
         match self.kind {
             Kind::File { bytes, .. } => bytes,
-            Kind::Directory { .. } | Kind::Link { .. } | Kind::Pipe => 0,
+            Kind::Directory { .. } | Kind::Link { .. } | Kind::Pipe | Kind::HardLink { .. } => 0,
         }
     }
 
@@ -141,6 +150,8 @@ pub struct Selection {
     pub links: bool,
     /// Which files.
     pub patterns: Patterns,
+    /// What to keep of them.
+    pub preserve: Preserve,
 }
 
 /// Result of the sender's scan.
@@ -150,7 +161,12 @@ pub struct Found {
     pub entries: Vec<SourceEntry>,
     /// The skipped entries.
     pub left_out: Vec<LeftOut>,
+    /// What is not kept of the entries.
+    pub dropped: Dropped,
     held_bytes: usize,
+    attributes_bytes: usize,
+    /// Files with more than one name.
+    linked: HashSet<(u64, u64)>,
     /// Bytes in the holes of all files.
     pub holes_bytes: u64,
 }
@@ -186,6 +202,7 @@ impl Found {
         if selection.patterns.is_selective() {
             found.remove_empty_directories();
         }
+        found.link_names(selection.preserve.hard_links);
         match found.left_out.first().filter(|_| names.is_empty()) {
             Some(left_out) => Err(left_out.error()),
             None => Ok(found),
@@ -197,7 +214,14 @@ impl Found {
         let path = PathBuf::from(name.unwrap_or_default());
         let (name, stamp) = (SafePath::of_pipe(), Stamp::default());
         Self {
-            entries: vec![SourceEntry { path, name, kind: Kind::Pipe, stamp, held: None }],
+            entries: vec![SourceEntry {
+                path,
+                name,
+                kind: Kind::Pipe,
+                stamp,
+                held: None,
+                attributes: Vec::new(),
+            }],
             ..Self::default()
         }
     }
@@ -248,6 +272,36 @@ impl Found {
         self.entries = kept;
     }
 
+    /// Lets further names of a file refer to the first one, or counts them.
+    fn link_names(&mut self, keep: bool) {
+        let mut firsts = HashMap::new();
+        for (at, entry) in (0..).zip(&mut self.entries) {
+            let file = entry.stamp.file();
+            if !matches!(entry.kind, Kind::File { .. }) || !self.linked.contains(&file) {
+                continue;
+            }
+            match firsts.entry(file) {
+                Vacant(new) => drop(new.insert(at)),
+                Occupied(first) if keep => {
+                    self.holes_bytes -= entry.holes().len();
+                    entry.kind = Kind::HardLink { first: *first.get() };
+                    (entry.held, entry.attributes) = (None, Vec::new());
+                }
+                Occupied(_) => self.dropped.hard_links += 1,
+            }
+        }
+    }
+
+    /// What else to keep of a file or directory, and what not.
+    fn attributes(&mut self, path: &Path, preserve: Preserve) -> Vec<Attribute> {
+        let (mut found, is_whole) = attributes::of(path, ALL_BYTES_MAX - self.attributes_bytes);
+        self.dropped.count(&found, preserve);
+        found.retain(|attribute| attribute.is_in(preserve));
+        self.attributes_bytes += found.iter().map(Attribute::cost).sum::<usize>();
+        self.dropped.xattrs += usize::from(!is_whole && preserve.xattrs);
+        found
+    }
+
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.entries.iter().map(SourceEntry::bytes).sum()
@@ -270,7 +324,7 @@ impl Found {
         metadata: Metadata,
         selection: &Selection,
     ) -> Result<()> {
-        let Selection { links, patterns } = selection;
+        let Selection { links, patterns, preserve } = selection;
         // A directory that is chosen as a whole includes its content. Recursion would overflow the stack before
         // `SafePath` skips deep trees.
         let mut open = vec![(path, name, metadata, false)];
@@ -306,7 +360,13 @@ impl Found {
                 holes.clear();
                 self.held_bytes += held.len();
             }
-            self.entries.push(SourceEntry { path, name, kind, stamp: Stamp::of(&metadata), held });
+            let stamp = Stamp::of(&metadata);
+            if metadata.is_file() && system::names(&metadata) > 1 {
+                self.linked.insert(stamp.file());
+            }
+            let attributes =
+                if metadata.is_symlink() { Vec::new() } else { self.attributes(&path, *preserve) };
+            self.entries.push(SourceEntry { path, name, kind, stamp, held, attributes });
         }
         Ok(())
     }
@@ -504,7 +564,8 @@ mod tests {
             let all = |patterns: &[&str]| patterns.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
             let patterns = Patterns::new(&all(include), &all(exclude)).unwrap();
             let found =
-                Found::scan(std::slice::from_ref(&top), &Selection { links: false, patterns }).unwrap();
+                Found::scan(std::slice::from_ref(&top), &Selection { patterns, ..Selection::default() })
+                    .unwrap();
             names(&found).join(" ")
         };
         assert_eq!(chosen(&["*.rs"], &[]), "top top/a top/a/x.rs top/target top/target/z.rs");

@@ -3,7 +3,8 @@
 //! The side that connects opens one bidirectional stream and writes [`Hello`], which the side that listens reads before
 //! anything else; if the secret is wrong, it closes the connection. Which side sends files is agreed on before: see [`ALPN`].
 //!
-//! The sender writes, without waiting for answers, one `Entry` per file, directory and link, and `ManifestEnd`. Before
+//! The sender writes, without waiting for answers, one `Entry` per file, directory and link, each `Attribute` of a file or
+//! directory after its entry, and `ManifestEnd`. Before
 //! `Accepted` the receiver settles what need not be sent. If a file of the same name and length exists, it requests the
 //! sender's hash with `Compare` and gets a `Hash`. What exists already, or will not be created, is `Settled`. If the receiver
 //! has parts of a file, it lists the rest in `Missing`. Then every file with missing bytes goes on its own unidirectional
@@ -33,6 +34,7 @@ use tokio::{
 };
 
 use super::{
+    attributes::{Attribute, NAME_BYTES_MAX, VALUE_BYTES_MAX},
     gaps::GAPS_MAX,
     paths::PATH_BYTES_MAX,
     ticket::SECRET_BYTES,
@@ -41,7 +43,7 @@ use super::{
 use crate::error::Error;
 
 /// The protocol version. A listening side refuses others.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// Application protocol of a connection from the sender.
 pub const ALPN: &[u8] = b"rc3-copy/1";
@@ -63,6 +65,7 @@ const REASON_BYTES_MAX: usize = 1024;
 
 // The longest entries fit.
 const _: () = assert!(20 * GAPS_MAX < PATH_BYTES_MAX && LINK_BYTES_MAX < PATH_BYTES_MAX);
+const _: () = assert!(VALUE_BYTES_MAX + NAME_BYTES_MAX + 16 < MESSAGE_BYTES_MAX);
 
 /// The first message of the side that connects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +119,8 @@ pub enum FromSender {
         /// Why.
         omission: Omission,
     },
+    /// Before [`Self::ManifestEnd`]: an attribute of the file or directory whose entry came last. Untrusted.
+    Attribute(Attribute),
 }
 
 impl FromSender {
@@ -128,7 +133,8 @@ impl FromSender {
             | Self::Hash { .. }
             | Self::Abort { .. }
             | Self::Again { .. }
-            | Self::Omit { .. } => None,
+            | Self::Omit { .. }
+            | Self::Attribute(_) => None,
         }
     }
 }
@@ -242,6 +248,11 @@ pub enum Kind {
     },
     /// A stream of unknown length, to be stored as a file; without a path only on standard output.
     Pipe,
+    /// Another name of a file.
+    HardLink {
+        /// The index of that file, which comes earlier in the manifest.
+        first: u32,
+    },
 }
 
 /// Why the receiver ends a transfer.
@@ -388,7 +399,8 @@ mod tests {
             (any::<Option<u32>>(), time()).prop_map(|(mode, modified)| Kind::Directory { mode, modified });
         let path = || proptest::collection::vec(any::<u8>(), 0..100);
         let link = (path(), time()).prop_map(|(target, modified)| Kind::Link { target, modified });
-        (path(), prop_oneof![directory, file, link, Just(Kind::Pipe)])
+        let name = any::<u32>().prop_map(|first| Kind::HardLink { first });
+        (path(), prop_oneof![directory, file, link, name, Just(Kind::Pipe)])
             .prop_map(|(path, kind)| Entry { path, kind })
     }
 
@@ -405,6 +417,8 @@ mod tests {
                 omission: Omission::Unreadable(reason)
             }),
             any::<u32>().prop_map(|entry| FromSender::Omit { entry, omission: Omission::Changed }),
+            any::<(Vec<u8>, Vec<u8>)>()
+                .prop_map(|(name, value)| FromSender::Attribute(Attribute { name, value })),
         ]
     }
 

@@ -40,6 +40,7 @@ mod agreement;
 mod arrivals;
 mod arriving;
 pub(crate) mod asked;
+pub mod attributes;
 mod claims;
 pub(crate) mod conclude;
 pub mod content;

@@ -182,7 +182,9 @@ impl Part {
         if self.file.metadata()?.len() != expected.bytes {
             self.file.set_len(expected.bytes)?;
         }
+        self.destination.0.set_xattrs(&self.file, expected);
         self.destination.0.grant(&self.file, expected)?;
+        self.destination.0.set_acls(&self.file, expected);
         if let Some(time) = expected.modified {
             // Not every file system can store every time; the content matters more.
             let _ = self.file.set_times(FileTimes::new().set_modified(time));

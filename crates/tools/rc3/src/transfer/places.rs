@@ -80,6 +80,9 @@ impl<'a> Places<'a> {
         {
             return sure(Fate::Settled(verdict));
         }
+        if file.first.is_some() {
+            return sure(self.another_name(file));
+        }
         let seen = self.claimed(file, &file.path);
         let mut otherwise = Verdict::Conflict;
         let candidates = match &seen {
@@ -105,6 +108,19 @@ impl<'a> Places<'a> {
             Existing::Replace | Existing::Report => Fate::Settled(otherwise),
         };
         (candidates, fate)
+    }
+
+    /// What to do with another name of a file, whose own place is not known yet.
+    fn another_name(&self, file: &Expected) -> Fate {
+        if !self.destination.policy().preserve.hard_links {
+            let reason = "it is another name of a file; run the receiver with --hard-links";
+            return Fate::Settled(Verdict::Refused(reason.to_owned()));
+        }
+        match self.seen(file, &file.path) {
+            Seen::Directory => Fate::Settled(Verdict::taken_by("a directory")),
+            Seen::Impossible => Fate::Settled(Verdict::Name),
+            _ => Fate::Receive(file.path.clone(), None),
+        }
     }
 
     /// Another name for a file.

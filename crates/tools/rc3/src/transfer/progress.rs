@@ -101,6 +101,15 @@ pub enum Event<'a> {
         /// The reason.
         reason: String,
     },
+    /// What is not kept of files and directories.
+    Dropped {
+        /// Of how many.
+        files: usize,
+        /// What.
+        what: &'static str,
+        /// The option that keeps it.
+        option: &'static str,
+    },
     /// A file that exists at the receiver with other content, and was not replaced.
     Conflict {
         /// Its path below the destination.
@@ -200,6 +209,9 @@ impl Event<'_> {
         Some(match self {
             Self::Listening { .. } | Self::Would { .. } | Self::File { .. } => return None,
             Self::Skipped { path, reason } => format!("left out: {path} ({reason})"),
+            Self::Dropped { files, what, option } => {
+                format!("not kept: {what} of {}; use {option} on both sides", count(*files, "file"))
+            }
             Self::Conflict { path } => format!("conflict: {path} exists at the receiver with other content"),
             Self::Damaged { path } => format!("damaged: {path}"),
             Self::Retrying { reason, seconds } => {

@@ -78,6 +78,7 @@ pub async fn send_until(stop: impl Future<Output = ()>, job: SendJob, reporter: 
         }
     };
     found.left_out.iter().for_each(|left_out| reporter.report(&Event::from(left_out)));
+    found.dropped.report(reporter);
     if found.entries.is_empty() {
         return Err(Error::nothing());
     }

@@ -82,7 +82,10 @@ pub(super) enum Sent {
 
 impl<'a> Sender<'a> {
     pub(super) fn new(found: &'a Found, dry_run: bool) -> Self {
-        let entries = found.entries.iter().map(|entry| FromSender::Entry(entry.entry()));
+        let entries = found.entries.iter().flat_map(|entry| {
+            let attributes = entry.attributes.iter().cloned().map(FromSender::Attribute);
+            std::iter::once(FromSender::Entry(entry.entry())).chain(attributes)
+        });
         let absent = |left_out: &LeftOut| {
             let path = left_out.absent()?.as_bytes().to_owned();
             Some(FromSender::Absent { path, reason: message::reason(&left_out.reason) })
@@ -91,7 +94,7 @@ impl<'a> Sender<'a> {
         let state = |entry: &SourceEntry| match entry.kind {
             Kind::Directory { .. } => State::Directory,
             Kind::File { .. } | Kind::Pipe => State::Announced,
-            Kind::Link { .. } => State::Sent(0),
+            Kind::Link { .. } | Kind::HardLink { .. } => State::Sent(0),
         };
         Self {
             found,
@@ -358,6 +361,7 @@ mod tests {
             kind,
             stamp: Stamp::default(),
             held: None,
+            attributes: Vec::new(),
         };
         let file = |bytes| Kind::File { bytes, mode: None, modified: None, holes: Vec::new() };
         let directory = Kind::Directory { mode: None, modified: None };

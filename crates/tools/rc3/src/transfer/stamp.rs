@@ -33,6 +33,11 @@ impl Stamp {
         Self { file, bytes: metadata.len(), modified: metadata.modified().ok(), changed }
     }
 
+    /// Device and inode: the same for all names of a file. Zeros if the system does not report them.
+    pub fn file(&self) -> (u64, u64) {
+        self.file
+    }
+
     /// Length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes

@@ -84,6 +84,9 @@ fn kinds() -> Vec<Kind> {
         link(b"new"),
         link(b"../../outside"),
         Kind::Pipe,
+        Kind::HardLink { first: 0 },
+        Kind::HardLink { first: 1 },
+        Kind::HardLink { first: u32::MAX },
     ]
 }
 

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::{
     super::{
         asked::Asked,
+        attributes::{Attribute, Preserve},
         destination::{Destination, Existing, Policy},
         meet::{Listener, Settings, open},
         message::{self, Entry, FromReceiver, FromSender, Hello, Kind},
@@ -39,6 +40,10 @@ fn messages() -> Vec<FromSender> {
     let mut all = vec![end(), FromSender::ManifestEnd { dry_run: true }];
     all.push(FromSender::Abort { reason: "\u{1b}".repeat(5000) });
     all.extend(entries().map(FromSender::Entry));
+    for name in ["user.a", "system.posix_acl_access", "security.capability", "", "user.\0"] {
+        let name = name.as_bytes().to_vec();
+        all.push(FromSender::Attribute(Attribute { name, value: vec![1; 5000] }));
+    }
     all.extend(names().into_iter().map(|path| FromSender::Absent { path, reason: String::new() }));
     for entry in FILES {
         all.push(FromSender::Hash { entry, hash });
@@ -126,7 +131,8 @@ async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
     let at = Some((Ipv4Addr::LOCALHOST, 0).into());
     let listener = Listener::open::<FromReceiver>(new_identity().unwrap(), &settings, at).unwrap();
     let place = Place::new();
-    let policy = Policy { existing, ..Policy::default() };
+    let preserve = Preserve { xattrs: true, acls: true, hard_links: true };
+    let policy = Policy { existing, preserve, ..Policy::default() };
     let destination = Destination::open(&place.at("inside"), policy, [7; 32]).unwrap();
     let endpoint = open(&settings.network, &[listener.address]).unwrap();
     let ticket = listener.ticket(None).unwrap();

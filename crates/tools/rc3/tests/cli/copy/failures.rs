@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rc3::copy::VERSION;
 use tempfile::TempDir;
 
 use super::harness::*;
@@ -56,7 +57,8 @@ fn udp_that_nobody_answers_is_named() {
     varint.push(rest as u8);
     // The reply `Listening` with an IPv4 address, a fingerprint and a secret, and no new name.
     let body = [&[2, 0, 1, 0, 127, 0, 0, 1][..], &varint, &[7; 48], &[0]].concat();
-    let frame = [b"rc3-copy-peer 2\n\0\0\0", &[body.len() as u8][..], &body].concat();
+    let frame =
+        [format!("rc3-copy-peer {VERSION}\n\0\0\0").as_bytes(), &[body.len() as u8][..], &body].concat();
     let directory = temporary();
     fs::write(directory.path().join("frame"), frame).unwrap();
     let fake = Fake::script(&format!("cat {}/frame; cat >/dev/null", directory.path().display()));
@@ -94,14 +96,14 @@ fn firewalls_are_bypassed_on_request() {
 #[test]
 fn garbage_and_lies_are_bounded() {
     // The magic line, then a frame.
-    let after_magic = |bytes: &str| format!("printf 'rc3-copy-peer 2\\n{bytes}'; cat >/dev/null");
+    let after_magic = |bytes: &str| format!("printf 'rc3-copy-peer {VERSION}\\n{bytes}'; cat >/dev/null");
     for code in [
         "yes | tr -d '\\n'".to_owned(),
         "yes banner".to_owned(),
         after_magic(r"\377\377\377\377"),
         after_magic(r"\0\0\0\1\377"),
         after_magic(r"\0\0\0\3\2\2\0"),
-        "printf 'rc3-copy-peer 2\\n\\0\\0'".to_owned(),
+        format!("printf 'rc3-copy-peer {VERSION}\\n\\0\\0'"),
         "exit 3".to_owned(),
         "kill -9 $$".to_owned(),
     ] {

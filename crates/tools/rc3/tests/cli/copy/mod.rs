@@ -34,6 +34,26 @@ fn files_and_directories_go_there_and_come_back() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn attributes_and_hard_links_are_kept_by_request() {
+    use crate::transfer::attributes::{assert_kept, source};
+    let Some((_from, top)) = source() else { return };
+    let (to, back) = (temporary(), temporary());
+    let fake = Fake::with("");
+    let output = fake.copy(&["-XAH"], &[&top, &there(to.path())]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_kept(&top, &to.path().join("top"));
+    let output = fake.copy(&["-XAH"], &[&there(&to.path().join("top")), back.path()]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_kept(&top, &back.path().join("top"));
+    // Without the options, the side that has the files says what is lost.
+    for places in [[&top, &there(temporary().path())], [&there(&top), &temporary().path().to_owned()]] {
+        let said = said(&fake.copy(&[], &[places[0], places[1]]));
+        assert!(said.contains("not kept: hard links of 2 files; use --hard-links"), "{said}");
+    }
+}
+
 #[test]
 fn a_single_source_gets_a_new_name_at_either_side() {
     let (from, to) = (temporary(), temporary());

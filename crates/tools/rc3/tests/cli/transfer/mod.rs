@@ -6,6 +6,8 @@ use harness::*;
 
 #[cfg(unix)]
 mod admission;
+#[cfg(target_os = "linux")]
+pub(crate) mod attributes;
 #[cfg(unix)]
 mod clashes;
 #[cfg(target_os = "linux")]

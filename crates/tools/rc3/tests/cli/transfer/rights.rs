@@ -9,7 +9,7 @@ use super::{
 use crate::skip::skipped;
 
 /// An entry of an ACL: tag, rights, and the id of a named user or group (acl(5)).
-type AclEntry = (u16, u16, u32);
+pub(super) type AclEntry = (u16, u16, u32);
 
 const NOBODY: u32 = u32::MAX;
 const OWNER: u16 = 0x01;
@@ -19,7 +19,7 @@ const MASK: u16 = 0x10;
 const OTHER: u16 = 0x20;
 
 /// Gives a file or directory an ACL; `which` is `access` or `default`. Whether the file system has any.
-fn set_acl(path: &Path, which: &str, entries: &[AclEntry]) -> bool {
+pub(super) fn set_acl(path: &Path, which: &str, entries: &[AclEntry]) -> bool {
     let mut value = 2_u32.to_le_bytes().to_vec();
     for (tag, rights, id) in entries {
         value.extend(tag.to_le_bytes());
@@ -43,7 +43,7 @@ fn has_acl(path: &Path) -> bool {
 /// A user whom an ACL names.
 const NAMED: u32 = 1234;
 
-fn acl(named: u16, group: u16, mask: u16, other: u16) -> [AclEntry; 5] {
+pub(super) fn acl(named: u16, group: u16, mask: u16, other: u16) -> [AclEntry; 5] {
     [
         (OWNER, 0o7, NOBODY),
         (USER, named, NAMED),

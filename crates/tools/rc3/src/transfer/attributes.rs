@@ -1,0 +1,250 @@
+//! What a file has beside its content, permission bits and time: extended attributes (xattr(7)) and POSIX ACLs (acl(5)).
+//!
+//! Both sides must want them. Invariant: from a peer come only attributes of the namespace `user`, which mean nothing to
+//! the system, and ACLs, which grant rights to users of this system by their numbers. Never set are `trusted` and
+//! `security`: capabilities of programs, for example. Files that existed before keep their ACLs.
+
+use std::{fs::File, path::Path};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+use super::progress::{Event, Reporter};
+
+/// Most bytes of a value.
+pub const VALUE_BYTES_MAX: usize = 4096;
+/// Most bytes of a name: XATTR_NAME_MAX of Linux.
+pub const NAME_BYTES_MAX: usize = 255;
+/// Most bytes of all attributes of a manifest: bounds the receiver's memory.
+pub(super) const ALL_BYTES_MAX: usize = 64 << 20;
+/// Where Linux keeps the ACL of a file, and the one that a directory hands down.
+const ACCESS: &[u8] = b"system.posix_acl_access";
+const DEFAULT: &[u8] = b"system.posix_acl_default";
+/// What each attribute counts beside its bytes.
+const OVERHEAD_BYTES: usize = 64;
+
+/// What to keep of files beside content, permission bits and time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args, Serialize, Deserialize)]
+pub struct Preserve {
+    /// Keep extended attributes of the namespace user; both sides need this option
+    #[arg(long, short = 'X')]
+    pub xattrs: bool,
+    /// Keep ACLs: they grant rights by the numbers of users and groups, whatever the umask; both sides need this option
+    #[arg(long, short = 'A')]
+    pub acls: bool,
+    /// Keep hard links among the files of one transfer; both sides need this option
+    #[arg(long, short = 'H')]
+    pub hard_links: bool,
+}
+
+/// One attribute of a file or directory. Untrusted on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attribute {
+    /// Its name with the namespace.
+    pub name: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+/// What an attribute is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Namespace {
+    User,
+    Acl,
+}
+
+impl Attribute {
+    /// `None` for one that neither side sends or sets.
+    fn namespace(&self) -> Option<Namespace> {
+        match &*self.name {
+            ACCESS | DEFAULT => Some(Namespace::Acl),
+            name if name.starts_with(b"user.") && name.len() <= NAME_BYTES_MAX && !name.contains(&0) => {
+                Some(Namespace::User)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it is of a kind to keep.
+    pub(super) fn is_in(&self, preserve: Preserve) -> bool {
+        match self.namespace() {
+            Some(Namespace::User) => preserve.xattrs,
+            Some(Namespace::Acl) => preserve.acls,
+            None => false,
+        }
+    }
+
+    /// Whether a receiver may store it.
+    pub(super) fn is_valid(&self) -> bool {
+        self.namespace().is_some() && self.value.len() <= VALUE_BYTES_MAX
+    }
+
+    /// Memory that it takes.
+    pub(super) fn cost(&self) -> usize {
+        self.name.len() + self.value.len() + OVERHEAD_BYTES
+    }
+}
+
+/// How many files and directories lose what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Dropped {
+    pub(super) xattrs: usize,
+    pub(super) acls: usize,
+    pub(super) hard_links: usize,
+}
+
+impl Dropped {
+    /// Counts a file with these attributes, of which only those in `preserve` are kept.
+    pub(super) fn count(&mut self, attributes: &[Attribute], preserve: Preserve) {
+        let lost = |wanted| {
+            let is_lost = |found: &Attribute| found.namespace() == Some(wanted) && !found.is_in(preserve);
+            usize::from(attributes.iter().any(is_lost))
+        };
+        self.xattrs += lost(Namespace::User);
+        self.acls += lost(Namespace::Acl);
+    }
+
+    /// Reports each kind once.
+    pub(crate) fn report(self, reporter: &Reporter) {
+        for (files, what, option) in [
+            (self.xattrs, "extended attributes", "--xattrs"),
+            (self.acls, "ACLs", "--acls"),
+            (self.hard_links, "hard links", "--hard-links"),
+        ] {
+            if files > 0 {
+                reporter.report(&Event::Dropped { files, what, option });
+            }
+        }
+    }
+}
+
+/// Attributes of the file at `path` that can be sent, within `room` bytes, and whether all of them can. `path` is followed.
+pub(super) fn of(path: &Path, room: usize) -> (Vec<Attribute>, bool) {
+    let (mut found, mut left) = (Vec::new(), room);
+    let mut is_whole = true;
+    for attribute in system::list(path) {
+        match left.checked_sub(attribute.cost()).filter(|_| attribute.is_valid()) {
+            Some(rest) => {
+                left = rest;
+                found.push(attribute);
+            }
+            None => is_whole &= attribute.namespace().is_none(),
+        }
+    }
+    (found, is_whole)
+}
+
+/// Sets those that are in `preserve`; returns whether the system took all of them.
+pub(super) fn set(file: &File, attributes: &[Attribute], preserve: Preserve) -> bool {
+    let wanted = attributes.iter().filter(|attribute| attribute.is_in(preserve));
+    wanted.fold(true, |all, attribute| (system::has(file, attribute) || system::set(file, attribute)) && all)
+}
+
+/// Whether a file has the ACL among these attributes already, and this side keeps ACLs.
+pub(super) fn has_acl(file: &File, attributes: &[Attribute], preserve: Preserve) -> bool {
+    let acl = attributes.iter().find(|attribute| attribute.name == ACCESS);
+    preserve.acls && acl.is_some_and(|acl| system::has(file, acl))
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::{fs::File, path::Path};
+
+    use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, getxattr, listxattr};
+
+    use super::{Attribute, VALUE_BYTES_MAX};
+
+    /// Longest list of names: XATTR_LIST_MAX of Linux.
+    const LIST_BYTES_MAX: usize = 64 << 10;
+
+    /// All attributes that can be read. A value that is too long is one byte longer than allowed.
+    pub(super) fn list(path: &Path) -> Vec<Attribute> {
+        // Most files have few names or none.
+        let mut names = vec![0; 512];
+        let length = listxattr(path, &mut names).or_else(|_| {
+            names.resize(LIST_BYTES_MAX, 0);
+            listxattr(path, &mut names)
+        });
+        names.truncate(length.unwrap_or(0));
+        let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+        names.filter_map(|name| read(path, name)).collect()
+    }
+
+    pub(super) fn has(file: &File, Attribute { name, value }: &Attribute) -> bool {
+        let mut there = vec![0; value.len()];
+        fgetxattr(file, name.as_slice(), &mut there).is_ok_and(|length| there.get(..length) == Some(value))
+    }
+
+    fn read(path: &Path, name: &[u8]) -> Option<Attribute> {
+        let mut value = vec![0; VALUE_BYTES_MAX + 1];
+        let length = match getxattr(path, name, &mut value) {
+            Err(rustix::io::Errno::RANGE) => value.len(),
+            length => length.ok()?,
+        };
+        value.truncate(length);
+        value.shrink_to_fit();
+        Some(Attribute { name: name.to_vec(), value })
+    }
+
+    pub(super) fn set(file: &File, Attribute { name, value }: &Attribute) -> bool {
+        fsetxattr(file, name.as_slice(), value, XattrFlags::empty()).is_ok()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::{fs::File, path::Path};
+
+    use super::Attribute;
+
+    pub(super) fn list(_: &Path) -> Vec<Attribute> {
+        Vec::new()
+    }
+
+    pub(super) fn has(_: &File, _: &Attribute) -> bool {
+        false
+    }
+
+    pub(super) fn set(_: &File, _: &Attribute) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(name: &str, bytes: usize) -> Attribute {
+        Attribute { name: name.into(), value: vec![1; bytes] }
+    }
+
+    #[test]
+    fn only_what_means_nothing_to_the_system_and_acls_come_from_a_peer() {
+        for (name, valid) in [
+            ("user.a", true),
+            ("system.posix_acl_access", true),
+            ("system.posix_acl_default", true),
+            ("system.nfs4_acl", false),
+            ("security.capability", false),
+            ("trusted.overlay.opaque", false),
+            ("user", false),
+            ("user.a\0b", false),
+            ("", false),
+        ] {
+            assert_eq!(attribute(name, 1).is_valid(), valid, "{name:?}");
+        }
+        assert!(attribute("user.a", VALUE_BYTES_MAX).is_valid());
+        assert!(!attribute("user.a", VALUE_BYTES_MAX + 1).is_valid());
+        assert!(!attribute(&format!("user.{}", "n".repeat(NAME_BYTES_MAX)), 1).is_valid());
+    }
+
+    #[test]
+    fn each_file_counts_once_for_each_kind_that_is_dropped() {
+        let both = [attribute("user.a", 1), attribute("user.b", 1), attribute("system.posix_acl_access", 1)];
+        let mut dropped = Dropped::default();
+        dropped.count(&both, Preserve::default());
+        dropped.count(&both, Preserve { xattrs: true, ..Preserve::default() });
+        dropped.count(&[], Preserve::default());
+        assert_eq!(dropped, Dropped { xattrs: 1, acls: 2, hard_links: 0 });
+    }
+}
