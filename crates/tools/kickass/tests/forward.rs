@@ -663,7 +663,7 @@ fn content() -> Vec<u8> {
 fn rc3(words: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     match Rc3::resolve(LowArgs::parse_from(words.split(' '))).unwrap() {
-        Rc3::Recv(job, style) => {
+        Rc3::Recv(job, style, _) => {
             runtime.block_on(receive(*job, &mut Reporter::new(style, "receiving"))).unwrap();
         }
         Rc3::Send(job, style) => {

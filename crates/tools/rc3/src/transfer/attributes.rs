@@ -137,7 +137,8 @@ pub(super) fn of(path: &Path, room: usize) -> (Vec<Attribute>, bool) {
 /// Sets those that are in `preserve`; returns whether the system took all of them.
 pub(super) fn set(file: &File, attributes: &[Attribute], preserve: Preserve) -> bool {
     let wanted = attributes.iter().filter(|attribute| attribute.is_in(preserve));
-    wanted.fold(true, |all, attribute| (system::has(file, attribute) || system::set(file, attribute)) && all)
+    let refused = wanted.filter(|attribute| !system::has(file, attribute) && !system::set(file, attribute));
+    refused.count() == 0
 }
 
 /// Whether a file has the ACL among these attributes already, and this side keeps ACLs.

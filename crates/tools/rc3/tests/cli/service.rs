@@ -3,12 +3,10 @@
 
 use std::{
     fs::{self, File},
-    io::{Read, Write},
-    net::{TcpStream, UdpSocket},
+    net::UdpSocket,
     os::unix::{fs::MetadataExt, net::UnixDatagram},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,7 +14,7 @@ use tempfile::TempDir;
 
 use crate::{
     skip::skipped,
-    tunnel::harness::{PATIENCE, Server, echo, stdio},
+    tunnel::harness::{PATIENCE, scrape},
 };
 
 /// A command under something that listens as a service manager does; killed when the test ends.
@@ -98,17 +96,6 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// The metrics at the address in this log.
-fn scrape(log: &str) -> String {
-    let (_, address) = log.split_once("metrics are at http://").expect("an address");
-    let (address, _) = address.split_once('/').expect("a path");
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
 /// Begins to send a file by the ticket of a service.
 fn sender(service: &Service, file: &Path, flags: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
@@ -173,32 +160,6 @@ fn a_restart_keeps_the_port_and_its_senders() {
     assert!(said.contains("the other side was stopped, and may be started again; trying again"), "{said}");
     assert!(fs::read(service.path("files/file")).unwrap() == vec![7; 8_000_000]);
     service.stop();
-}
-
-/// ssh ends its ProxyCommand by SIGHUP.
-#[test]
-fn sessions_that_ssh_ends_leave_no_place_taken() {
-    let server = Server::start(&["--metrics", "127.0.0.1:0"]);
-    let metrics = server.metrics.clone().unwrap();
-    let state = tempfile::tempdir().unwrap();
-    let to = format!("--stdio={}", echo());
-    // A listener has 64 places.
-    for session in 0..72 {
-        let ticket = (session == 0).then_some(server.ticket.as_str());
-        let peer = if session == 0 { &[][..] } else { &["127.0.0.1"] };
-        let mut process = stdio(state.path(), &[&[to.as_str()], peer].concat(), ticket);
-        process.child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
-        let mut echoed = [0];
-        process.child.stdout.as_mut().unwrap().read_exact(&mut echoed).unwrap();
-        signal(&process.child, Signal::HUP);
-        assert_eq!(process.finish().0, Some(130), "session {session}");
-    }
-    let until = Instant::now() + PATIENCE;
-    while !scrape(&metrics).lines().any(|line| line == "rc3_tunnel_peers 0") {
-        assert!(Instant::now() < until, "{}", scrape(&metrics));
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(scrape(&metrics).contains("rc3_tunnel_connections{answer=\"0\"} 72"), "{}", scrape(&metrics));
 }
 
 /// The lines of the units that are installed.

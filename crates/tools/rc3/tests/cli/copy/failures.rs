@@ -116,7 +116,7 @@ fn garbage_and_lies_are_bounded() {
 #[test]
 fn messages_of_the_other_host_cannot_control_the_terminal() {
     let message = r"\0\0\0\11\2\1\4\033[2J\1\n";
-    let fake = Fake::script(&format!("printf 'rc3-copy-peer 2\\n{message}'; cat >/dev/null"));
+    let fake = Fake::script(&format!("printf 'rc3-copy-peer {VERSION}\\n{message}'; cat >/dev/null"));
     let (code, said) = failure(&fake, &[]);
     assert_eq!(code, Some(1), "{said:?}");
     assert!(!said.contains('\u{1b}'), "{said:?}");

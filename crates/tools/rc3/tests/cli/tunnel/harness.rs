@@ -190,6 +190,17 @@ pub(crate) fn ask(address: SocketAddr, question: &[u8]) -> Vec<u8> {
     answer
 }
 
+/// The metrics at the address in this log.
+pub(crate) fn scrape(log: &str) -> String {
+    let (_, address) = log.split_once("metrics are at http://").expect("an address");
+    let (address, _) = address.split_once('/').expect("a path");
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
 pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).expect("it listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");

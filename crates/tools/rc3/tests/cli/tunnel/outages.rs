@@ -38,37 +38,46 @@ fn connections_outlive_a_listener_that_is_stopped_for_a_while() {
 
 #[test]
 fn listeners_stay_while_the_peer_is_started_again() {
+    restart("-KILL", None, "the other side was restarted");
+    // As by a service manager.
+    restart("-TERM", Some(0), "the other side was stopped, and may be started again");
+}
+
+/// Ends the listener by this signal, and starts it again.
+fn restart(by: &str, code: Option<i32>, reason: &str) {
     let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let bind = format!("127.0.0.1:{port}");
     let mut server = Server::start(&["--allow", "127.0.0.1:*", "--bind", &bind]);
     let client = Client::start(&server, &["-L", &forward(echo())]);
     let address = client.process.address();
     assert_eq!(ask(address, b"before"), b"before");
-    server.process.child.kill().unwrap();
-    server.process.child.wait().unwrap();
+    signal(&server.process, by);
+    assert_eq!(server.process.child.wait().unwrap().code(), code);
     let state = tempfile::tempdir().unwrap();
     for name in fs::read_dir(server.state.path()).unwrap().map(|entry| entry.unwrap().path()) {
         fs::copy(&name, state.path().join(name.file_name().unwrap())).unwrap();
     }
     let _again = Server::start_in(state, &["--allow", "127.0.0.1:*", "--bind", &bind, "--no-ticket"]);
     let said = client.process.line_with("trying again in");
-    assert!(said.contains("the other side was restarted"), "{said}");
+    assert!(said.contains(reason), "{said}");
     assert_eq!(ask(address, b"after"), b"after");
 }
 
 /// ssh ends the command of a ProxyCommand by SIGHUP.
 #[test]
-fn a_session_that_is_hung_up_leaves_no_place_taken() {
+fn sessions_that_are_hung_up_leave_no_place_taken() {
     // Under `nohup` they ignore it, as they should.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("1").trim();
     if u64::from_str_radix(ignored, 16).is_ok_and(|mask| mask & 1 == 1) {
         return skipped("Linux, and a SIGHUP that is not ignored");
     }
-    let server = Server::start(&["--allow", "127.0.0.1:*"]);
+    let server = Server::start(&["--allow", "127.0.0.1:*", "--metrics", "127.0.0.1:0"]);
     let state = tempfile::tempdir().unwrap();
     let target = echo();
-    for ticket in [Some(server.ticket.as_str()), None] {
+    // There are 64 places.
+    for session in 0..72 {
+        let ticket = (session == 0).then_some(server.ticket.as_str());
         let stdio_flag = format!("--stdio={target}");
         let flags: Vec<&str> =
             if ticket.is_some() { vec![&stdio_flag] } else { vec![&stdio_flag, "127.0.0.1"] };
@@ -81,4 +90,9 @@ fn a_session_that_is_hung_up_leaves_no_place_taken() {
         let left = server.process.line_with("lost the connection");
         assert!(left.contains("was interrupted"), "{left}");
     }
+    let metrics = server.metrics.unwrap();
+    while !scrape(&metrics).lines().any(|line| line == "rc3_tunnel_peers 0") {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(scrape(&metrics).lines().any(|line| line == "rc3_tunnel_connections{answer=\"0\"} 72"));
 }
