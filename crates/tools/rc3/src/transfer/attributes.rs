@@ -53,16 +53,20 @@ enum Namespace {
     Acl,
 }
 
-impl Attribute {
-    /// `None` for one that neither side sends or sets.
-    fn namespace(&self) -> Option<Namespace> {
-        match &*self.name {
-            ACCESS | DEFAULT => Some(Namespace::Acl),
-            name if name.starts_with(b"user.") && name.len() <= NAME_BYTES_MAX && !name.contains(&0) => {
-                Some(Namespace::User)
-            }
-            _ => None,
+impl Namespace {
+    /// That of an attribute with this name; `None` for one that neither side sends or sets.
+    fn of(name: &[u8]) -> Option<Self> {
+        let is_user = name.starts_with(b"user.") && name.len() <= NAME_BYTES_MAX && !name.contains(&0);
+        match name {
+            ACCESS | DEFAULT => Some(Self::Acl),
+            _ => is_user.then_some(Self::User),
         }
+    }
+}
+
+impl Attribute {
+    fn namespace(&self) -> Option<Namespace> {
+        Namespace::of(&self.name)
     }
 
     /// Whether it is of a kind to keep.
@@ -91,6 +95,8 @@ pub struct Dropped {
     pub(super) xattrs: usize,
     pub(super) acls: usize,
     pub(super) hard_links: usize,
+    /// Those that exceed [`VALUE_BYTES_MAX`] or [`ALL_BYTES_MAX`].
+    pub(super) long: usize,
 }
 
 impl Dropped {
@@ -107,9 +113,10 @@ impl Dropped {
     /// Reports each kind once.
     pub(crate) fn report(self, reporter: &Reporter) {
         for (files, what, option) in [
-            (self.xattrs, "extended attributes", "--xattrs"),
-            (self.acls, "ACLs", "--acls"),
-            (self.hard_links, "hard links", "--hard-links"),
+            (self.xattrs, "extended attributes", Some("--xattrs")),
+            (self.acls, "ACLs", Some("--acls")),
+            (self.hard_links, "hard links", Some("--hard-links")),
+            (self.long, "too long or too many attributes", None),
         ] {
             if files > 0 {
                 reporter.report(&Event::Dropped { files, what, option });
@@ -128,7 +135,7 @@ pub(super) fn of(path: &Path, room: usize) -> (Vec<Attribute>, bool) {
                 left = rest;
                 found.push(attribute);
             }
-            None => is_whole &= attribute.namespace().is_none(),
+            None => is_whole = false,
         }
     }
     (found, is_whole)
@@ -153,12 +160,12 @@ mod system {
 
     use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, getxattr, listxattr};
 
-    use super::{Attribute, VALUE_BYTES_MAX};
+    use super::{Attribute, Namespace, VALUE_BYTES_MAX};
 
     /// Longest list of names: XATTR_LIST_MAX of Linux.
     const LIST_BYTES_MAX: usize = 64 << 10;
 
-    /// All attributes that can be read. A value that is too long is one byte longer than allowed.
+    /// The attributes that matter here. A value that is too long is one byte longer than allowed.
     pub(super) fn list(path: &Path) -> Vec<Attribute> {
         // Most files have few names or none.
         let mut names = vec![0; 512];
@@ -167,7 +174,7 @@ mod system {
             listxattr(path, &mut names)
         });
         names.truncate(length.unwrap_or(0));
-        let names = names.split(|&byte| byte == 0).filter(|name| !name.is_empty());
+        let names = names.split(|&byte| byte == 0).filter(|name| Namespace::of(name).is_some());
         names.filter_map(|name| read(path, name)).collect()
     }
 
@@ -246,6 +253,23 @@ mod tests {
         dropped.count(&both, Preserve::default());
         dropped.count(&both, Preserve { xattrs: true, ..Preserve::default() });
         dropped.count(&[], Preserve::default());
-        assert_eq!(dropped, Dropped { xattrs: 1, acls: 2, hard_links: 0 });
+        assert_eq!(dropped, Dropped { xattrs: 1, acls: 2, ..Dropped::default() });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn no_more_is_read_than_there_is_room_for() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let found = attribute("user.a", 100);
+        if !set(
+            file.as_file(),
+            std::slice::from_ref(&found),
+            Preserve { xattrs: true, ..Preserve::default() },
+        ) {
+            return crate::skip::skipped("a file system with extended attributes for temporary files");
+        }
+        let cost = found.cost();
+        assert_eq!(of(file.path(), cost), (vec![found], true));
+        assert_eq!(of(file.path(), cost - 1), (Vec::new(), false));
     }
 }

@@ -298,7 +298,7 @@ impl Found {
         self.dropped.count(&found, preserve);
         found.retain(|attribute| attribute.is_in(preserve));
         self.attributes_bytes += found.iter().map(Attribute::cost).sum::<usize>();
-        self.dropped.xattrs += usize::from(!is_whole && preserve.xattrs);
+        self.dropped.long += usize::from(!is_whole && (preserve.xattrs || preserve.acls));
         found
     }
 

@@ -107,8 +107,9 @@ pub enum Event<'a> {
         files: usize,
         /// What.
         what: &'static str,
-        /// The option that keeps it.
-        option: &'static str,
+        /// The option that keeps it, if there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        option: Option<&'static str>,
     },
     /// A file that exists at the receiver with other content, and was not replaced.
     Conflict {
@@ -210,7 +211,8 @@ impl Event<'_> {
             Self::Listening { .. } | Self::Would { .. } | Self::File { .. } => return None,
             Self::Skipped { path, reason } => format!("left out: {path} ({reason})"),
             Self::Dropped { files, what, option } => {
-                format!("not kept: {what} of {}; use {option} on both sides", count(*files, "file"))
+                let advice = option.map(|option| format!("; use {option} on both sides")).unwrap_or_default();
+                format!("not kept: {what} of {}{advice}", count(*files, "file"))
             }
             Self::Conflict { path } => format!("conflict: {path} exists at the receiver with other content"),
             Self::Damaged { path } => format!("damaged: {path}"),
