@@ -81,7 +81,7 @@ fn closed() -> Failure {
 
 fn listen(words: Vec<OsString>) -> Result<receive::Receiver, Failure> {
     let job = match resolve(words)? {
-        Command::Recv(job, _) if job.dir.is_some() => job,
+        Command::Recv(job, ..) if job.dir.is_some() => job,
         _ => return Err(Failure::usage("not a receiver of files", "call rc3.Receiver")),
     };
     let _inside = runtime()?.tokio.enter();
