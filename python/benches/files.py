@@ -26,7 +26,7 @@ WAYS = {"rc3.send": by_python, "rc3 send": by_command}
 
 
 def transfer(way: str, command: str, source: Path, into: Path) -> float:
-    receiving = [command, "recv", "--quiet", "--listen=127.0.0.1", "--no-path-memory", f"--dir={into}"]
+    receiving = [command, "recv", "--quiet", "--bind=127.0.0.1", "--no-path-memory", f"--dir={into}"]
     with subprocess.Popen(receiving, stdout=subprocess.PIPE, text=True) as receiver:
         ticket = receiver.stdout.readline().strip()
         begin = time.perf_counter()

@@ -1,6 +1,6 @@
 //! The error of every command: what failed, and what the user can do about it.
 
-use std::{borrow::Cow, fmt::Display, io, time::Duration};
+use std::{borrow::Cow, fmt::Display, io, net::SocketAddr, time::Duration};
 
 use rc3_text::units::about_time;
 use thiserror::Error;
@@ -98,6 +98,14 @@ impl Error {
     #[must_use]
     pub fn hinted(self, hint: impl Into<Cow<'static, str>>) -> Self {
         Self { hint: hint.into(), ..self }
+    }
+
+    /// The same error, which is that of these addresses too.
+    #[must_use]
+    pub(crate) fn of_others(self, others: &[SocketAddr]) -> Self {
+        let others: Vec<_> = others.iter().map(ToString::to_string).collect();
+        let nor = if others.is_empty() { String::new() } else { format!("; nor to {}", others.join(", ")) };
+        Self { message: self.message + &nor, ..self }
     }
 
     /// A failed operation on this host.

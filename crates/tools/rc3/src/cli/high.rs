@@ -201,7 +201,7 @@ fn recv(args: RecvArgs) -> Command {
     // Other systems cannot sync a whole file system.
     let is_possible = args.fsync != Fsync::End || cfg!(target_os = "linux");
     let policy = args.policy.resolve(if is_possible { args.fsync } else { Fsync::File }, args.preserve);
-    let RecvArgs { dir, listen, advertise, identity, ticket_file, keep, .. } = args;
+    let RecvArgs { dir, bind, advertise, identity, ticket_file, keep, .. } = args;
     let dir = (!args.stdout).then_some(dir);
     let settings = Settings {
         rlp: rlp(args.rlp),
@@ -209,7 +209,7 @@ fn recv(args: RecvArgs) -> Command {
         qlog: args.output.qlog.or_else(rc3_net::qlog::directory_from_env),
         ..Settings::default()
     };
-    let job = ReceiveJob { dir, listen, advertise, identity, ticket_file, keep, policy, settings };
+    let job = ReceiveJob { dir, bind, advertise, identity, ticket_file, keep, policy, settings };
     Command::Recv(Box::new(job), style, args.metrics)
 }
 

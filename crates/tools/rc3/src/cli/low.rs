@@ -1,6 +1,11 @@
 //! The command line as typed: one definition per flag, from which help, man page and completions follow.
 
-use std::{net::SocketAddr, path::PathBuf, sync::LazyLock, time::Duration};
+use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6},
+    path::PathBuf,
+    sync::LazyLock,
+    time::Duration,
+};
 
 use clap::{Args, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
@@ -154,15 +159,15 @@ pub struct RecvArgs {
     /// Write the ticket to this file, readable only by you, instead of printing it; it is removed at the end
     #[arg(long, value_name = "FILE")]
     pub ticket_file: Option<PathBuf>,
-    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
-    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
-    pub listen: Option<SocketAddr>,
-    /// Address in the ticket, instead of that of the default route
+    /// UDP address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
+    #[arg(long, alias = "listen", value_name = "ADDR", value_parser = parse_bind)]
+    pub bind: Option<SocketAddr>,
+    /// Address in the ticket, instead of those of this host
     #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise)]
     pub advertise: Option<(String, Option<u16>)>,
-    /// Keep the receiver's identity in this file, made on first use and readable only by you: with the same --listen
+    /// Keep the receiver's identity in this file, made on first use and readable only by you: with the same --bind
     /// port the ticket is valid in every run
-    #[arg(long, value_name = "FILE", requires = "listen")]
+    #[arg(long, value_name = "FILE", requires = "bind")]
     pub identity: Option<PathBuf>,
     /// Write the stream of `rc3 send -` to standard output; the ticket goes to standard error
     #[arg(long, conflicts_with_all = ["dir", "keep", "force", "keep_both", "quick_check", "fsync", "discard_partial", "json"])]
@@ -291,10 +296,10 @@ pub struct CheckArgs {
     /// Answer another host until interrupted; prints a ticket
     #[arg(long)]
     pub listen: bool,
-    /// Address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
-    #[arg(long, visible_alias = "address", value_name = "ADDR", value_parser = parse_listen, requires = "listen")]
+    /// UDP address to listen on: IP:PORT, IP, or :PORT [default: any address, any free port]
+    #[arg(long, alias = "address", value_name = "ADDR", value_parser = parse_bind, requires = "listen")]
     pub bind: Option<SocketAddr>,
-    /// Address in the ticket, instead of that of the default route
+    /// Address in the ticket, instead of those of this host
     #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise, requires = "listen")]
     pub advertise: Option<(String, Option<u16>)>,
     /// Check only these parts, separated by commas [default: all]
@@ -465,14 +470,23 @@ fn parse_share(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(super) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    use std::net::{IpAddr, Ipv6Addr};
+pub(super) fn parse_bind(text: &str) -> Result<SocketAddr, String> {
+    let wrong = || "write IP:PORT, [IPV6]:PORT, IP or :PORT".to_owned();
+    let bracketed = text.strip_prefix('[').and_then(|inner| inner.split_once("]:"));
+    let (host, port) = bracketed.unwrap_or((text, "0"));
+    if let Some((address, zone)) = host.split_once('%') {
+        let address = address.parse().map_err(|_| wrong())?;
+        let port = port.parse().map_err(|_| wrong())?;
+        let index = zone.parse().or_else(|_| getifaddrs::if_nametoindex(zone));
+        let index = index.map_err(|_| format!("there is no interface {zone}"))?;
+        return Ok(SocketAddrV6::new(address, port, 0, index).into());
+    }
     let port = text.strip_prefix(':').and_then(|port| port.parse().ok());
     text.parse::<SocketAddr>()
         .ok()
         .or_else(|| Some(SocketAddr::new(text.parse::<IpAddr>().ok()?, 0)))
         .or_else(|| Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port?)))
-        .ok_or_else(|| "write IP:PORT, [IPV6]:PORT, IP or :PORT".to_owned())
+        .ok_or_else(wrong)
 }
 
 pub(super) fn parse_advertise(text: &str) -> Result<(String, Option<u16>), String> {
@@ -517,10 +531,17 @@ mod tests {
 
     #[test]
     fn addresses_may_be_abbreviated() {
-        assert_eq!(parse_listen("127.0.0.1:5"), Ok("127.0.0.1:5".parse().unwrap()));
-        assert_eq!(parse_listen("::1"), Ok("[::1]:0".parse().unwrap()));
-        assert_eq!(parse_listen(":7"), Ok("[::]:7".parse().unwrap()));
-        assert!(parse_listen("localhost").is_err());
+        assert_eq!(parse_bind("127.0.0.1:5"), Ok("127.0.0.1:5".parse().unwrap()));
+        assert_eq!(parse_bind("::1"), Ok("[::1]:0".parse().unwrap()));
+        assert_eq!(parse_bind(":7"), Ok("[::]:7".parse().unwrap()));
+        for zoned in ["[fe80::1%1]:0", "fe80::1%1"] {
+            assert_eq!(parse_bind(zoned), Ok("[fe80::1%1]:0".parse().unwrap()));
+        }
+        for wrong in ["localhost", "[fe80::1%1", "10.0.0.1%1", "[fe80::1%1]:x"] {
+            assert!(parse_bind(wrong).is_err(), "{wrong}");
+        }
+        let error = parse_bind("[fe80::1%no-such-link]:0").unwrap_err();
+        assert_eq!(error, "there is no interface no-such-link");
         assert_eq!(parse_advertise("h:7"), Ok(("h".to_owned(), Some(7))));
         assert_eq!(parse_advertise("2001:db8::1"), Ok(("2001:db8::1".to_owned(), None)));
         assert_eq!(parse_advertise("[::1]:7"), Ok(("::1".to_owned(), Some(7))));

@@ -84,6 +84,7 @@ fn parse(line: &str) -> Result<Ticket> {
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn publish(ticket: &Ticket, file: Option<&Path>, command: &str) -> Result<Option<TicketFile>> {
+    ticket.warning().iter().for_each(|warning| line(io::stderr(), warning));
     let Some(path) = file else {
         log::line(format_args!("on the other machine: {command} -, then paste this ticket:"));
         output::print(&format!("{ticket}\n")).map_err(|error| Error::local("print the ticket", error))?;

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::Args;
 
 use super::{
-    low::{NetworkArgs, RlpChoice, parse_advertise, parse_listen},
+    low::{NetworkArgs, RlpChoice, parse_advertise, parse_bind},
     ticket,
 };
 use crate::{
@@ -70,9 +70,9 @@ pub struct TunnelArgs {
     #[arg(long)]
     pub listen: bool,
     /// UDP address to listen on: IP:PORT, IP, or :PORT [default: any address, port 4433]
-    #[arg(long, visible_alias = "address", value_name = "ADDR", value_parser = parse_listen)]
+    #[arg(long, alias = "address", value_name = "ADDR", value_parser = parse_bind)]
     pub bind: Option<SocketAddr>,
-    /// Address in the ticket, instead of that of the default route
+    /// Address in the ticket, instead of those of this host
     #[arg(long, value_name = "HOST[:PORT]", value_parser = parse_advertise)]
     pub advertise: Option<(String, Option<u16>)>,
     /// Serve only the identities in authorized_peers; prints no ticket

@@ -1,6 +1,12 @@
 //! How two ends meet: one listens with a secret, the other connects and shows it in [`Hello`]. Either may be the sender.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, SocketAddrV6},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use rc3_net::{
     ClientConfig, Congestion, Connection, ConnectionError, Endpoint, RlpMode, ServerConfig, TransportConfig,
@@ -20,9 +26,9 @@ use super::{
     newcomers::{Newcomers, Rejection},
     no_connection, not_connected,
     outage::patiently,
-    reachable::{self, invite},
+    reachable::{self, invite, route_to, zones},
     session::{Channel, Control},
-    ticket::{Fingerprint, Secret, Ticket},
+    ticket::{ADDRESSES_MAX, Fingerprint, Secret, Ticket},
 };
 use crate::error::{Error, ErrorKind, Result};
 
@@ -34,8 +40,6 @@ const COMMAND: &str = "rc3 recv";
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Time after which the next address of a host is tried as well (RFC 8305 §5).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
-/// Most addresses of a host that are tried.
-const ADDRESSES_MAX: usize = 8;
 /// Time between two packets that ask a quiet peer for an acknowledgement: so an outage shows soon, and the mapping of a NAT
 /// stays.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -155,21 +159,28 @@ async fn connect_to_any(
             let begun = endpoint.connect_with(config.clone(), address, SERVER_NAME);
             let command = command.to_owned();
             tries.spawn(async move {
-                let connecting =
-                    begun.map_err(|error| no_connection(address, &command, &error.to_string()))?;
-                let connected = timeout(CONNECT_PATIENCE, connecting).await;
-                let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
-                connected.map_err(|error| not_connected(address, &command, error))
+                let connect = async {
+                    let connecting =
+                        begun.map_err(|error| no_connection(address, &command, &error.to_string()))?;
+                    let connected = timeout(CONNECT_PATIENCE, connecting).await;
+                    let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
+                    connected.map_err(|error| not_connected(address, &command, error))
+                };
+                connect.await.map_err(|error| (address, error))
             });
         }
         tokio::select! {
             Some(tried) = tries.join_next() => match tried.map_err(background)? {
                 Ok(connection) => return Ok(connection),
                 // What a host answers says more than the silence of another.
-                Err(error) => failure = failure.filter(|_| error.kind() == ErrorKind::Connect).or(Some(error)),
+                Err(failed) => failure = failure.filter(|_| failed.1.kind() == ErrorKind::Connect).or(Some(failed)),
             },
             () = sleep(NEXT_ADDRESS_AFTER), if untried.len() > 0 => {}
-            else => return Err(failure.unwrap_or_else(|| Error::lost("there is no address to connect to"))),
+            else => {
+                let (at, error) = failure.ok_or_else(|| Error::lost("there is no address to connect to"))?;
+                let others: Vec<_> = addresses.iter().copied().filter(|other| *other != at).collect();
+                return Err(if error.kind() == ErrorKind::Connect { error.of_others(&others) } else { error });
+            }
         }
     }
 }
@@ -192,30 +203,70 @@ pub(crate) fn open(network: &Network, addresses: &[SocketAddr]) -> Result<Endpoi
     network.client(addresses).map_err(|error| Error::local("open a UDP socket", error))
 }
 
-/// The addresses of a ticket's host.
+/// The addresses of a ticket, in the order in which to try them.
 pub(crate) async fn resolve(ticket: &Ticket) -> Result<Vec<SocketAddr>> {
-    let host = ticket.host();
+    let (host, port) = (ticket.host(), ticket.port());
     let failed = |error: io::Error| {
         let hint = "check the host in the ticket; the receiver can set it with --advertise";
         Error::new(ErrorKind::Resolve, format!("cannot find {host}: {error}"), hint)
     };
-    addresses_of(host, ticket.port()).await.map_err(failed)
+    // The ticket of an attacker must not reach more than single hosts.
+    let is_one_host = |ip: &&IpAddr| !ip.is_multicast() && !ip.is_unspecified() && !ip.is_loopback();
+    let others: Vec<_> =
+        ticket.others().iter().filter(is_one_host).map(|&ip| SocketAddr::new(ip, port)).collect();
+    match lookup(host, port).await {
+        Err(error) if others.is_empty() => Err(failed(error)),
+        found => Ok(in_turn([found.unwrap_or_default(), others].concat(), &zones(), is_routed)),
+    }
 }
 
-/// The addresses of a host in the order in which to try them: the system's, but the families take turns (RFC 8305 §4).
+/// The addresses of a host, in the order in which to try them.
 ///
 /// # Errors
 /// When there is none.
 pub(crate) async fn addresses_of(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let mut addresses: Vec<_> = tokio::net::lookup_host((host, port)).await?.take(ADDRESSES_MAX).collect();
-    let first = addresses.first().ok_or(io::ErrorKind::NotFound)?.is_ipv4();
-    let mut counts = [0; 2];
-    addresses.sort_by_cached_key(|address| {
-        let is_other = address.is_ipv4() != first;
-        counts[usize::from(is_other)] += 1;
-        (counts[usize::from(is_other)], is_other)
+    Ok(in_turn(lookup(host, port).await?, &zones(), is_routed))
+}
+
+async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    let found: Vec<_> = tokio::net::lookup_host((host, port)).await?.collect();
+    if found.is_empty() { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
+}
+
+/// Whether this host can send to an address.
+fn is_routed(address: &SocketAddr) -> bool {
+    route_to(*address).is_some()
+}
+
+/// The order in which to try addresses: as given, but those without a route last, and the families take turns (RFC 8305
+/// §4). A link-local address without a zone is tried in each of this host's `zones`.
+fn in_turn(
+    addresses: Vec<SocketAddr>,
+    zones: &[u32],
+    is_routed: impl Fn(&SocketAddr) -> bool,
+) -> Vec<SocketAddr> {
+    let mut zoned = Vec::new();
+    for address in addresses {
+        match address {
+            SocketAddr::V6(v6)
+                if v6.ip().is_unicast_link_local() && v6.scope_id() == 0 && !zones.is_empty() =>
+            {
+                let zoned_in = |&zone| SocketAddrV6::new(*v6.ip(), v6.port(), 0, zone);
+                zoned.extend(zones.iter().map(zoned_in).map(SocketAddr::from));
+            }
+            address => zoned.push(address),
+        }
+    }
+    let first = zoned.iter().find(|address| is_routed(address)).is_none_or(SocketAddr::is_ipv4);
+    let mut counts = [[0; 2]; 2];
+    zoned.sort_by_cached_key(|address| {
+        let (is_useless, is_other) = (!is_routed(address), address.is_ipv4() != first);
+        let count = &mut counts[usize::from(is_useless)][usize::from(is_other)];
+        *count += 1;
+        (is_useless, *count, is_other)
     });
-    Ok(addresses)
+    zoned.truncate(ADDRESSES_MAX);
+    zoned
 }
 
 /// A port for peers with a secret.
@@ -313,4 +364,33 @@ pub(crate) fn bind(
     })?;
     endpoint.set_memory_max(MEMORY_MAX);
     Ok(endpoint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn families_take_turns_and_addresses_without_a_route_come_last() {
+        let given = addresses(&["[2001:db8::1]:9", "[2001:db8::2]:9", "192.0.2.1:9", "192.0.2.2:9"]);
+        let all = in_turn(given.clone(), &[], |_| true);
+        assert_eq!(all, [given[0], given[2], given[1], given[3]]);
+        let of_ipv4 = in_turn(given.clone(), &[], SocketAddr::is_ipv4);
+        assert_eq!(of_ipv4, [given[2], given[3], given[0], given[1]]);
+        assert_eq!(in_turn(given[3..].to_vec(), &[], |_| false), given[3..]);
+    }
+
+    #[test]
+    fn link_local_addresses_are_tried_in_each_zone_of_this_host() {
+        let given = addresses(&["[fe80::1]:9", "[fe80::2%7]:9", "192.0.2.1:9"]);
+        let tried = in_turn(given.clone(), &[2, 3], |_| true);
+        assert_eq!(tried, addresses(&["[fe80::1%2]:9", "192.0.2.1:9", "[fe80::1%3]:9", "[fe80::2%7]:9"]));
+        assert_eq!(in_turn(given[..1].to_vec(), &[], |_| true), given[..1]);
+        let zones: Vec<_> = (1..100).collect();
+        assert_eq!(in_turn(given, &zones, |_| true).len(), ADDRESSES_MAX);
+    }
 }

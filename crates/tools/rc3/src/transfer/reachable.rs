@@ -1,11 +1,14 @@
-//! The address at which other hosts reach this one, and the ticket that names it.
+//! The addresses at which other hosts reach this one, and the ticket that names them.
 
 use std::{
+    collections::HashSet,
     io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
 };
 
-use super::ticket::{Fingerprint, Secret, Ticket, TicketError};
+use getifaddrs::{Address, Interface, InterfaceFlags, InterfaceIndex, getifaddrs};
+
+use super::ticket::{ADDRESSES_MAX, Fingerprint, Secret, Ticket, TicketError};
 
 /// Opens a listener at `address`; by default at any address of both families if the system has both, else of IPv4.
 ///
@@ -18,7 +21,7 @@ pub fn bind<T>(address: Option<SocketAddr>, open: impl Fn(SocketAddr) -> io::Res
     }
 }
 
-/// The ticket of a listener at `bound`, with the host and port to advertise if they differ.
+/// The ticket of a listener at `bound`, with the host and port to advertise if they differ from its addresses.
 ///
 /// # Errors
 /// [`TicketError::Host`] if the host is not a name or address.
@@ -28,44 +31,160 @@ pub fn invite(
     fingerprint: Fingerprint,
     secret: Secret,
 ) -> Result<Ticket, TicketError> {
-    let (host, port) = match advertise {
-        Some((host, port)) => (host.clone(), port.unwrap_or(bound.port())),
-        None => (reachable(bound.ip()).to_string(), bound.port()),
-    };
-    Ticket::new(&host, port, fingerprint, secret)
-}
-
-/// The address to advertise when listening on `ip`: `ip` itself, or for an unspecified address the source address of
-/// the default route. Finding it sends no packets.
-pub fn reachable(ip: IpAddr) -> IpAddr {
-    if !ip.is_unspecified() {
-        return ip;
+    if let Some((host, port)) = advertise {
+        return Ticket::new(host, port.unwrap_or(bound.port()), fingerprint, secret);
     }
-    // Documentation addresses (RFC 5737, RFC 3849): routed by default, and not assigned.
-    let v4 = || route(Ipv4Addr::UNSPECIFIED.into(), (Ipv4Addr::new(192, 0, 2, 1), 9).into());
-    let v6 = || {
-        let far = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
-        if ip.is_ipv6() { route(Ipv6Addr::UNSPECIFIED.into(), (far, 9).into()) } else { None }
-    };
-    v4().or_else(v6).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+    let mut addresses = reachable(bound.ip()).into_iter();
+    let host = addresses.next().unwrap_or(bound.ip());
+    Ok(Ticket::new(&host.to_string(), bound.port(), fingerprint, secret)?.with_others(addresses))
 }
 
-fn route(from: IpAddr, to: SocketAddr) -> Option<IpAddr> {
-    let socket = UdpSocket::bind((from, 0)).ok()?;
-    socket.connect(to).ok()?;
-    let ip = socket.local_addr().ok()?.ip();
+/// The addresses to advertise when listening on `ip`: `ip` itself, or for an unspecified address those of this host that
+/// other hosts may reach. If there is none, loopback.
+fn reachable(ip: IpAddr) -> Vec<IpAddr> {
+    if !ip.is_unspecified() {
+        return vec![ip];
+    }
+    let routed: Vec<_> = FAR.into_iter().filter_map(source_to).collect();
+    let own: Vec<_> = own().filter_map(|own| Own::new(&own)).collect();
+    let mut found = helpful(&routed, &own);
+    found.retain(|found| ip.is_ipv6() || found.is_ipv4());
+    if found.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { found }
+}
+
+/// Documentation addresses (RFC 5737, RFC 3849): routed by default, and not assigned.
+const FAR: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
+
+/// The source address of the route to `far`. Finding it sends no packets.
+fn source_to(far: IpAddr) -> Option<IpAddr> {
+    let ip = route_to((far, 9).into())?;
     (!ip.is_unspecified()).then_some(ip)
+}
+
+/// The source address of packets to `to`; `None` without a route.
+pub(super) fn route_to(to: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(to).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// The addresses of this host on interfaces that carry packets, except loopback.
+fn own() -> impl Iterator<Item = Interface> {
+    let carries = InterfaceFlags::UP | InterfaceFlags::RUNNING;
+    getifaddrs()
+        .into_iter()
+        .flatten()
+        .filter(move |own| own.flags.contains(carries) && !own.flags.contains(InterfaceFlags::LOOPBACK))
+}
+
+/// The interfaces with a link-local IPv6 address: each is a zone (RFC 4007 §6).
+pub(super) fn zones() -> Vec<InterfaceIndex> {
+    let is_local =
+        |own: &Interface| matches!(&own.address, Address::V6(v6) if v6.address.is_unicast_link_local());
+    let mut zones: Vec<_> = own().filter(is_local).filter_map(|own| own.index).collect();
+    zones.sort_unstable();
+    zones.dedup();
+    zones
+}
+
+/// An address of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Own {
+    ip: IpAddr,
+    /// Its interface and prefix: any address of one network is as good as another.
+    network: (InterfaceIndex, IpAddr),
+}
+
+impl Own {
+    fn new(own: &Interface) -> Option<Self> {
+        let (ip, mask) = (own.address.ip_addr()?, own.address.netmask());
+        let prefix = match (ip, mask) {
+            (IpAddr::V4(ip), Some(IpAddr::V4(mask))) => (ip & mask).into(),
+            (IpAddr::V6(ip), Some(IpAddr::V6(mask))) => (ip & mask).into(),
+            _ => ip,
+        };
+        Some(Self { ip, network: (own.index?, prefix) })
+    }
+}
+
+/// The addresses to advertise, one of each network: first the sources of default routes, then the wider scopes.
+fn helpful(routed: &[IpAddr], own: &[Own]) -> Vec<IpAddr> {
+    let mut own: Vec<_> =
+        own.iter().filter(|own| !own.ip.is_loopback() && !own.ip.is_unspecified()).collect();
+    own.sort_by_key(|own| {
+        (routed.iter().position(|ip| *ip == own.ip).unwrap_or(routed.len()), scope(own.ip))
+    });
+    let mut networks = HashSet::new();
+    own.retain(|own| networks.insert(own.network));
+    let mut found: Vec<_> = own.iter().map(|own| own.ip).collect();
+    // The system may not list its interfaces.
+    if found.is_empty() {
+        found.extend(routed);
+    }
+    found.truncate(ADDRESSES_MAX);
+    found
+}
+
+/// How far an address reaches: everywhere, within an organisation, on one link.
+fn scope(ip: IpAddr) -> u8 {
+    match ip {
+        IpAddr::V4(ip) if ip.is_link_local() => 2,
+        IpAddr::V4(ip) => u8::from(ip.is_private()),
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => 2,
+        IpAddr::V6(ip) => u8::from(ip.is_unique_local()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn ips(texts: &[&str]) -> Vec<IpAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    /// Addresses with the number of their network.
+    fn own(of: &[(&str, u32)]) -> Vec<Own> {
+        let own = |&(ip, network): &(&str, u32)| Own {
+            ip: ip.parse().unwrap(),
+            network: (network, Ipv4Addr::UNSPECIFIED.into()),
+        };
+        of.iter().map(own).collect()
+    }
+
     #[test]
     fn tickets_name_an_address_others_can_use() {
         let ip = IpAddr::from([127, 0, 0, 1]);
-        assert_eq!(reachable(ip), ip);
-        assert!(!reachable(Ipv4Addr::UNSPECIFIED.into()).is_unspecified());
-        assert!(!reachable(Ipv6Addr::UNSPECIFIED.into()).is_unspecified());
+        assert_eq!(reachable(ip), [ip]);
+        for any in [IpAddr::from(Ipv4Addr::UNSPECIFIED), Ipv6Addr::UNSPECIFIED.into()] {
+            let found = reachable(any);
+            assert!(!found.is_empty() && found.iter().all(|ip| !ip.is_unspecified()), "{found:?}");
+            assert!(found.len() == 1 || found.iter().all(|ip| !ip.is_loopback()), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn default_routes_come_first_and_narrow_scopes_last() {
+        let of =
+            own(&[("fe80::1", 1), ("169.254.1.1", 2), ("10.0.0.5", 3), ("fd00::5", 4), ("127.0.0.1", 5)]);
+        assert_eq!(helpful(&[], &of), ips(&["10.0.0.5", "fd00::5", "fe80::1", "169.254.1.1"]));
+        let of = own(&[("fe80::1", 1), ("10.0.0.5", 2), ("2001:db8::5", 3), ("198.51.100.7", 4)]);
+        let routed = ips(&["10.0.0.5", "2001:db8::5"]);
+        assert_eq!(helpful(&routed, &of), ips(&["10.0.0.5", "2001:db8::5", "198.51.100.7", "fe80::1"]));
+        assert_eq!(helpful(&routed, &[]), routed);
+        assert!(helpful(&[], &own(&[("::1", 1)])).is_empty());
+    }
+
+    #[test]
+    fn a_network_has_one_address_and_a_ticket_a_few() {
+        // Stable and temporary addresses of one prefix (RFC 8981).
+        let of = own(&[("2001:db8::1", 1), ("2001:db8::2", 1), ("2001:db8:0:1::1", 2)]);
+        assert_eq!(helpful(&ips(&["2001:db8::2"]), &of), ips(&["2001:db8::2", "2001:db8:0:1::1"]));
+        let many: Vec<_> = (0..100)
+            .map(|n| Own { ip: Ipv4Addr::new(10, 0, n, 1).into(), network: (n.into(), FAR[0]) })
+            .collect();
+        assert_eq!(helpful(&[], &many).len(), ADDRESSES_MAX);
     }
 }

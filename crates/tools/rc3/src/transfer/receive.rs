@@ -60,8 +60,8 @@ pub struct ReceiveJob {
     /// The directory, which must exist; `None`: the first pipe goes to standard output.
     pub dir: Option<PathBuf>,
     /// The address to listen on; `None` is any, IPv4 and IPv6.
-    pub listen: Option<SocketAddr>,
-    /// Address in the ticket instead of that of the default route: a host, and a port if it differs.
+    pub bind: Option<SocketAddr>,
+    /// Address in the ticket instead of this host's: a host, and a port if it differs.
     pub advertise: Option<(String, Option<u16>)>,
     /// File of the identity, made on first use; without it, every run has a new identity and secret.
     pub identity: Option<PathBuf>,
@@ -85,6 +85,7 @@ pub struct ReceiveJob {
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
     let keep = job.keep;
     let mut receiver = Receiver::listen(job)?;
+    receiver.ticket.warning().iter().for_each(|warning| reporter.note(warning));
     let announced = match &receiver.written {
         Some(file) => {
             reporter.listening_by_file(file.path());
@@ -136,7 +137,7 @@ impl Receiver {
         // Check the directory before anyone gets a ticket.
         let destination = job.dir.as_deref().map(|dir| open(dir, job.policy)).transpose()?;
         let identity = identity(job.identity.as_deref())?;
-        let listener = Listener::open::<FromSender>(identity, &job.settings, job.listen)?;
+        let listener = Listener::open::<FromSender>(identity, &job.settings, job.bind)?;
         let ticket = listener.ticket(job.advertise.as_ref())?;
         let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
         let written = written.map_err(|error| Error::local("write the ticket", error))?;

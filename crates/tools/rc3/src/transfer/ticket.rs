@@ -1,12 +1,24 @@
 //! The ticket: one line with which a sender finds, authenticates and convinces a receiver.
 //!
-//! `rc3://HOST:PORT/#CODE`, where the code is base32 (RFC 4648 §6, lower case, no padding) of a version byte, the
-//! BLAKE3 fingerprint of the receiver's certificate and the secret that authorises the sender. Anyone with the ticket
-//! can send files: treat it like a password.
+//! `rc3://HOST:PORT/#CODE`, where the code is base32 (RFC 4648 §6, lower case, no padding) of:
 //!
-//! Invariant: a parsed ticket prints as the original line, up to letter case of the code.
+//! | bytes | content |
+//! |---:|---|
+//! | 1 | version: 2 |
+//! | 32 | BLAKE3 fingerprint of the receiver's certificate |
+//! | 16 | the secret that authorises the sender |
+//! | | each further address: its length (4, 8 or 16), and so many bytes; 8 are the identifier of a link-local one |
+//! | 2 | start of the BLAKE3 of all bytes before, which reveals typing errors |
+//!
+//! Version 1, which is still read, ends with the secret. Anyone with the ticket can send files: treat it like a password.
+//!
+//! Invariant: a ticket that is printed is read as the same ticket.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
 
 use data_encoding::BASE32_NOPAD_NOCASE as BASE32;
 use thiserror::Error;
@@ -17,8 +29,12 @@ pub const FINGERPRINT_BYTES: usize = 32;
 pub const SECRET_BYTES: usize = 16;
 
 const SCHEME: &str = "rc3://";
-const VERSION: u8 = 1;
-const CODE_BYTES: usize = 1 + FINGERPRINT_BYTES + SECRET_BYTES;
+const VERSION: u8 = 2;
+/// The version without further addresses and checksum.
+const OLD_VERSION: u8 = 1;
+const CHECKSUM_BYTES: usize = 2;
+/// Most addresses of a ticket, its host included.
+pub const ADDRESSES_MAX: usize = 8;
 
 /// BLAKE3 of a certificate in DER.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,11 +88,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The receiver's address, fingerprint and secret.
+/// The receiver's addresses, fingerprint and secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     host: String,
     port: u16,
+    others: Vec<IpAddr>,
     fingerprint: Fingerprint,
     secret: Secret,
 }
@@ -91,12 +108,33 @@ impl Ticket {
         if host.is_empty() || host.len() > 255 || !host.chars().all(allowed) {
             return Err(TicketError::Host);
         }
-        Ok(Self { host: host.to_owned(), port, fingerprint, secret })
+        Ok(Self { host: host.to_owned(), port, others: Vec::new(), fingerprint, secret })
+    }
+
+    /// The same ticket with further addresses of the receiver, up to [`ADDRESSES_MAX`] in all.
+    #[must_use]
+    pub fn with_others(mut self, others: impl IntoIterator<Item = IpAddr>) -> Self {
+        self.others = others.into_iter().take(ADDRESSES_MAX - 1).collect();
+        self
     }
 
     /// The host, without brackets.
     pub fn host(&self) -> &str {
         &self.host
+    }
+
+    /// The receiver's addresses besides the host, with the same port. Link-local ones have no zone: that of the sender is
+    /// another.
+    pub fn others(&self) -> &[IpAddr] {
+        &self.others
+    }
+
+    /// What the user of a ticket that works only on this machine should know.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let host = self.host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback)?;
+        Some(format!(
+            "only this machine can use the ticket: it names {host}; --bind or --advertise names another"
+        ))
     }
 
     /// The UDP port.
@@ -117,7 +155,11 @@ impl Ticket {
 
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = [&[VERSION][..], &self.fingerprint.0, &self.secret.0].concat();
+        let mut code = [&[VERSION][..], &self.fingerprint.0, &self.secret.0].concat();
+        for address in &self.others {
+            write_address(*address, &mut code);
+        }
+        code.extend(checksum(&code));
         let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
         let code = BASE32.encode(&code).to_ascii_lowercase();
         write!(f, "{SCHEME}{open}{}{close}:{}/#{code}", self.host, self.port)
@@ -137,19 +179,63 @@ impl FromStr for Ticket {
             None if host.contains(':') => return Err(TicketError::Host),
             None => host,
         };
-        // A code of another length is truncated or joined with other text.
-        if code.len() != BASE32.encode_len(CODE_BYTES) {
-            return Err(TicketError::Code);
-        }
         let code = BASE32.decode(code.as_bytes()).map_err(|_| TicketError::Code)?;
         let (&version, rest) = code.split_first().ok_or(TicketError::Code)?;
-        if version != VERSION {
-            return Err(TicketError::Version(version));
+        let rest = match code.split_last_chunk::<CHECKSUM_BYTES>() {
+            _ if version == OLD_VERSION => rest,
+            Some((checked, sum)) if *sum == checksum(checked) => &checked[1..],
+            _ => return Err(TicketError::Code),
+        };
+        let (&fingerprint, rest) = rest.split_first_chunk().ok_or(TicketError::Code)?;
+        let (&secret, mut rest) = rest.split_first_chunk().ok_or(TicketError::Code)?;
+        let mut ticket = Self::new(host, port, Fingerprint(fingerprint), Secret(secret))?;
+        match version {
+            VERSION => {
+                while !rest.is_empty() && ticket.others.len() + 1 < ADDRESSES_MAX {
+                    ticket.others.push(read_address(&mut rest).ok_or(TicketError::Code)?);
+                }
+            }
+            OLD_VERSION => {}
+            later => return Err(TicketError::Version(later)),
         }
-        let (&fingerprint, secret) = rest.split_first_chunk().ok_or(TicketError::Code)?;
-        let secret = secret.try_into().map_err(|_| TicketError::Code)?;
-        Self::new(host, port, Fingerprint(fingerprint), Secret(secret))
+        // More bytes are another line joined to this one.
+        if rest.is_empty() { Ok(ticket) } else { Err(TicketError::Code) }
     }
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let [first, second, ..] = *blake3::hash(bytes).as_bytes();
+    [first, second]
+}
+
+/// Appends the length of an address and its bytes: of fe80::/64 only the interface identifier (RFC 4291 §2.5.6).
+fn write_address(address: IpAddr, to: &mut Vec<u8>) {
+    let mut append = |bytes: &[u8]| {
+        to.extend(u8::try_from(bytes.len()));
+        to.extend_from_slice(bytes);
+    };
+    match address {
+        IpAddr::V4(address) => append(&address.octets()),
+        IpAddr::V6(address) => match address.octets() {
+            [0xfe, 0x80, 0, 0, 0, 0, 0, 0, ref identifier @ ..] => append(identifier),
+            ref octets => append(octets),
+        },
+    }
+}
+
+/// Reads what [`write_address`] has written.
+fn read_address(from: &mut &[u8]) -> Option<IpAddr> {
+    let (&length, rest) = from.split_first()?;
+    let (bytes, rest) = rest.split_at_checked(usize::from(length))?;
+    *from = rest;
+    Some(match length {
+        4 => Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?).into(),
+        8 => {
+            Ipv6Addr::from(0xfe80_u128 << 112 | u128::from(u64::from_be_bytes(bytes.try_into().ok()?))).into()
+        }
+        16 => Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?).into(),
+        _ => return None,
+    })
 }
 
 /// Why a line is not a ticket.
@@ -160,7 +246,7 @@ pub enum TicketError {
     #[error("a ticket starts with `rc3://`")]
     Scheme,
     /// Truncated before the code.
-    #[error("the ticket has no `/#` and code, copy the whole line")]
+    #[error("the ticket has no `/#` and code")]
     NoCode,
     /// Not a host name or address.
     #[error("the ticket's host is not a name or address")]
@@ -169,10 +255,10 @@ pub enum TicketError {
     #[error("the ticket's port is not a number from 1 to 65535")]
     Port,
     /// Truncated or mistyped.
-    #[error("the ticket's code is damaged, copy the whole line")]
+    #[error("the ticket's code is mistyped or incomplete")]
     Code,
     /// Made by a later version.
-    #[error("the ticket has version {0}, this program supports version {VERSION}")]
+    #[error("the ticket has version {0}, this program supports versions {OLD_VERSION} and {VERSION}")]
     Version(u8),
 }
 
@@ -214,8 +300,46 @@ mod tests {
         assert_eq!(read(&line.replace("host.example", "::1")), TicketError::Host);
         assert_eq!(read(&line[..line.len() - 1]), TicketError::Code);
         assert_eq!(read(&format!("{line}x")), TicketError::Code);
-        assert_eq!(read(&line.replace("/#a", "/#c")), TicketError::Version(0x11));
+        assert_eq!(read(&line.replace("/#ai", "/#ae")), TicketError::Code);
         assert_eq!(read(&format!("{}1", &line[..line.len() - 1])), TicketError::Code);
+        // Another letter anywhere in the code.
+        let code = line.find('#').unwrap() + 1;
+        for at in code..line.len() {
+            let other = if &line[at..=at] == "q" { "r" } else { "q" };
+            let mut mistyped = line.clone();
+            mistyped.replace_range(at..=at, other);
+            assert_eq!(read(&mistyped), TicketError::Code, "{mistyped}");
+        }
+    }
+
+    #[test]
+    fn earlier_versions_are_read_and_later_ones_named() {
+        let bytes = |version: u8| [&[version][..], &[7; 32], &[9; 16]].concat();
+        let line = |code: &[u8]| format!("rc3://h:4433/#{}", BASE32.encode(code)).parse::<Ticket>();
+        assert_eq!(line(&bytes(1)), Ok(ticket("h")));
+        assert_eq!(line(&[bytes(1), vec![4, 192, 0, 2, 1]].concat()), Err(TicketError::Code));
+        let later = bytes(17);
+        assert_eq!(line(&[&later[..], &checksum(&later)].concat()), Err(TicketError::Version(17)));
+        assert_eq!(line(&later), Err(TicketError::Code));
+    }
+
+    #[test]
+    fn further_addresses_are_short_and_few() {
+        let mut others: Vec<IpAddr> = ["10.0.0.1", "2001:db8::1", "fe80::a:b:c:d", "fe80:0:0:1::1"]
+            .map(|text| text.parse().unwrap())
+            .into();
+        let many = ticket("h").with_others(others.clone());
+        assert_eq!(many.to_string().parse(), Ok(many));
+        let added = |other: &str| {
+            let line = ticket("h").with_others([other.parse().unwrap()]).to_string();
+            line.len() - ticket("h").to_string().len()
+        };
+        assert_eq!((added("10.0.0.1"), added("fe80::1"), added("2001:db8::1")), (8, 14, 27));
+        others.resize(100, others[0]);
+        let most = ticket("h").with_others(others.clone());
+        assert_eq!(most.others().len() + 1, ADDRESSES_MAX);
+        let more = Ticket { others, ..most };
+        assert_eq!(more.to_string().parse::<Ticket>(), Err(TicketError::Code));
     }
 
     #[test]
@@ -231,8 +355,10 @@ mod tests {
             port in 1u16..,
             fingerprint: [u8; 32],
             secret: [u8; 16],
+            others in proptest::collection::vec(any::<IpAddr>(), 0..ADDRESSES_MAX),
         ) {
             let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret)).unwrap();
+            let ticket = ticket.with_others(others);
             let line = ticket.to_string();
             let read: Ticket = line.parse().unwrap();
             prop_assert_eq!(&read, &ticket);

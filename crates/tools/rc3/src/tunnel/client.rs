@@ -54,16 +54,16 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
     // An address that is taken ends the command before it connects.
     let listeners = Listeners::bind(args).await?;
     let files = args.files()?;
-    let (peer, secret) = connect::find(peer, &files)?;
+    let (ticket, peer) = (peer.ticket(), connect::find(peer, &files)?);
     let network = network(args.network.clone());
-    let (endpoint, addresses) = connect::open(&network, &peer).await?;
+    let (endpoint, addresses) = connect::open(&network, &peer, ticket).await?;
     let work = async {
         let mut tries = Tries::new(network.give_up_after);
         loop {
             let once = async {
                 let transport = transport(rlp(args.rlp), &network);
                 let (tunnel, pin) =
-                    Tunnel::connect(&endpoint, &addresses, &peer, secret, &files, transport).await?;
+                    Tunnel::connect(&endpoint, &addresses, &peer, ticket, &files, transport).await?;
                 announce(&peer, pin);
                 forward(args, tunnel, &listeners, &peer).await
             };

@@ -17,13 +17,7 @@ use crate::{
         mutual,
         peers::{KnownPeer, Pin},
     },
-    transfer::{
-        meet,
-        network::Network,
-        paths::printable,
-        session::Control,
-        ticket::{Secret, Ticket},
-    },
+    transfer::{meet, network::Network, paths::printable, session::Control, ticket::Ticket},
 };
 
 /// The command that listens.
@@ -40,19 +34,26 @@ pub enum PeerChoice {
     Name(String),
 }
 
+impl PeerChoice {
+    /// The ticket, whose secret authorises a new identity.
+    pub(super) fn ticket(&self) -> Option<&Ticket> {
+        match self {
+            Self::Ticket(ticket, _) => Some(ticket),
+            Self::Name(_) => None,
+        }
+    }
+}
+
 /// An authorised connection.
 pub(super) struct Tunnel {
     pub(super) connection: Connection,
     control: Control,
 }
 
-/// The peer, and the secret that authorises a new identity.
-pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<(KnownPeer, Option<Secret>)> {
+/// The peer.
+pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<KnownPeer> {
     match choice {
-        PeerChoice::Name(name) => {
-            let peer = files.known().find(name)?.ok_or_else(|| unknown(name))?;
-            Ok((peer, None))
-        }
+        PeerChoice::Name(name) => files.known().find(name)?.ok_or_else(|| unknown(name)),
         PeerChoice::Ticket(ticket, name) => {
             let peer = KnownPeer {
                 name: name.clone(),
@@ -62,15 +63,22 @@ pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<(KnownPeer, Opt
             };
             // Before the peer gets the secret.
             files.known().check(&peer)?;
-            Ok((peer, Some(ticket.secret())))
+            Ok(peer)
         }
     }
 }
 
 /// An endpoint for connections to the peer, and the peer's addresses.
-pub(super) async fn open(network: &Network, peer: &KnownPeer) -> Result<(Endpoint, Vec<SocketAddr>)> {
+pub(super) async fn open(
+    network: &Network,
+    peer: &KnownPeer,
+    ticket: Option<&Ticket>,
+) -> Result<(Endpoint, Vec<SocketAddr>)> {
     let failed = |error: std::io::Error| Error::local(format!("find {}", peer.host), error);
-    let addresses = meet::addresses_of(&peer.host, peer.port).await.map_err(failed)?;
+    let addresses = match ticket {
+        Some(ticket) => meet::resolve(ticket).await?,
+        None => meet::addresses_of(&peer.host, peer.port).await.map_err(failed)?,
+    };
     Ok((meet::open(network, &addresses)?, addresses))
 }
 
@@ -80,12 +88,12 @@ impl Tunnel {
         endpoint: &Endpoint,
         addresses: &[SocketAddr],
         peer: &KnownPeer,
-        secret: Option<Secret>,
+        ticket: Option<&Ticket>,
         files: &Files,
         transport: Arc<TransportConfig>,
     ) -> Result<(Self, Pin)> {
         let crypto = mutual::client(&files.identity()?, peer.fingerprint, ALPN)?;
-        let hello = FromClient::Hello { version: VERSION, secret: secret.map(|secret| secret.0) };
+        let hello = FromClient::Hello { version: VERSION, secret: ticket.map(|ticket| ticket.secret().0) };
         let control = meet::connect(endpoint, addresses, COMMAND, crypto, transport, &hello).await;
         let control = control.map_err(|error| match error.kind() {
             ErrorKind::WrongPeer => other_peer(peer),
@@ -106,7 +114,12 @@ impl Tunnel {
             _ => return Err(Error::protocol("no answer to the first message")),
         }
         open_up(&tunnel.connection);
-        let pin = if secret.is_some() { files.known().pin(peer)? } else { Pin::Known };
+        let Some(ticket) = ticket else { return Ok((tunnel, Pin::Known)) };
+        let (mut peer, ip) = (peer.clone(), tunnel.connection.remote_address().ip().to_canonical());
+        if ticket.others().contains(&ip) {
+            peer.host = ip.to_string();
+        }
+        let pin = files.known().pin(&peer)?;
         Ok((tunnel, pin))
     }
 

@@ -67,6 +67,25 @@ pub(crate) fn rc3() -> Command {
     command
 }
 
+/// Runs a shell script with a loopback interface of its own, `$1` as this command and further arguments. `None`, which is
+/// reported, where users may not do that.
+#[cfg(target_os = "linux")]
+pub(crate) fn in_own_network(script: &str, arguments: &[&Path]) -> Option<Output> {
+    let script = format!("ip link set lo up || exit 99\n{script}");
+    let mut command = Command::new("unshare");
+    command.args(["-rn", "sh", "-c", &script, "sh", env!("CARGO_BIN_EXE_rc3")]).args(arguments);
+    let output = unknowing(&mut command).output();
+    let Some(output) = output.ok().filter(|output| output.status.code() != Some(99)) else {
+        crate::skip::skipped("`unshare` with user namespaces, and `ip`");
+        return None;
+    };
+    if said(&output).contains("unshare failed") {
+        crate::skip::skipped("user namespaces");
+        return None;
+    }
+    Some(output)
+}
+
 /// Uses no memory of paths, leaves no files, and logs nothing.
 pub(crate) fn unknowing(command: &mut Command) -> &mut Command {
     command.env_remove("RUST_LOG").env_remove("HOME").env_remove("XDG_STATE_HOME")

@@ -25,7 +25,7 @@ use super::{harness::content, hostile_sender::Intruder};
 fn receiving(dir: &Path) -> ReceiveJob {
     ReceiveJob {
         dir: Some(dir.to_owned()),
-        listen: Some(([127, 0, 0, 1], 0).into()),
+        bind: Some(([127, 0, 0, 1], 0).into()),
         advertise: None,
         identity: None,
         ticket_file: None,

@@ -3,7 +3,10 @@
 use std::{fs, time::Duration};
 
 use harness::*;
+use rc3::transfer::ticket::{Fingerprint, Secret, Ticket};
 
+#[cfg(target_os = "linux")]
+mod addresses;
 #[cfg(unix)]
 mod admission;
 #[cfg(target_os = "linux")]
@@ -136,11 +139,12 @@ fn existing_files_are_kept_without_force() {
     assert_eq!(tree(to.path()), [("file".to_owned(), b"new".to_vec())]);
 }
 
-/// The ticket with one changed character: of its 79 letters the fingerprint ends in the 53rd.
-fn altered(ticket: &str, letter: usize) -> String {
-    let at = ticket.find('#').expect("a code") + 1 + letter;
-    let other = if &ticket[at..=at] == "a" { "b" } else { "a" };
-    format!("{}{other}{}", &ticket[..at], &ticket[at + 1..])
+/// The ticket with another fingerprint or secret.
+fn altered(ticket: &str, alter: impl Fn(&mut Fingerprint, &mut Secret)) -> String {
+    let ticket: Ticket = ticket.parse().expect("a ticket");
+    let (mut fingerprint, mut secret) = (ticket.fingerprint(), ticket.secret());
+    alter(&mut fingerprint, &mut secret);
+    Ticket::new(ticket.host(), ticket.port(), fingerprint, secret).expect("a ticket").to_string()
 }
 
 #[test]
@@ -149,7 +153,7 @@ fn senders_without_the_secret_are_turned_away() {
     let file = from.path().join("file");
     fs::write(&file, content(100_000)).unwrap();
     let receiver = Receiver::start(to.path(), &[]);
-    let output = send(&altered(&receiver.ticket, 60), &[&file], &[]);
+    let output = send(&altered(&receiver.ticket, |_, secret| secret.0[0] ^= 1), &[&file], &[]);
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     assert!(said(&output).contains("secret"), "{}", said(&output));
     assert!(tree(to.path()).is_empty());
@@ -164,7 +168,7 @@ fn other_receivers_than_the_tickets_get_nothing() {
     let file = from.path().join("file");
     fs::write(&file, content(100_000)).unwrap();
     let receiver = Receiver::start(to.path(), &[]);
-    let output = send(&altered(&receiver.ticket, 20), &[&file], &[]);
+    let output = send(&altered(&receiver.ticket, |fingerprint, _| fingerprint.0[0] ^= 1), &[&file], &[]);
     assert_eq!(output.status.code(), Some(4), "{}", said(&output));
     assert!(said(&output).contains("not the host that made this ticket"), "{}", said(&output));
     assert!(tree(to.path()).is_empty());

@@ -1,35 +1,20 @@
 //! The link goes away for a while, or the other side is started again.
 
-use std::{
-    fs,
-    net::UdpSocket,
-    process::{Command, Stdio},
-};
+use std::{fs, net::UdpSocket, process::Stdio};
 
 use super::harness::*;
-use crate::skip::skipped;
 
 /// In a network of its own: loopback is down longer than TCP's retransmissions, and the old idle timeout, are apart.
 #[test]
 fn a_transfer_outlives_an_outage() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let file = large_file(from.path());
-    let script = "ip link set lo up || exit 99
-        \"$1\" recv --quiet --listen 127.0.0.1 --dir \"$3\" --ticket-file \"$3/.ticket\" & r=$!
+    let script = "\"$1\" recv --quiet --bind 127.0.0.1 --dir \"$3\" --ticket-file \"$3/.ticket\" & r=$!
         while [ ! -s \"$3/.ticket\" ]; do sleep 0.1; done
         \"$1\" send --rate-limit 100mbit --ticket-file \"$3/.ticket\" \"$2\" & s=$!
         sleep 2; ip link set lo down; sleep 13; ip link set lo up
         wait $s && wait $r";
-    let output = Command::new("unshare")
-        .args(["-rn", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_rc3")])
-        .args([&file, to.path()])
-        .output();
-    let Some(output) = output.ok().filter(|output| output.status.code() != Some(99)) else {
-        return skipped("`unshare` with user namespaces, and `ip`");
-    };
-    if said(&output).contains("unshare failed") {
-        return skipped("user namespaces");
-    }
+    let Some(output) = in_own_network(script, &[&file, to.path()]) else { return };
     assert!(output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("it goes on when the path is back"), "{}", said(&output));
     assert!(fs::read(to.path().join("large")).unwrap() == fs::read(&file).unwrap());
@@ -43,7 +28,7 @@ fn a_sender_goes_on_with_a_receiver_that_is_started_again() {
     let identity = from.path().join("identity");
     let start = || {
         let mut command = rc3();
-        command.args(["recv", "--quiet", "--listen", &format!("127.0.0.1:{port}"), "--dir"]).arg(to.path());
+        command.args(["recv", "--quiet", "--bind", &format!("127.0.0.1:{port}"), "--dir"]).arg(to.path());
         command.arg("--identity").arg(&identity).arg("--ticket-file").arg(from.path().join("ticket"));
         command.stderr(Stdio::piped()).spawn().unwrap()
     };
