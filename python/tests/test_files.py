@@ -13,7 +13,7 @@ import rc3
 
 RECEIVE = """
 import sys, rc3
-with rc3.Receiver(sys.argv[1], listen="127.0.0.1") as receiver:
+with rc3.Receiver(sys.argv[1], bind="127.0.0.1") as receiver:
     print(receiver.ticket)
     print(receiver.recv())
 """
@@ -21,13 +21,13 @@ with rc3.Receiver(sys.argv[1], listen="127.0.0.1") as receiver:
 SEND = """
 import sys, rc3
 print("sending")
-rc3.send(sys.argv[2:], sys.argv[1], idle_timeout="60s")
+rc3.send(sys.argv[2:], sys.argv[1], give_up_after="60s")
 """
 
 
 def receiver(directory, **options):
     directory.mkdir(exist_ok=True)
-    return rc3.Receiver(directory, listen="127.0.0.1", **options)
+    return rc3.Receiver(directory, bind="127.0.0.1", **options)
 
 
 def tree(root):
@@ -147,11 +147,38 @@ def test_a_cancelled_receiver_can_be_used_again(tmp_path, folder):
 def test_patterns_and_other_options_are_those_of_the_command(tmp_path, folder):
     with receiver(tmp_path / "into") as receiving:
         transfer(folder, receiving, include=["small", "empty"], exclude=["empty"])
-        with pytest.raises(rc3.UsageError, match="no-such-option"):
+        with pytest.raises(rc3.UsageError, match="no_such_option"):
             rc3.send(folder, receiving.ticket, no_such_option=True)
-        with pytest.raises(rc3.UsageError, match="fast"):
+        with pytest.raises(rc3.UsageError, match="'fast' for 'rate_limit"):
             rc3.send(folder, receiving.ticket, rate_limit="fast")
     assert list(tree(tmp_path / "into")) == [(folder / "deep" / "small").relative_to(tmp_path)]
+
+
+@pytest.mark.parametrize(
+    "options, call",
+    [
+        (rc3.SendOptions, lambda **option: rc3.send("file", "rc3://damaged", **option)),
+        (rc3.ReceiverOptions, lambda **option: rc3.Receiver("/nonexistent", **option)),
+        (rc3.CopyOptions, lambda **option: rc3.copy("one", "two", **option)),
+    ],
+)
+def test_each_typed_option_is_one_of_the_command(options, call):
+    for name in options.__annotations__:
+        with pytest.raises(rc3.Error) as failed:
+            call(**{name: True})
+        assert "unexpected argument" not in str(failed.value), name
+
+
+def test_errors_name_parameters(tmp_path, folder):
+    with receiver(tmp_path / "into") as receiving:
+        ticket = receiving.ticket
+    with pytest.raises(rc3.UsageError, match="mistyped") as mistyped:
+        rc3.send(folder, ticket[:-2])
+    with pytest.raises(rc3.UsageError) as both:
+        rc3.Receiver(tmp_path, force=True, keep_both=True)
+    for failed in (mistyped, both):
+        assert "--" not in str(failed.value) + failed.value.hint
+    assert "'keep_both'" in str(both.value)
 
 
 def test_a_file_may_be_called_dash(tmp_path, monkeypatch):
@@ -200,7 +227,7 @@ def test_nobody_there_is_a_connection_error(tmp_path, folder):
     with receiver(tmp_path / "into") as receiving:
         ticket = receiving.ticket
     with pytest.raises(ConnectionError) as unreachable:
-        rc3.send(folder, ticket, idle_timeout="1s")
+        rc3.send(folder, ticket, give_up_after="1s")
     assert isinstance(unreachable.value, rc3.ConnectionError)
     with pytest.raises(rc3.Error, match="no-such-directory"):
         rc3.Receiver(tmp_path / "no-such-directory")

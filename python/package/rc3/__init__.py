@@ -13,18 +13,22 @@ from ._errors import (
     RefusedError,
     UsageError,
 )
+from ._options import CopyOptions, ReceiverOptions, SendOptions
 from ._streams import Server, open_connection, start_server
 from ._transfer import Progress, Receiver, Summary, copy, copy_async, send, send_async
 
 __all__ = [
     "ConflictError",
     "ConnectionError",
+    "CopyOptions",
     "Error",
     "LeftOutError",
     "NotVerifiedError",
     "Progress",
     "Receiver",
+    "ReceiverOptions",
     "RefusedError",
+    "SendOptions",
     "Server",
     "Summary",
     "UsageError",

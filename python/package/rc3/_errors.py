@@ -1,6 +1,7 @@
 """Why a transfer fails."""
 
 import builtins
+import re
 
 
 class Error(Exception):
@@ -45,6 +46,13 @@ _CLASSES = {
 }
 
 
+def _spoken(text: str) -> str:
+    """The same with ``keep_both`` for ``--keep-both``, except in commands, which stand in backticks."""
+    parts = text.split("`")
+    parts[::2] = [re.sub("--([a-z][a-z-]+)", lambda option: option[1].replace("-", "_"), part) for part in parts[::2]]
+    return "`".join(parts)
+
+
 def failure(name: str, message: str, hint: str, exit_code: int) -> Error:
     """The exception for a failure that Rust reports."""
-    return _CLASSES.get(name, Error)(message, hint, exit_code)
+    return _CLASSES.get(name, Error)(_spoken(message), _spoken(hint), exit_code)

@@ -12,12 +12,17 @@ import json
 import os
 import queue
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _rc3
 from ._errors import failure
+from ._options import CopyOptions, ReceiverOptions, SendOptions
+
+if TYPE_CHECKING:
+    # Of Python 3.11; type checkers have it for earlier ones.
+    from typing_extensions import Unpack
 
 Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Progress = Callable[[dict[str, Any]], object]
@@ -133,7 +138,7 @@ def _several(paths: Path | Iterable[Path]) -> list[Path]:
     return [paths] if isinstance(paths, (str, bytes, os.PathLike)) else list(paths)
 
 
-def _words(command: str, options: dict[str, Any], *positional: Path) -> list[Any]:
+def _words(command: str, options: Mapping[str, object], *positional: Path) -> list[Any]:
     """The command line with these options; `None` and `False` are the command's defaults."""
     words: list[Any] = [command]
     for name, value in options.items():
@@ -153,7 +158,7 @@ def _start(words: list[Any]) -> _Start:
     return lambda report: _rc3.transfer(words, report)
 
 
-def _send(paths: Path | Iterable[Path], ticket: str, options: dict[str, Any]) -> _Start:
+def _send(paths: Path | Iterable[Path], ticket: str, options: SendOptions) -> _Start:
     # A dash would stand for standard input.
     if not ticket.startswith("rc3://"):
         raise failure("UsageError", "not a ticket", "pass the line that the receiver printed: rc3://...", 2)
@@ -161,12 +166,11 @@ def _send(paths: Path | Iterable[Path], ticket: str, options: dict[str, Any]) ->
 
 
 def send(
-    paths: Path | Iterable[Path], ticket: str, *, progress: Progress | None = None, **options: Any
+    paths: Path | Iterable[Path], ticket: str, *, progress: Progress | None = None, **options: Unpack[SendOptions]
 ) -> Summary | None:
     """Sends files and directories to the receiver with this ticket, and returns once all are verified and in place.
 
-    ``options`` are those of ``rc3 send``, with underscores: ``include`` and ``exclude`` (lists of patterns), ``links``,
-    ``rate_limit="100mbit"``, ``dry_run``, ``rlp="off"``, ``congestion``, ``idle_timeout="20s"``, ``no_path_memory``...
+    ``options`` are those of :class:`SendOptions`, which ``rc3 send --help`` describes.
 
     ``progress`` gets each event of ``rc3 send --json`` as a dictionary, in this thread.
 
@@ -177,30 +181,29 @@ def send(
 
 
 async def send_async(
-    paths: Path | Iterable[Path], ticket: str, *, progress: Progress | None = None, **options: Any
+    paths: Path | Iterable[Path], ticket: str, *, progress: Progress | None = None, **options: Unpack[SendOptions]
 ) -> Summary | None:
     """As :func:`send`, for asyncio. Cancelling it ends the transfer."""
     return await _run_async(_send(paths, ticket, options), progress)
 
 
-def _copy(sources: Path | Iterable[Path], destination: Path, options: dict[str, Any]) -> _Start:
+def _copy(sources: Path | Iterable[Path], destination: Path, options: CopyOptions) -> _Start:
     return _start(_words("copy", options, *_several(sources), destination))
 
 
 def copy(
-    sources: Path | Iterable[Path], destination: Path, *, progress: Progress | None = None, **options: Any
+    sources: Path | Iterable[Path], destination: Path, *, progress: Progress | None = None, **options: Unpack[CopyOptions]
 ) -> Summary | None:
     """Copies files from or to another host, where ssh starts ``rc3``: ``copy("big.iso", "host:/data/")``.
 
-    One side is ``HOST:PATH`` or ``USER@HOST:PATH``. ``options`` are those of ``rc3 copy``, with underscores: ``ssh``,
-    ``rc3_path``, ``port``, ``address``, ``via_ssh``, ``force``, ``keep_both``... What ssh asks or prints appears on the
-    terminal. Otherwise as :func:`send`.
+    One side is ``HOST:PATH`` or ``USER@HOST:PATH``. ``options`` are those of :class:`CopyOptions`, which ``rc3 copy
+    --help`` describes. What ssh asks or prints appears on the terminal. Otherwise as :func:`send`.
     """
     return _run(_copy(sources, destination, options), progress)
 
 
 async def copy_async(
-    sources: Path | Iterable[Path], destination: Path, *, progress: Progress | None = None, **options: Any
+    sources: Path | Iterable[Path], destination: Path, *, progress: Progress | None = None, **options: Unpack[CopyOptions]
 ) -> Summary | None:
     """As :func:`copy`, for asyncio. Cancelling it ends the copy."""
     return await _run_async(_copy(sources, destination, options), progress)
@@ -209,9 +212,8 @@ async def copy_async(
 class Receiver:
     """A port with a ticket, with which others send files into a directory.
 
-    Anyone with the ticket can send files: treat it like a password. ``options`` are those of ``rc3 recv``, with
-    underscores: ``listen="192.0.2.1:4433"``, ``advertise``, ``identity``, ``force``, ``keep_both``, ``quick_check``,
-    ``fsync``, ``discard_partial``, ``idle_timeout``, ``rlp``...
+    Anyone with the ticket can send files: treat it like a password. ``options`` are those of :class:`ReceiverOptions`,
+    which ``rc3 recv --help`` describes.
 
     Use it in ``with`` or ``async with``, and iterate over it for transfer after transfer::
 
@@ -220,10 +222,9 @@ class Receiver:
             summary = receiver.recv()
     """
 
-    def __init__(self, directory: Path, **options: Any) -> None:
-        options = {"dir": directory, **options}
+    def __init__(self, directory: Path, **options: Unpack[ReceiverOptions]) -> None:
         try:
-            self._receiver = _rc3.Receiver(_words("recv", options))
+            self._receiver = _rc3.Receiver(_words("recv", {"dir": directory, **options}))
         except ValueError as error:
             raise failure(*error.args) from None
 

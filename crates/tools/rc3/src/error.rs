@@ -5,7 +5,10 @@ use std::{borrow::Cow, fmt::Display, io, net::SocketAddr, time::Duration};
 use rc3_text::units::about_time;
 use thiserror::Error;
 
-use crate::transfer::{paths::printable, progress::count};
+use crate::{
+    system::lacks_descriptors,
+    transfer::{paths::printable, progress::count},
+};
 
 /// The result of work whose failure ends a command.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -183,11 +186,12 @@ impl Error {
 
     /// A file with this printable path cannot be written.
     pub(crate) fn write(path: impl Display, error: &io::Error) -> Self {
-        Self::new(
-            ErrorKind::Storage,
-            format!("cannot write {path}: {error}"),
-            "check free space and permissions of the receiving directory; the next run continues the transfer",
-        )
+        let hint = if lacks_descriptors(error) {
+            "raise the limit of open files (ulimit -n) or close other programs; the next run continues the transfer"
+        } else {
+            "check free space and permissions of the receiving directory; the next run continues the transfer"
+        };
+        Self::new(ErrorKind::Storage, format!("cannot write {path}: {error}"), hint)
     }
 
     /// So many entries were skipped.

@@ -69,7 +69,7 @@ pub async fn listen(args: &CheckArgs) -> Result<()> {
     let listener = Listener::bind(&network(args.network.clone()), args.bind, PATIENCE)?;
     let ticket = listener.ticket(args.advertise.as_ref())?;
     // Removed on drop.
-    let _written = publish(&ticket, args.ticket_file.as_deref(), "rc3 check")?;
+    let _written = publish(&ticket, args.bind, args.ticket_file.as_deref(), "rc3 check")?;
     let mut stop = Stop::default();
     let stopped = stopped_by();
     notify::ready("waiting for a check");

@@ -171,7 +171,7 @@ fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>> 
 
 /// The same, where there must be one.
 fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket> {
-    found(argument, file)?.ok_or_else(|| Error::usage("no ticket", ticket::WAYS))
+    found(argument, file)?.ok_or_else(ticket::none)
 }
 
 /// The mode that a user chose.
@@ -228,7 +228,10 @@ fn send(args: SendArgs) -> Result<Command> {
         return Err(Error::usage(message, hint));
     }
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
-    let ticket = required(argument.as_deref(), ticket_file.as_deref())?;
+    let ticket = found(argument.as_deref(), ticket_file.as_deref())?;
+    let missing = paths.last().filter(|last| !is_pipe && last.symlink_metadata().is_err());
+    let ticket =
+        ticket.ok_or_else(|| missing.map_or_else(ticket::none, |last| ticket::neither(last.as_os_str())))?;
     if paths.is_empty() {
         let hint = "name files and directories before the ticket: rc3 send PATH... -";
         return Err(Error::usage("no file or directory to send", hint));

@@ -377,7 +377,7 @@ impl SelectionArgs {
     /// # Errors
     /// When a pattern is malformed.
     pub(crate) fn resolve(&self, preserve: Preserve) -> Result<Selection, Error> {
-        let hint = "see rc3 send --help; quote patterns so that the shell leaves them alone";
+        let hint = "`rc3 send --help` describes patterns; quote them in a shell";
         let wrong = |error| Error::usage(format!("not a pattern: {error}"), hint);
         let patterns = Patterns::new(&self.include, &self.exclude).map_err(wrong)?;
         Ok(Selection { links: self.links, patterns, preserve })

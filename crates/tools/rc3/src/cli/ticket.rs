@@ -4,6 +4,7 @@ use std::{
     env,
     ffi::OsStr,
     io::{self, IsTerminal, Write},
+    net::SocketAddr,
     path::Path,
 };
 
@@ -13,7 +14,7 @@ use crate::{
     error::{Error, Result},
     log,
     transfer::{
-        paths::printable_path,
+        paths::{printable, printable_path},
         ticket::{Ticket, TicketError},
         ticket_file::{TicketFile, first_line, read},
     },
@@ -24,7 +25,7 @@ pub const VARIABLE: &str = "RC3_TICKET";
 /// The argument that stands for standard input.
 const INPUT: &str = "-";
 /// The ways to pass a ticket.
-pub(super) const WAYS: &str =
+const WAYS: &str =
     "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input";
 
 /// Whether an argument is a ticket or `-`, rather than a path.
@@ -65,6 +66,20 @@ pub(super) fn in_environment() -> Result<Option<Ticket>> {
     }
 }
 
+/// There is no ticket.
+pub(super) fn none() -> Error {
+    Error::usage("no ticket", WAYS)
+}
+
+/// The last argument should be a ticket, and is something else.
+pub(super) fn neither(argument: &OsStr) -> Error {
+    // What follows may be a secret.
+    let shown = argument.to_string_lossy();
+    let shown = printable(shown.split_once('#').map_or(&*shown, |(address, _)| address));
+    let hint = "check the path; a ticket is the whole line that the receiver printed, rc3://...";
+    Error::usage(format!("{shown} is neither a file nor a ticket"), hint)
+}
+
 /// A ticket as an argument, and another in a file.
 pub(super) fn two() -> Error {
     Error::usage("two tickets: one as an argument, one by --ticket-file", "omit one of them")
@@ -75,16 +90,27 @@ fn unreadable(from: &str, error: io::Error) -> Error {
 }
 
 fn parse(line: &str) -> Result<Ticket> {
-    line.parse().map_err(|error: TicketError| Error::usage(format!("not a ticket: {error}"), WAYS))
+    line.parse().map_err(|error: TicketError| {
+        let hint = match error {
+            TicketError::Version(_) => "use the same version of rc3 on both sides",
+            _ => "copy the whole line that the other side printed",
+        };
+        Error::usage(format!("not a ticket: {error}"), hint)
+    })
 }
 
-/// Writes the ticket of a side that listens to a file, which is removed on drop, or prints it; `command` is what the other
+/// Writes the ticket of a side that listens, at `bind` if that was chosen, to a file, which is removed on drop, or prints it; `command` is what the other
 /// side runs.
 ///
 /// # Errors
 /// When it cannot be written.
-pub(crate) fn publish(ticket: &Ticket, file: Option<&Path>, command: &str) -> Result<Option<TicketFile>> {
-    ticket.warning().iter().for_each(|warning| line(io::stderr(), warning));
+pub(crate) fn publish(
+    ticket: &Ticket,
+    bind: Option<SocketAddr>,
+    file: Option<&Path>,
+    command: &str,
+) -> Result<Option<TicketFile>> {
+    ticket.warning(bind).iter().for_each(log::line);
     let Some(path) = file else {
         log::line(format_args!("on the other machine: {command} -, then paste this ticket:"));
         output::print(&format!("{ticket}\n")).map_err(|error| Error::local("print the ticket", error))?;

@@ -29,7 +29,7 @@ use crate::{
         interrupted,
         meet::{Listener, Settings},
         message::{FromReceiver, FromSender, listen_up_to},
-        progress::{Reporter, Style},
+        progress::{Observer, Reporter, Style},
         receive::new_identity,
         session::outbox,
         side::{Meeting, Side},
@@ -90,8 +90,8 @@ async fn copy(request: Request, wire: &mut Wire) -> Result<u32> {
         rename,
     };
     wire.reply(reply).await;
-    // The near end learns the outcome by the transfer itself.
-    let mut reporter = Reporter::new(Style::Quiet, "copying");
+    // The near end learns the outcome by the transfer itself, and prints it.
+    let mut reporter = Reporter::observed(Observer::new(|_| {}));
     let _ = transfer(&side, &Meeting::Listen(listener), wire, interrupted(), &mut reporter).await;
     Ok(left_out)
 }

@@ -4,6 +4,11 @@
 //! Linux offers more than Unix (ACLs, holes, `syncfs`). `other` is Windows in practice. What it lacks it reports as absent:
 //! no permission bits, no owner, no count of free bytes; signals, limits and syncs do nothing there.
 
+/// Whether the process or system had no free file descriptor.
+pub fn lacks_descriptors(error: &std::io::Error) -> bool {
+    error.raw_os_error().is_some_and(|code| DESCRIPTOR_FAULTS.contains(&code))
+}
+
 #[cfg(any(not(unix), test))]
 mod other;
 #[cfg(unix)]

@@ -227,6 +227,8 @@ async fn compare(session: &mut Session, destination: &Destination, planned: &mut
                 let compared = move || compared(&there, candidates, hash.into());
                 match session.blocking(Work::Comparing, compared).await? {
                     Ok(path) => *fate = Fate::There(path),
+                    // Its fate has the reason already.
+                    Err(Verdict::Conflict) => {}
                     // Nothing else would be done with it.
                     Err(verdict) if matches!(fate, Fate::Settled(_)) => *fate = Fate::Settled(verdict),
                     Err(_) => {}

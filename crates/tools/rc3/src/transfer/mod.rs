@@ -92,6 +92,8 @@ pub(crate) const BUSY: VarInt = VarInt::from_u32(3);
 pub(crate) const REFUSED: VarInt = VarInt::from_u32(4);
 /// Close code of a connection with the wrong secret or identity.
 pub(crate) const UNAUTHORISED: VarInt = VarInt::from_u32(5);
+/// Close code of a sender that waited for a receiver of one transfer, which was another's.
+const ENDED: VarInt = VarInt::from_u32(6);
 
 /// Close code of a service that is stopped, and may be started again with the same identity at the same port.
 pub(crate) const STOPPED: VarInt = VarInt::from_u32(6);
@@ -148,6 +150,11 @@ pub(crate) fn lost(error: ConnectionError) -> Error {
                 BUSY => return Error::busy(),
                 STOPPED => return Error::gone(format!("the other side {STOPPED_REASON}")),
                 REFUSED => return Error::refused(reason),
+                ENDED => {
+                    let message = "the receiver took another sender's transfer, and has ended";
+                    let hint = "start it again; with `rc3 recv --keep` it serves several senders";
+                    return Error::new(ErrorKind::Other, message, hint);
+                }
                 UNAUTHORISED => {
                     let message = format!("the other side rejects this host: {reason}");
                     let hint = "copy the whole ticket of the command that runs on the other side";

@@ -14,6 +14,8 @@ use super::{
 
 /// Most names tried for one file.
 const NAMES_MAX: u32 = 1000;
+/// Why a file is not kept under another name.
+const TOO_LONG: &str = "its name is taken, and too long for a number";
 
 /// What to do with one file or link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,8 +127,12 @@ impl<'a> Places<'a> {
 
     /// Another name for a file.
     fn beside(&self, file: &Expected, mut candidates: Vec<SafePath>) -> (Vec<SafePath>, Fate) {
+        let mut reason = "its name and all numbered ones are taken";
         for number in 1..=NAMES_MAX {
-            let Some(path) = numbered(&file.path, number) else { break };
+            let Some(path) = numbered(&file.path, number) else {
+                reason = TOO_LONG;
+                break;
+            };
             if self.manifest.contains(&path) {
                 continue;
             }
@@ -135,10 +141,13 @@ impl<'a> Places<'a> {
                 Seen::Same(_) => return (Vec::new(), Fate::There(path)),
                 Seen::SameLength => candidates.push(path),
                 Seen::Directory | Seen::Other | Seen::Shared => {}
-                Seen::Impossible => break,
+                Seen::Impossible => {
+                    reason = TOO_LONG;
+                    break;
+                }
             }
         }
-        (candidates, Fate::Settled(Verdict::Conflict))
+        (candidates, Fate::Settled(Verdict::Refused(reason.to_owned())))
     }
 
     /// What has a name; if it counts as the same, this entry has it from now on.

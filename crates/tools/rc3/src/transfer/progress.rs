@@ -239,29 +239,39 @@ impl Event<'_> {
                 let loops = if *rc3 { "rc3" } else { "plain QUIC" };
                 format!("{verb} {what}, {peer}, {loops}")
             }
-            Self::Progress { bytes, total_bytes, steered, .. } => {
-                let percent = total_bytes.map(|total| 100 * u128::from(*bytes) / u128::from(total.max(1)));
-                let percent = percent.map_or_else(String::new, |percent| format!("{percent} %, "));
-                let mode = steered.map_or(String::new(), |steered| format!(", {} mode", steered.mode));
-                format!("{percent}{}{mode}", self.progress_text())
-            }
+            Self::Progress { .. } => self.progress_parts().join(", "),
             Self::Done(summary) => summary.text(),
             Self::Error { message, hint } => format!("rc3: {message}\nhint: {hint}"),
         })
     }
 
-    /// Bytes, files, the rate of the last seconds, and the remaining time.
-    fn progress_text(&self) -> String {
-        let Self::Progress { bytes, total_bytes, files, total_files, bytes_per_second, eta_seconds, .. } =
-            self
+    /// The progress in words, the most important ones first.
+    fn progress_parts(&self) -> Vec<String> {
+        let &Self::Progress {
+            bytes,
+            total_bytes,
+            files,
+            total_files,
+            bytes_per_second,
+            eta_seconds,
+            steered,
+        } = self
         else {
-            return String::new();
+            return Vec::new();
         };
-        let (bytes, rate) = (about_bytes(*bytes), about_rate(bytes_per_second * 8.0));
-        let Some(total) = total_bytes else { return format!("{bytes}, {rate}") };
-        let eta = eta_seconds.map_or(String::new(), |eta| format!(", {} left", time_text(eta)));
-        let total_files = count(*total_files, "file");
-        format!("{bytes} of {}, {files} of {total_files}, {rate}{eta}", about_bytes(*total))
+        let (rate, mode) =
+            (about_rate(bytes_per_second * 8.0), steered.map(|steered| format!("{} mode", steered.mode)));
+        let Some(total) = total_bytes else {
+            return [about_bytes(bytes), rate].into_iter().chain(mode).collect();
+        };
+        // Files are verified and renamed after their last byte.
+        let most = if files < total_files { 99 } else { 100 };
+        let percent = (100 * u128::from(bytes) / u128::from(total.max(1))).min(most);
+        let left = eta_seconds.map(|eta| format!("{} left", time_text(eta)));
+        let amount = format!("{} of {}", about_bytes(bytes), about_bytes(total));
+        let files = format!("{files} of {}", count(total_files, "file"));
+        let parts = [format!("{percent} %"), rate].into_iter().chain(left);
+        parts.chain([amount, files]).chain(mode).collect()
     }
 }
 
@@ -309,7 +319,7 @@ pub struct Summary {
     pub bytes: u64,
     /// From the agreement on what to send to the last file in place.
     pub seconds: f64,
-    /// Mean rate over that time.
+    /// Mean rate over that time of the bytes that were not there before.
     pub bytes_per_second: f64,
     /// Bytes that the primary loop brought first, including the control stream, as counted by the receiver. At a
     /// sender: bytes given to the primary.
@@ -339,13 +349,14 @@ impl Summary {
             0 => String::new(),
             unchanged => format!(" ({unchanged} of them unchanged)"),
         };
+        let rate = about_rate(self.bytes_per_second * 8.0);
+        let rate = if self.bytes_per_second > 0.0 { format!(", {rate}") } else { String::new() };
         let path = self.path.as_ref().filter(|path| path.rate_bits_per_second.is_some());
         format!(
-            "verified: {}{there}, {} in {}, {}{share}{}{}",
+            "verified: {}{there}, {} in {}{rate}{share}{}{}",
             count(self.files, "file"),
             about_bytes(self.bytes),
             time_text(self.seconds),
-            about_rate(self.bytes_per_second * 8.0),
             steered.unwrap_or_default(),
             path.map_or_else(String::new, |path| format!("\n{}", path.brief())),
         )
@@ -383,6 +394,8 @@ pub struct Reporter {
     total_files: usize,
     /// Bytes that no stream brings.
     there: u64,
+    /// Bytes that streams bring, unless of a pipe.
+    needed: Option<u64>,
     /// Files in place, and their bytes.
     placed: (usize, u64),
     /// The receiver's activity, as printed last.
@@ -421,6 +434,7 @@ impl Reporter {
             line_at: Instant::now(),
             total_files: 0,
             there: 0,
+            needed: None,
             placed: (0, 0),
             waiting: None,
             silence: None,
@@ -549,6 +563,7 @@ impl Reporter {
     ) {
         (self.line_at, self.total_files, self.placed) = (Instant::now(), files, there);
         self.there = bytes.map_or(0, |bytes| bytes.saturating_sub(needed));
+        self.needed = bytes.map(|_| needed);
         let (peer, rc3) = (connection.remote_address().to_string(), connection.is_rc3());
         self.report(&Event::Start { files, bytes, peer, rc3 });
         let mut bar = ProgressBar::with_draw_target(bytes, ProgressDrawTarget::hidden());
@@ -590,7 +605,9 @@ impl Reporter {
             steered: self.steered,
         };
         if self.style == Style::Bar {
-            bar.set_message(event.progress_text());
+            let columns = console::Term::stderr().size_checked().map_or(80, |(_, columns)| columns.into());
+            let share = bytes as f64 / total.unwrap_or(0).max(1) as f64;
+            bar.set_message(fitted(&event.progress_parts(), total.map(|_| share), columns));
         } else {
             self.report(&event);
         }
@@ -608,7 +625,8 @@ impl Reporter {
     pub fn summary(&self, unchanged_files: usize) -> Summary {
         let (files, bytes) = self.placed;
         let seconds = self.bar.as_ref().map_or(0.0, |bar| bar.elapsed().as_secs_f64());
-        let bytes_per_second = bytes as f64 / seconds.max(1e-9);
+        let brought = self.needed.map_or(bytes, |needed| needed.min(bytes));
+        let bytes_per_second = brought as f64 / seconds.max(1e-9);
         Summary { files, unchanged_files, bytes, seconds, bytes_per_second, ..Summary::default() }
     }
 
@@ -642,10 +660,30 @@ pub fn count(number: usize, noun: &str) -> String {
 }
 
 fn bar_style(is_bounded: bool) -> ProgressStyle {
-    let template = if is_bounded { "{bar:20} {percent:>3} %  {msg}" } else { "{msg}  {elapsed}" };
+    // A wide message is cut at the end of the line, however wide the terminal is now.
+    let template = if is_bounded { "{wide_msg}" } else { "{wide_msg} {elapsed}" };
     // The template is constant; if it were wrong, the default bar would be used.
-    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.progress_chars("=> ")
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// As many parts as fit into a line, after a bar of this share if there is room for all.
+fn fitted(parts: &[String], share: Option<f64>, columns: usize) -> String {
+    const BAR: usize = 10;
+    let mut line = String::new();
+    for part in parts {
+        let separator = if line.is_empty() { "" } else { ", " };
+        if line.len() + separator.len() + part.len() >= columns {
+            return line;
+        }
+        line = line + separator + part;
+    }
+    match share {
+        Some(share) if BAR + 2 + line.len() < columns => {
+            let bar = "=".repeat((share * BAR as f64) as usize);
+            format!("{bar:BAR$}  {line}")
+        }
+        _ => line,
+    }
 }
 
 /// Prints one event.
@@ -693,6 +731,41 @@ mod tests {
         assert!(!shown.contains(|c: char| c.is_control() || is_hidden(c)), "{shown:?}");
         let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
         assert_eq!(read["path"], path);
+    }
+
+    #[test]
+    fn progress_fits_the_terminal_and_ends_with_the_last_file() {
+        let progress = |bytes, files| Event::Progress {
+            bytes,
+            total_bytes: Some(2_500_000_000),
+            files,
+            total_files: 1234,
+            bytes_per_second: 12_345_678.0,
+            eta_seconds: Some(100.0),
+            steered: None,
+        };
+        let parts = progress(2_500_000_000, 1233).progress_parts();
+        assert_eq!(parts[0], "99 %");
+        assert_eq!(progress(2_500_000_000, 1234).progress_parts()[0], "100 %");
+        let shown = |columns| fitted(&parts, Some(0.55), columns);
+        assert_eq!(shown(120), format!("=====       {}", parts.join(", ")));
+        assert_eq!(shown(80), format!("=====       {}", parts.join(", ")));
+        assert_eq!(shown(40), format!("{}, {}, {}", parts[0], parts[1], parts[2]));
+        assert_eq!(shown(3), "");
+    }
+
+    #[test]
+    fn rates_count_what_was_not_there() {
+        let mut reporter = Reporter::new(Style::Quiet, "");
+        (reporter.needed, reporter.placed) = (Some(0), (1, 1 << 40));
+        let text = reporter.summary(1).text();
+        assert!(
+            text.starts_with("verified: 1 file (1 of them unchanged), 1.1 TB in ") && !text.contains("bit/s"),
+            "{text}"
+        );
+        reporter.needed = Some(1000);
+        let summary = reporter.summary(0);
+        assert_eq!(summary.bytes_per_second * summary.seconds.max(1e-9), 1000.0);
     }
 
     #[test]

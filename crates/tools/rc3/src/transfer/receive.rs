@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    BUSY,
+    BUSY, ENDED,
     asked::Asked,
     background, close_code,
     destination::{Destination, Policy},
@@ -85,7 +85,7 @@ pub struct ReceiveJob {
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
     let keep = job.keep;
     let mut receiver = Receiver::listen(job)?;
-    receiver.ticket.warning().iter().for_each(|warning| reporter.note(warning));
+    receiver.ticket.warning(receiver.job.bind).iter().for_each(|warning| reporter.note(warning));
     let announced = match &receiver.written {
         Some(file) => {
             reporter.listening_by_file(file.path());
@@ -270,6 +270,9 @@ impl Receiver {
     /// # Errors
     /// That of `outcome`.
     pub async fn close(self, outcome: Result<()>) -> Result<()> {
+        if outcome.is_ok() {
+            self.waiting.iter().for_each(|waiting| waiting.channel.connection.close(ENDED, b"is done"));
+        }
         wind_up(&self.endpoint, self.destination.as_ref(), outcome).await
     }
 }

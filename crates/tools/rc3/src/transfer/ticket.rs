@@ -16,7 +16,7 @@
 
 use std::{
     fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     str::FromStr,
 };
 
@@ -129,9 +129,13 @@ impl Ticket {
         &self.others
     }
 
-    /// What the user of a ticket that works only on this machine should know.
-    pub(crate) fn warning(&self) -> Option<String> {
+    /// What the user should know of a ticket that works only on this machine, unless it was asked for by listening at
+    /// `bind`.
+    pub(crate) fn warning(&self, bind: Option<SocketAddr>) -> Option<String> {
         let host = self.host.parse::<IpAddr>().ok().filter(IpAddr::is_loopback)?;
+        if bind.is_some_and(|bind| bind.ip() == host) {
+            return None;
+        }
         Some(format!(
             "only this machine can use the ticket: it names {host}; --bind or --advertise names another"
         ))

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::{Error, ErrorKind, Result},
-    system::{DESCRIPTOR_FAULTS, NAME_FAULTS},
+    system::{NAME_FAULTS, lacks_descriptors},
 };
 
 /// What has become of an entry.
@@ -108,7 +108,7 @@ pub(super) fn is_name_fault(error: &io::Error) -> bool {
 
 /// Whether every other entry would meet the error too: no space, no descriptors, or the end of this program.
 fn is_general(error: &io::Error) -> bool {
-    error.raw_os_error().is_some_and(|code| DESCRIPTOR_FAULTS.contains(&code))
+    lacks_descriptors(error)
         || matches!(
             error.kind(),
             io::ErrorKind::StorageFull
@@ -184,7 +184,7 @@ impl Unkept {
             (None, conflicts @ 1..) => Err(Error::new(
                 ErrorKind::Conflicts,
                 format!("{} at the receiver with other content", exist(conflicts)),
-                "all others are in place; run the receiver with --force to replace them, or with --keep-both",
+                "all others are in place; --force of `rc3 recv` or `rc3 copy` replaces existing files, --keep-both keeps both",
             )),
             _ if all_left_out > 0 => Err(Error::left_out(all_left_out)),
             _ => Ok(()),

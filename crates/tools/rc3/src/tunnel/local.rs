@@ -1,6 +1,10 @@
 //! Listeners for TCP connections, at either end.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -9,11 +13,15 @@ use tokio::{
     time::sleep,
 };
 
+use super::{CONNECTIONS_MAX, notes::note};
+
+/// Time between two lines about connections that wait.
+const REPORT_EVERY: Duration = Duration::from_secs(60);
 /// Pause after a failure to accept, such as one for want of file descriptors.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves each connection in a task, for ever. While no permit is free, connections wait in the system's backlog.
-/// Dropping the future ends the tasks.
+/// Serves each connection in a task, for ever. While no permit is free, connections wait in the system's backlog, which is
+/// reported at most once a minute. Dropping the future ends the tasks.
 pub(super) async fn accept<F>(
     listener: Arc<TcpListener>,
     permits: Arc<Semaphore>,
@@ -21,16 +29,31 @@ pub(super) async fn accept<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let mut tasks = JoinSet::new();
-    // The semaphore is never closed.
-    while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+    let (mut tasks, mut reported) = (JoinSet::new(), None::<Instant>);
+    let mut report = |what: &str| {
+        if reported.is_none_or(|reported| reported.elapsed() >= REPORT_EVERY) {
+            reported = Some(Instant::now());
+            note(what);
+        }
+    };
+    loop {
+        if permits.available_permits() == 0 {
+            report(&format!(
+                "{CONNECTIONS_MAX} connections are open, the most of a tunnel: others wait for the end of one"
+            ));
+        }
+        // The semaphore is never closed.
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
         while tasks.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, _)) => {
                 let _ = stream.set_nodelay(true);
                 tasks.spawn(serve(stream, permit));
             }
-            Err(_) => sleep(FAILURE_PAUSE).await,
+            Err(error) => {
+                report(&format!("cannot accept connections: {error}"));
+                sleep(FAILURE_PAUSE).await;
+            }
         }
     }
 }

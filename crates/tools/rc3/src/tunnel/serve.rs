@@ -81,7 +81,7 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     let invite = |secret| {
         let ticket = reachable::invite(bound, args.advertise.as_ref(), identity.fingerprint(), secret)
             .map_err(|error| Error::local("make a ticket", error))?;
-        publish(&ticket, args.ticket_file.as_deref(), "rc3 tunnel -L PORT:HOST:HOSTPORT")
+        publish(&ticket, args.bind, args.ticket_file.as_deref(), "rc3 tunnel -L PORT:HOST:HOSTPORT")
     };
     // Removed on drop.
     let _written = secret.map(invite).transpose()?;

@@ -15,6 +15,12 @@ use super::{
 };
 
 const VERSION: u8 = 5;
+/// The answer to an HTTP client, so that its user learns why.
+const NOT_HTTP: &[u8] =
+    b"HTTP/1.1 501 Not Implemented\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n\
+    This port of rc3 tunnel speaks SOCKS 5, not HTTP.\n";
+/// Most bytes of an HTTP request that are read.
+const HTTP_BYTES_MAX: u64 = 64 << 10;
 const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
@@ -61,6 +67,12 @@ pub async fn reply(client: &mut (impl AsyncWrite + Unpin), answer: Answer) -> io
 async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
     let version = client.read_u8().await?;
     if version != VERSION {
+        if version.is_ascii_uppercase() {
+            client.write_all(NOT_HTTP).await?;
+            client.shutdown().await?;
+            // Unread bytes would reset the connection before the client reads the answer (RFC 9112 §9.6).
+            tokio::io::copy(&mut client.take(HTTP_BYTES_MAX), &mut tokio::io::sink()).await?;
+        }
         return Err(invalid(other_version(version)));
     }
     let mut methods = [0; u8::MAX as usize];
@@ -77,6 +89,10 @@ async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result
 }
 
 fn other_version(version: u8) -> String {
+    // The methods of HTTP begin with a capital letter.
+    if version.is_ascii_uppercase() {
+        return "an HTTP client is at the SOCKS port; set it to SOCKS 5, for example curl -x socks5h://HOST:PORT".to_owned();
+    }
     format!("a SOCKS client of version {version}, this program supports version {VERSION}")
 }
 
@@ -150,7 +166,7 @@ mod tests {
             (found.unwrap_err().to_string(), answer)
         };
         let (what, answer) = refused(b"GET / HTTP/1.1\r\n");
-        assert!(what.contains("version 71") && answer.is_empty(), "{what}");
+        assert!(what.starts_with("an HTTP client") && answer.starts_with(b"HTTP/1.1 501 "), "{what}");
         assert!(refused(b"\x04\x01").0.contains("version 4,"));
         assert_eq!(refused(b"\x05\x01\x02").1, [5, 0xff]);
         let code = |request: &[u8]| {
