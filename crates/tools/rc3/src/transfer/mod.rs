@@ -96,7 +96,7 @@ pub(crate) const UNAUTHORISED: VarInt = VarInt::from_u32(5);
 const ENDED: VarInt = VarInt::from_u32(6);
 
 /// Close code of a service that is stopped, and may be started again with the same identity at the same port.
-pub(crate) const STOPPED: VarInt = VarInt::from_u32(6);
+pub(crate) const STOPPED: VarInt = VarInt::from_u32(7);
 /// The reason that goes with it.
 pub(crate) const STOPPED_REASON: &str = "was stopped, and may be started again";
 
