@@ -145,14 +145,14 @@ impl Driver {
         self.wakers.drain(..).for_each(Waker::wake);
         let Self { shared, bound, wakers, .. } = self;
         let now = shared.runtime.now();
-        let (rebound, completed) = shared.with_later(wakers, |state| {
+        let (rebound, completed, closes) = shared.with_later(wakers, |state| {
             state.requests.take_all();
             if state.core.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 state.core.handle_timeout(now);
             }
             let rebound = (!state.bound.is(bound)).then(|| state.bound.clone());
             self.relays.follow_state(state);
-            (rebound, state.has_completed())
+            (rebound, state.has_completed(), state.lifetime.owes_close().then_some(state.lifetime.closes))
         });
         if let Some(bound) = rebound {
             self.rebind(bound);
@@ -166,6 +166,10 @@ impl Driver {
         let sent = self.send_primary()?;
         if completed {
             self.shared.with_later(&mut self.wakers, State::announce_completed);
+        }
+        if let Some(closes) = closes.filter(|_| sent == Sent::All) {
+            self.shared.with_later(&mut self.wakers, |state| state.lifetime.closes_sent = closes);
+            self.shared.waiters.idle.notify_waiters();
         }
         load = load.max(sent.into());
         // With the primary's socket full, sending through the low socket would hurt the primary next.

@@ -386,7 +386,8 @@ impl Endpoint {
     }
 
     /// Closes all connections at once, as [`crate::Connection::close`] does, and makes no new ones. Await
-    /// [`Self::wait_idle`] afterwards: the program may otherwise end before the peers are notified.
+    /// [`Self::wait_idle`] or [`Self::wait_closes_sent`] afterwards: the program may otherwise end before the peers are
+    /// notified.
     pub fn close(&self, code: VarInt, reason: &[u8]) {
         let reason = Bytes::copy_from_slice(reason);
         self.handle.each(|state| {
@@ -402,6 +403,18 @@ impl Endpoint {
         loop {
             let notified = self.handle.waiters().idle.notified();
             if self.open_connections() == 0 && !self.handle.each(|state| state.is_between()).contains(&true) {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Waits until the peer of each connection that this side has closed was sent the close, once: enough where a peer
+    /// that misses it ends by itself.
+    pub async fn wait_closes_sent(&self) {
+        loop {
+            let notified = self.handle.waiters().idle.notified();
+            if !self.handle.each(|state| state.lifetime.owes_close()).contains(&true) {
                 return;
             }
             notified.await;

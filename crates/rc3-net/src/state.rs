@@ -191,6 +191,7 @@ impl State {
             connection.close(now, code, reason);
         });
         state.on_lost(ConnectionError::LocallyClosed, &mut self.wakers);
+        self.lifetime.closes += 1;
         self.wake_driver();
     }
 

@@ -12,6 +12,9 @@ const DRIVER_LOST: &str = "the endpoint's driver has ended";
 pub(crate) struct Lifetime {
     /// By `Endpoint::close`.
     pub(super) closed: bool,
+    /// Connections that this side has closed, and how many of these closes were sent.
+    pub(crate) closes: u64,
+    pub(crate) closes_sent: u64,
     /// There is no handle to the endpoint any more.
     pub(super) released: bool,
     /// Why the driver has ended, if it has.
@@ -22,6 +25,11 @@ impl Lifetime {
     /// The driver is about to end because of a socket.
     pub(crate) fn fail(&mut self, error: &io::Error) {
         self.failure = Some(format!("{DRIVER_LOST}: a socket is unusable: {error}"));
+    }
+
+    /// Whether some peer was not sent a close, and will be.
+    pub(crate) fn owes_close(&self) -> bool {
+        self.closes_sent < self.closes && self.failure.is_none()
     }
 
     /// The driver has ended; returns the error of the connections.

@@ -29,11 +29,11 @@ use crate::{
     figures::PathFigures,
     scheme::Scheme,
     transfer::{
-        close_code,
-        conclude::conclude,
+        conclude::{Parting, conclude},
         identity, interrupted,
         meet::{self, Settings},
         network::Network,
+        parting,
         session::Control,
         ticket::Ticket,
     },
@@ -112,7 +112,9 @@ async fn connected<T>(
 ) -> Result<T> {
     let endpoint = meet::open(network, remotes)?;
     let mut visit = Visit { job, endpoint: &endpoint, remotes };
-    conclude(&endpoint, work(&mut visit), stopped(), |error| close_code(error, None)).await
+    // The listener waits for the close.
+    let parting = |error: Option<&Error>| Parting { is_needed: true, ..parting(error, None) };
+    conclude(&endpoint, work(&mut visit), stopped(), parting).await
 }
 
 /// The error of a check that the user interrupts.

@@ -56,19 +56,14 @@ pub async fn serve() {
     let first = timeout(REQUEST_PATIENCE, messages.recv()).await;
     let Ok(Some(Ok(Frame::Request(request)))) = first else { return };
     let mut wire = Wire::new(messages, outbox(to).0);
-    let left_out = match copy(request, &mut wire).await {
-        Ok(left_out) => left_out,
-        Err(error) => {
-            wire.reply(Reply::Failed { message: error.to_string(), hint: error.hint().to_owned() }).await;
-            0
-        }
-    };
-    wire.reply(Reply::Done { left_out }).await;
-    // The last message must leave before the process does.
-    let _ = timeout(END_PATIENCE, async { while let Some(Ok(_)) = wire.messages.recv().await {} }).await;
+    if let Err(error) = copy(request, &mut wire).await {
+        wire.reply(Reply::Failed { message: error.to_string(), hint: error.hint().to_owned() }).await;
+    }
+    // The last frames must leave before the process does. The near end leaves as soon as it has them.
+    let _ = timeout(END_PATIENCE, wire.run()).await;
 }
 
-async fn copy(request: Request, wire: &mut Wire) -> Result<u32> {
+async fn copy(request: Request, wire: &mut Wire) -> Result<()> {
     let Request { action, preserve, carrier, rlp, congestion, marks } = request;
     let settings = settings(rlp, congestion, NetworkArgs::with_marks(marks), carrier);
     let (side, rename) = prepared(action, preserve, wire).await?;
@@ -81,19 +76,19 @@ async fn copy(request: Request, wire: &mut Wire) -> Result<u32> {
         };
         wire.relay = Some(relayed.await.map_err(|error| Error::local("relay", error))?);
     }
-    let left_out = report_left_out(&side);
     let reply = Reply::Listening {
         address: env::var("SSH_CONNECTION").ok().and_then(|text| server_address(&text)),
         port: listener.address.port(),
         fingerprint: listener.fingerprint.0,
         secret: listener.secret.0,
         rename,
+        left_out: report_left_out(&side),
     };
     wire.reply(reply).await;
     // The near end learns the outcome by the transfer itself, and prints it.
     let mut reporter = Reporter::observed(Observer::new(|_| {}));
     let _ = transfer(&side, &Meeting::Listen(listener), wire, interrupted(), &mut reporter).await;
-    Ok(left_out)
+    Ok(())
 }
 
 /// Prepares in the background, with signs of life: listing many files takes long. Also returns the new name of a single

@@ -39,7 +39,7 @@ mod relay;
 mod ssh;
 mod wire;
 
-/// Time for the other end's last message.
+/// Time for the end of a transfer after ssh or the other end has ended, and for the other end to leave first.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Parameters of a copy.
@@ -88,13 +88,12 @@ async fn transfer(
 ) -> Result<()> {
     // Dropped after the close: the end of its streams must not arrive before the reason.
     let mut moving = pin!(side.run(meeting, reporter));
-    let ended = || Err(Error::lost("ssh or the far end ended"));
     let outcome = tokio::select! {
         outcome = moving.as_mut() => outcome,
-        done = wire.run() => match done {
-            // The last packets may still be on their way.
-            Some(_) => timeout(END_PATIENCE, moving.as_mut()).await.unwrap_or_else(|_| ended()),
-            None => ended(),
+        // The last packets may still be on their way.
+        () = wire.run() => match timeout(END_PATIENCE, moving.as_mut()).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Error::lost("ssh or the far end ended")),
         },
         () = stop => Err(Error::interrupted(0)),
     };

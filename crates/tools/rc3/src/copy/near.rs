@@ -11,11 +11,13 @@ use rc3_net::Endpoint;
 use tokio::{io::AsyncBufRead, time::timeout};
 
 use super::{
-    CopyJob, Direction, END_PATIENCE,
+    CopyJob, Direction,
     cli::{CopyArgs, ViaSsh},
     place::last_name,
     relay::Relay,
-    settings, ssh, transfer,
+    settings,
+    ssh::Ssh,
+    transfer,
     wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, Reply, Request, Unanswered, VERSION, Wire, skip_banner},
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -124,7 +126,7 @@ async fn attempt(
     carrier: Carrier,
     reporter: &mut Reporter,
 ) -> Result<usize> {
-    let (mut ssh, from, to) = ssh::start(job)?;
+    let (mut ssh, from, to) = Ssh::start(job)?;
     let (outbox, _) = outbox(to);
     let CopyArgs { preserve, rlp, congestion, network, .. } = &job.args;
     let request = Request {
@@ -142,7 +144,7 @@ async fn attempt(
     };
     let (reply, messages) = match answer {
         Ok(answer) => answer,
-        Err(Unanswered::Ended) => return Err(ended(job, ssh::exit_code(&mut ssh).await)),
+        Err(Unanswered::Ended) => return Err(ended(job, ssh.exit_code().await)),
         Err(Unanswered::Version(found)) => {
             let found = format!("it has {found} where this rc3 has {VERSION}");
             return Err(other_version(job, &found));
@@ -153,7 +155,7 @@ async fn attempt(
         }
         Err(Unanswered::Invalid(reason)) => return Err(invalid(job, &reason)),
     };
-    let (ticket, rename) = ticket(job, reply, carrier)?;
+    let (ticket, rename, left_out) = ticket(job, reply, carrier)?;
     if let (Side::Send(found, _), Some(name)) = (&mut *side, &rename) {
         found.rename(name).map_err(|fault| invalid(job, &fault.to_string()))?;
     }
@@ -165,7 +167,7 @@ async fn attempt(
     let moved = match transfer(side, &meeting, &mut wire, stop, reporter).await {
         Ok(()) => Ok(0),
         Err(error) => match error.kind() {
-            ErrorKind::LeftOut(skipped) => Ok(skipped),
+            ErrorKind::LeftOut(entries) => Ok(entries),
             ErrorKind::Connect if carrier != Carrier::Ssh => Err(Error::new(
                 ErrorKind::NoUdp,
                 format!("UDP {} of {} does not answer", ticket.port(), ticket.host()),
@@ -174,14 +176,14 @@ async fn attempt(
             _ => Err(error),
         },
     };
-    let mut skipped_there = 0;
-    if moved.is_ok() {
-        skipped_there = timeout(END_PATIENCE, wire.run()).await.ok().flatten().unwrap_or(0) as usize;
-    }
     // The far end leaves when its standard input ends.
     drop(wire);
-    ssh::exit_code(&mut ssh).await;
-    moved.map(|skipped| skipped + skipped_there)
+    if moved.is_ok() {
+        ssh.leave();
+    } else {
+        ssh.exit_code().await;
+    }
+    moved.map(|here| here + left_out as usize)
 }
 
 /// The far end's answer once it is ready, and its further messages.
@@ -205,15 +207,15 @@ async fn reply(
     }
 }
 
-/// Where the far end listens, and the new name of a single source there.
-fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Option<Vec<u8>>)> {
+/// Where the far end listens, the new name of a single source there, and how many sources it leaves out.
+fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Option<Vec<u8>>, u32)> {
     match reply {
         Reply::Failed { message, hint } => {
             let message = format!("{}: {}", job.host, printable(&message));
             Err(Error::new(ErrorKind::Other, message, printable(&hint)))
         }
-        Reply::Done { .. } | Reply::Working => Err(invalid(job, "done before it began")),
-        Reply::Listening { address, port, fingerprint, secret, rename } => {
+        Reply::Working => Err(invalid(job, "it works for ever")),
+        Reply::Listening { address, port, fingerprint, secret, rename, left_out } => {
             let host = match (carrier, &job.args.address, address) {
                 (Carrier::Ssh, ..) => "127.0.0.1".to_owned(),
                 (_, Some(address), _) => address.clone(),
@@ -225,7 +227,7 @@ fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Opti
                 }
             };
             let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret));
-            Ok((ticket.map_err(|error| invalid(job, &error.to_string()))?, rename))
+            Ok((ticket.map_err(|error| invalid(job, &error.to_string()))?, rename, left_out))
         }
     }
 }
@@ -316,7 +318,7 @@ mod tests {
         assert_eq!(heard(Vec::new()).await, Err("start rc3"));
         assert_eq!(heard(vec![Reply::Working]).await, Err("prepare the copy"));
         // As long as it works.
-        let done = || Reply::Done { left_out: 3 };
+        let done = || Reply::Failed { message: "full".to_owned(), hint: String::new() };
         let mut frames = vec![Reply::Working; 20];
         frames.push(done());
         assert_eq!(heard(frames).await, Ok(done()));

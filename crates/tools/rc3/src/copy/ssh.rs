@@ -18,31 +18,50 @@ const OPTIONS: [&str; 4] = ["-T", "-oRemoteCommand=none", "-oClearAllForwardings
 /// The hidden command of the far end.
 const PEER_COMMAND: &str = "copy-peer";
 
-/// Starts the far end; ssh is killed when the process is dropped. What ssh prints on standard error passes through. Nothing
-/// secret is in the arguments or the environment.
-pub(super) fn start(job: &CopyJob) -> Result<(Child, BufReader<ChildStdout>, ChildStdin)> {
-    let mut words = job.ssh.iter();
-    let program = words.next().map_or("ssh", String::as_str);
-    let mut command = Command::new(program);
-    command.args(words);
-    if job.ssh.is_empty() {
-        command.args(OPTIONS);
+/// The process. Killed when dropped, unless the work was done.
+pub(super) struct Ssh(Option<Child>);
+
+impl Ssh {
+    /// Starts the far end. What ssh prints on standard error passes through. Nothing secret is in the arguments or the
+    /// environment.
+    pub(super) fn start(job: &CopyJob) -> Result<(Self, BufReader<ChildStdout>, ChildStdin)> {
+        let mut words = job.ssh.iter();
+        let program = words.next().map_or("ssh", String::as_str);
+        let mut command = Command::new(program);
+        command.args(words);
+        if job.ssh.is_empty() {
+            command.args(OPTIONS);
+        }
+        command.arg(&job.host).arg(format!("{} {PEER_COMMAND}", shell_word(&job.args.rc3_path)));
+        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let failed = |error: io::Error| {
+            let hint = "install an ssh client, or name one by --ssh";
+            Error::new(ErrorKind::NoSsh, format!("cannot run {program}: {error}"), hint)
+        };
+        let mut child = spawned.map_err(failed)?;
+        let pipes = child.stdout.take().zip(child.stdin.take());
+        let (from, to) = pipes.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+        Ok((Self(Some(child)), BufReader::new(from), to))
     }
-    command.arg(&job.host).arg(format!("{} {PEER_COMMAND}", shell_word(&job.args.rc3_path)));
-    let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn();
-    let failed = |error: io::Error| {
-        let hint = "install an ssh client, or name one by --ssh";
-        Error::new(ErrorKind::NoSsh, format!("cannot run {program}: {error}"), hint)
-    };
-    let mut child = spawned.map_err(failed)?;
-    let pipes = child.stdout.take().zip(child.stdin.take());
-    let (from, to) = pipes.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
-    Ok((child, BufReader::new(from), to))
+
+    /// The exit code, after a while; `None` if a signal ended it.
+    pub(super) async fn exit_code(&mut self) -> Option<i32> {
+        timeout(END_PATIENCE, self.0.as_mut()?.wait()).await.ok()?.ok()?.code()
+    }
+
+    /// Lets ssh end by itself, a round trip after its pipes are closed: other sessions may share its connection.
+    pub(super) fn leave(mut self) {
+        self.0 = None;
+    }
 }
 
-/// The exit code, after a while; `None` if a signal ended it.
-pub(super) async fn exit_code(ssh: &mut Child) -> Option<i32> {
-    timeout(END_PATIENCE, ssh.wait()).await.ok()?.ok()?.code()
+impl Drop for Ssh {
+    fn drop(&mut self) {
+        if let Some(ssh) = &mut self.0 {
+            // It may have ended.
+            let _ = ssh.start_kill();
+        }
+    }
 }
 
 /// A path for the remote shell, which expands a leading `~/` only.

@@ -96,31 +96,26 @@ pub(super) enum Reply {
         secret: [u8; SECRET_BYTES],
         /// The new name of the only source, if the destination is not a directory.
         rename: Option<Vec<u8>>,
+        /// How many sources it skips without a word in the manifest.
+        left_out: u32,
     },
     /// The transfer cannot begin.
     Failed { message: String, hint: String },
-    /// The far end is done.
-    Done {
-        /// How many sources it skipped without a word in the manifest.
-        left_out: u32,
-    },
     /// It prepares the transfer; repeated regularly, from the request on.
     Working,
 }
 
-/// The way through ssh while a transfer runs: datagrams for the relay, and the far end's last message.
+/// The way through ssh while a transfer runs: datagrams for the relay.
 pub(super) struct Wire {
     pub(super) messages: Messages<Frame>,
     pub(super) outbox: Outbox,
     pub(super) relay: Option<Relay>,
-    /// How many sources the far end skipped, once it is done.
-    done: Option<u32>,
 }
 
 impl Wire {
     /// Without a relay so far.
     pub(super) fn new(messages: Messages<Frame>, outbox: Outbox) -> Self {
-        Self { messages, outbox, relay: None, done: None }
+        Self { messages, outbox, relay: None }
     }
 
     /// Sends a reply; a broken pipe shows when reading.
@@ -128,22 +123,15 @@ impl Wire {
         let _ = self.outbox.send(encode(&Frame::Reply(reply))).await;
     }
 
-    /// Delivers datagrams until the far end is done, with the number of sources it skipped; `None` when ssh ends.
+    /// Delivers datagrams until ssh or the other end ends.
     ///
     /// Cancel-safe: dropping the future loses at most one datagram.
-    pub(super) async fn run(&mut self) -> Option<u32> {
-        while self.done.is_none() {
-            match self.messages.recv().await?.ok()? {
-                Frame::Datagram(datagram) => {
-                    if let Some(relay) = &self.relay {
-                        relay.deliver(&datagram).await;
-                    }
-                }
-                Frame::Reply(Reply::Done { left_out }) => self.done = Some(left_out),
-                Frame::Reply(_) | Frame::Request(_) => {}
+    pub(super) async fn run(&mut self) {
+        while let Some(Ok(frame)) = self.messages.recv().await {
+            if let (Frame::Datagram(datagram), Some(relay)) = (frame, &self.relay) {
+                relay.deliver(&datagram).await;
             }
         }
-        self.done
     }
 
     /// Keeps delivering while `work` runs.
@@ -151,7 +139,7 @@ impl Wire {
         tokio::pin!(work);
         tokio::select! {
             done = &mut work => return done,
-            _ = self.run() => {}
+            () = self.run() => {}
         }
         work.await
     }

@@ -16,16 +16,33 @@ pub(crate) async fn conclude<T, E>(
     endpoint: &Endpoint,
     work: impl Future<Output = Result<T, E>>,
     stopped: impl Future<Output = E>,
-    parting: impl FnOnce(Option<&E>) -> (VarInt, &'static str),
+    parting: impl FnOnce(Option<&E>) -> Parting,
 ) -> Result<T, E> {
     let mut work = pin!(work);
     let outcome = tokio::select! {
         outcome = work.as_mut() => outcome,
         error = stopped => Err(error),
     };
-    let (code, reason) = parting(outcome.as_ref().err());
-    endpoint.close(code, reason.as_bytes());
-    let _ = timeout(PATIENCE, endpoint.wait_idle()).await;
-    endpoint.save_paths().await;
+    parting(outcome.as_ref().err()).part(endpoint).await;
     outcome
+}
+
+/// How a side closes its connections.
+pub(crate) struct Parting {
+    pub(crate) code: VarInt,
+    pub(crate) reason: &'static str,
+    /// Whether the peers need the close. If not, it is sent once, and its loss delays only a peer that waits for it.
+    pub(crate) is_needed: bool,
+}
+
+impl Parting {
+    /// Closes the endpoint, and saves its paths once the peers were sent the close.
+    pub(crate) async fn part(self, endpoint: &Endpoint) {
+        endpoint.close(self.code, self.reason.as_bytes());
+        let sent = async {
+            if self.is_needed { endpoint.wait_idle().await } else { endpoint.wait_closes_sent().await }
+        };
+        let _ = timeout(PATIENCE, sent).await;
+        endpoint.save_paths().await;
+    }
 }

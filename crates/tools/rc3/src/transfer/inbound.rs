@@ -20,13 +20,15 @@ use super::{
     arrivals::Arrivals,
     arriving::{Arrived, receive},
     asked::Asked,
-    background, close_code,
+    background,
+    conclude::Parting,
     content::Content,
     destination::Destination,
     expected::{Expected, Received},
     lost,
     message::{self, FromReceiver, FromSender, Kind, Refusal, Work},
     outage::{patiently, silence},
+    parting,
     paths::SafePath,
     progress::{Reporter, Summary, count},
     session::{FINAL_PATIENCE, Session, unasked},
@@ -82,7 +84,7 @@ pub(super) async fn run(
     };
     let received = received.await;
     // The sender should receive the reason before its connection is dropped.
-    let (code, reason) = close_code(received.as_ref().err(), destination);
+    let Parting { code, reason, .. } = parting(received.as_ref().err(), destination);
     connection.close(code, reason.as_bytes());
     match received {
         Ok(Finish::Complete(Err(error))) if is_pipe => Ok(Finish::Complete(Err(error.of_pipe()))),
@@ -165,12 +167,14 @@ async fn receive_all(
         duplicate_bytes: stats.duplicate_bytes,
         ..reporter.summary(unchanged_files)
     };
-    session.channel.say_last(&FromReceiver::Finished).await;
     reporter.done(summary);
-    let result = agreement.unkept.conclude(0, reporter);
-    // The sender closes after it received this; closing first could cut it off.
-    let _ = patiently(&connection, FINAL_PATIENCE, connection.closed()).await;
-    Ok(Finish::Complete(result))
+    // The files are in place, whatever the sender learns: only here is its exit code at stake.
+    if session.asked.is_download() {
+        session.say(&FromReceiver::Finished).await?;
+    } else {
+        session.channel.say_last(&FromReceiver::Finished).await;
+    }
+    Ok(Finish::Complete(agreement.unkept.conclude(0, reporter)))
 }
 
 impl Transfer<'_> {

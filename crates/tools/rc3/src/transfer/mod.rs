@@ -34,6 +34,7 @@ use crate::{
     notify,
     system::Stop,
 };
+use conclude::Parting;
 use destination::Destination;
 
 mod agreement;
@@ -126,11 +127,12 @@ pub(crate) fn stopped_by() -> impl Future<Output = Stop> {
     }
 }
 
-/// Close code and reason for the connections of a side that receives into `destination`, if it does.
-pub(crate) fn close_code(error: Option<&Error>, destination: Option<&Destination>) -> (VarInt, &'static str) {
+/// How a side ends that receives into `destination`, if it does. After a success the peer knows the outcome: its last
+/// message, or the acknowledgement of it, has arrived.
+pub(crate) fn parting(error: Option<&Error>, destination: Option<&Destination>) -> Parting {
     let interrupted = VarInt::from_u32(2);
-    match (error.map(Error::kind), destination) {
-        (None, _) => (VarInt::from_u32(0), "done"),
+    let (code, reason) = match (error.map(Error::kind), destination) {
+        (None | Some(ErrorKind::LeftOut(_)), _) => (VarInt::from_u32(0), "done"),
         (Some(ErrorKind::Interrupted), Some(there)) if there.policy().discard_partial => {
             (interrupted, "was interrupted, and deletes what is incomplete")
         }
@@ -138,7 +140,8 @@ pub(crate) fn close_code(error: Option<&Error>, destination: Option<&Destination
         (Some(ErrorKind::Terminated), _) => (STOPPED, STOPPED_REASON),
         (Some(ErrorKind::Interrupted), None) => (interrupted, "was interrupted"),
         (Some(_), _) => (FAILED, "failed"),
-    }
+    };
+    Parting { code, reason, is_needed: code != VarInt::from_u32(0) }
 }
 
 /// The end of a connection as text.

@@ -22,13 +22,15 @@ use tokio::{
 use super::{
     BUSY, ENDED,
     asked::Asked,
-    background, close_code,
+    background,
+    conclude::Parting,
     destination::{Destination, Policy},
     identity::Identity,
     inbound::{self, Finish},
     meet::{Listener, Settings},
     message::{FromSender, Hello},
     newcomers::Newcomers,
+    parting,
     paths::printable_path,
     progress::{Reporter, count},
     pulse::{Pulses, gives_way},
@@ -224,7 +226,7 @@ impl Receiver {
                         _ => Error::interrupted(0),
                     };
                     // Senders should receive the reason before their connections are dropped.
-                    let (code, reason) = close_code(Some(&error), self.destination.as_ref());
+                    let Parting { code, reason, .. } = parting(Some(&error), self.destination.as_ref());
                     pulses.close(code, reason);
                     return Err(error);
                 }
@@ -289,13 +291,12 @@ pub(crate) async fn wind_up(
     destination: Option<&Destination>,
     outcome: Result<()>,
 ) -> Result<()> {
-    let (code, reason) = close_code(outcome.as_ref().err(), destination);
-    endpoint.close(code, reason.as_bytes());
+    let parting = parting(outcome.as_ref().err(), destination);
+    endpoint.close(parting.code, parting.reason.as_bytes());
     // Record files that are still being written first.
     let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
     destination.into_iter().for_each(Destination::close);
-    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
-    endpoint.save_paths().await;
+    parting.part(endpoint).await;
     match outcome {
         Err(error) if error.kind() == ErrorKind::Interrupted => {
             Err(Error::interrupted(destination.map_or(0, Destination::kept)))

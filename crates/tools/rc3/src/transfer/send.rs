@@ -8,13 +8,14 @@ use std::{
 use rc3_core::units::Rate;
 
 use super::{
-    background, close_code,
+    background,
     conclude::conclude,
     interrupted,
     manifest::{Found, Selection},
     meet::{Settings, join, open, resolve},
     outage::Tries,
     outbound::{Input, Outbound},
+    parting,
     progress::{Event, Reporter},
     ticket::Ticket,
 };
@@ -128,7 +129,7 @@ async fn send_found(
         stop.await;
         Error::interrupted(0)
     };
-    conclude(&endpoint, work, stopped, |error| close_code(error, None)).await
+    conclude(&endpoint, work, stopped, |error| parting(error, None)).await
 }
 
 /// The outcome of `work`, or that `stop` came first.

@@ -34,7 +34,12 @@ use crate::{
     identity::peers::{KnownPeer, Pin},
     notify,
     system::Stop,
-    transfer::{FAILED, conclude::conclude, ended, outage::Tries},
+    transfer::{
+        FAILED,
+        conclude::{Parting, conclude},
+        ended,
+        outage::Tries,
+    },
 };
 
 /// Time limit for a SOCKS client's request.
@@ -78,12 +83,15 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
         }
     };
     let mut stop = Stop::default();
-    let outcome = conclude(&endpoint, work, stopped(&mut stop), |error| match error.map(Error::kind) {
-        None => (DONE, "is done"),
-        Some(ErrorKind::Interrupted) => (DONE, "was interrupted"),
-        Some(_) => (FAILED, "failed"),
-    });
-    let outcome = outcome.await;
+    let parting = |error: Option<&Error>| {
+        let (code, reason) = match error.map(Error::kind) {
+            None => (DONE, "is done"),
+            Some(ErrorKind::Interrupted) => (DONE, "was interrupted"),
+            Some(_) => (FAILED, "failed"),
+        };
+        Parting { code, reason, is_needed: true }
+    };
+    let outcome = conclude(&endpoint, work, stopped(&mut stop), parting).await;
     // A stream that breaks off is not complete.
     if args.stdio.is_some() { outcome } else { stop.conclude(outcome) }
 }
