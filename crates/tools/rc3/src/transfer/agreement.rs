@@ -158,8 +158,8 @@ impl Agreement {
         let can_resume = self.resumed.len() < RESUMED_MAX;
         let resumed = can_resume.then(|| Content::resume(destination, file, Arc::clone(arrived))).flatten();
         let (has_stream, missing) = match &resumed {
-            Some(content) => (!content.gaps().is_empty(), content.gaps().len()),
-            None => (file.has_stream(), file.bytes - file.holes.len()),
+            Some(content) => (!content.missing().is_empty(), content.missing().len()),
+            None => (file.has_stream(), file.data().len()),
         };
         self.resumed.extend(resumed.map(|content| (file.entry, content)));
         self.to_come.push((file.entry, has_stream));
@@ -224,7 +224,8 @@ async fn compare(session: &mut Session, destination: &Destination, planned: &mut
         match session.hear_soon("the hash of a file that exists", reading).await? {
             FromSender::Hash { entry, hash } if entry == file.entry => {
                 let (there, candidates) = (destination.clone(), std::mem::take(candidates));
-                let compared = move || compared(&there, candidates, hash.into());
+                let expected = file.clone();
+                let compared = move || compared(&there, candidates, &expected, hash.into());
                 match session.blocking(Work::Comparing, compared).await? {
                     Ok(path) => *fate = Fate::There(path),
                     // Its fate has the reason already.
@@ -247,11 +248,12 @@ async fn compare(session: &mut Session, destination: &Destination, planned: &mut
 fn compared(
     destination: &Destination,
     candidates: Vec<SafePath>,
+    expected: &Expected,
     hash: blake3::Hash,
 ) -> Result<SafePath, Verdict> {
     let mut why = Verdict::Conflict;
     for path in candidates {
-        match destination.claim_same(&path, hash) {
+        match destination.claim_same(&path, expected, hash) {
             Ok(()) => return Ok(path),
             Err(Verdict::Conflict) => {}
             Err(verdict) => why = verdict,

@@ -90,7 +90,7 @@ pub(super) async fn receive(
 
 /// Writes a stream's bytes at their offsets, in order of arrival.
 async fn receive_content(mut stream: RecvStream, content: Content) -> Result<Box<Arrived>, Fault> {
-    let missing = content.gaps().len();
+    let missing = content.missing().len();
     let content = Arc::new(content);
     let is_whole = match stream.recv_file(Arc::clone(&content), missing).await {
         Ok(bytes) if bytes == missing => true,

@@ -33,10 +33,10 @@ const RECORD_EVERY: Duration = Duration::from_millis(200);
 pub struct Content {
     part: Part,
     file: Expected,
-    /// Not in place, holes included.
+    /// Where its data are in the file. All other offsets are those of the data.
+    data: Gaps,
+    /// Not in place: what a stream brings.
     missing: Gaps,
-    /// What a stream brings.
-    gaps: Gaps,
     /// Whether nothing was written before.
     new: bool,
     progress: Mutex<Progress>,
@@ -56,7 +56,7 @@ impl Content {
     /// When a system call fails.
     pub fn create(destination: &Destination, file: &Expected, arrived: Arc<AtomicU64>) -> io::Result<Self> {
         let part = destination.create(file)?;
-        let mut content = Self::new(part, file, Tree::new(file.bytes), arrived);
+        let mut content = Self::new(part, file, Tree::new(file.data().len()), arrived);
         content.new = true;
         if file.bytes >= RESUMED_BYTES_MIN {
             // Record now, so that the record has space when the disk is full.
@@ -72,28 +72,26 @@ impl Content {
         }
         let (part, written_down) = destination.resume(file)?;
         let (mut tree, is_ours) = record::read(file, &written_down, destination.record_key())?;
+        if !part.has_holes(&file.holes).is_ok_and(|has| has) {
+            return None;
+        }
         if !is_ours {
-            tree = verified(&part, &tree, file.bytes);
+            tree = verified(&part, &file.data(), &tree);
         }
         part.keep();
         Some(Self::new(part, file, tree, arrived))
     }
 
     fn new(part: Part, file: &Expected, tree: Tree, arrived: Arc<AtomicU64>) -> Self {
-        let missing = Gaps::from_spans(tree.hashed().gaps(Span::new(0, file.bytes)));
-        let gaps = missing.without(&file.holes);
+        let data = file.data();
+        let missing = Gaps::from_spans(tree.hashed().gaps(Span::new(0, data.len())));
         let progress = Mutex::new(Progress { passing: Passing::new(tree), recorded: Instant::now() });
-        Self { part, file: file.clone(), missing, gaps, new: false, progress, arrived }
+        Self { part, file: file.clone(), data, missing, new: false, progress, arrived }
     }
 
-    /// The ranges that are not in place, holes included.
+    /// The ranges of the data that a stream brings.
     pub fn missing(&self) -> &Gaps {
         &self.missing
-    }
-
-    /// The ranges that a stream brings.
-    pub fn gaps(&self) -> &Gaps {
-        &self.gaps
     }
 
     /// Length of the file; of a pipe so far.
@@ -112,14 +110,14 @@ impl Content {
         Ok(())
     }
 
-    /// Reads back what is not hashed yet; returns the hash of the whole.
+    /// Reads back what is not hashed yet; returns the hash of the data.
     ///
     /// # Errors
     /// When it cannot be read back.
     pub fn complete(&mut self) -> io::Result<blake3::Hash> {
-        let part = &self.part;
+        let (part, data) = (&self.part, &self.data);
         let progress = self.progress.get_mut().unwrap_or_else(PoisonError::into_inner);
-        progress.passing.finish(|buf, offset| part.read_exact_at(buf, offset))
+        progress.passing.finish(|buf, offset| part.read_data(data, buf, offset))
     }
 
     /// Gives the file its name, or finds the same content there. `hash` is that of the content.
@@ -133,7 +131,7 @@ impl Content {
             self.part.discard();
         }
         match placed {
-            Err(Fault::Settled(Verdict::Conflict)) => self.part.claim_existing(hash),
+            Err(Fault::Settled(Verdict::Conflict)) => self.part.claim_existing(&self.file, hash),
             placed => placed,
         }
     }
@@ -171,19 +169,18 @@ impl Drop for Content {
 impl WriteAt for Content {
     fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
-            let Some((at, room)) = self.gaps.locate(offset) else {
+            let Some((at, room)) = self.missing.locate(offset) else {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than was missing"));
             };
             let (now, later) = bytes.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len()));
-            let part = &self.part;
-            if self.new {
-                part.write_new_at(now, at)?;
-            } else {
-                part.write_at(now, at)?;
-            }
+            let (part, data) = (&self.part, &self.data);
+            data.pieces(at, now.len(), |place, piece| {
+                let piece = &now[piece];
+                if self.new { part.write_new_at(piece, place) } else { part.write_at(piece, place) }
+            })?;
             self.arrived.fetch_add(now.len() as u64, Relaxed);
             let mut progress = self.progress();
-            progress.passing.update(at, now, |buf, offset| part.read_exact_at(buf, offset))?;
+            progress.passing.update(at, now, |buf, offset| part.read_data(data, buf, offset))?;
             if self.file.bytes >= RESUMED_BYTES_MIN && progress.recorded.elapsed() >= RECORD_EVERY {
                 self.write_down(&mut progress)?;
             }
@@ -194,15 +191,15 @@ impl WriteAt for Content {
     }
 }
 
-/// The part of a tree that matches the bytes on disk.
-fn verified(part: &Part, claimed: &Tree, bytes: u64) -> Tree {
-    let (mut tree, mut buf) = (Tree::new(bytes), Vec::new());
+/// The part of a tree that matches the data on disk.
+fn verified(part: &Part, data: &Gaps, claimed: &Tree) -> Tree {
+    let (mut tree, mut buf) = (Tree::new(data.len()), Vec::new());
     for node in claimed.nodes() {
-        let mut found = Tree::new(bytes);
+        let mut found = Tree::new(data.len());
         let read = claimed.groups_of(node).try_for_each(|group| {
             let span = found.span(group);
             buf.resize(span.len() as usize, 0);
-            part.read_exact_at(&mut buf, span.start)?;
+            part.read_data(data, &mut buf, span.start)?;
             let mut hasher = found.hasher(group);
             found.insert(group, hasher.update(&buf));
             io::Result::Ok(())
@@ -259,20 +256,54 @@ mod tests {
         sparse.holes = Gaps::parse(&[(0, 1 << 20), (9 << 20, 10 << 20)], sparse.bytes).unwrap();
         for piece in [1000, 4096, 10_000, 1 << 20] {
             let mut content = Content::create(&destination, &sparse, Arc::default()).unwrap();
-            assert_eq!(content.gaps().said(), [(1 << 20, 9 << 20)]);
+            assert_eq!(content.missing().said(), [(0, 8 << 20)]);
             let sent = &bytes[1 << 20..9 << 20];
             for (at, chunk) in sent.chunks(piece).enumerate() {
                 content.write_all_at(chunk, (at * piece) as u64).unwrap();
             }
             let hash = content.complete().unwrap();
-            assert_eq!(hash, blake3::hash(&bytes));
+            assert_eq!(hash, blake3::hash(sent));
             content.place(hash).unwrap();
             let path = root.path().join("f");
             assert!(std::fs::read(&path).unwrap() == bytes);
+            assert_eq!(destination.begin_transfer().claim_same(&sparse.path, &sparse, hash), Ok(()));
             let stored = 512 * path.metadata().unwrap().blocks();
             assert!(stored < 100_000, "{stored} bytes in pieces of {piece}");
             std::fs::remove_file(path).unwrap();
         }
+    }
+
+    /// Reading these holes would take hours.
+    #[test]
+    fn holes_are_neither_read_nor_hashed_and_must_be_holes_when_a_file_is_continued() {
+        let root = tempfile::tempdir().unwrap();
+        let mut sparse = file(4 << 40);
+        let hole = (2 * RESUMED_BYTES_MIN, 4 << 40);
+        sparse.holes = Gaps::parse(&[hole], sparse.bytes).unwrap();
+        let half = vec![7; RESUMED_BYTES_MIN as usize];
+        let begin = |run| {
+            let content = Content::create(&open(&root, run), &sparse, Arc::default()).unwrap();
+            content.write_all_at(&half, 0).unwrap();
+        };
+        begin(0);
+        let mut content = Content::resume(&open(&root, 1), &sparse, Arc::default()).unwrap();
+        assert_eq!(content.missing().said(), [(RESUMED_BYTES_MIN, 2 * RESUMED_BYTES_MIN)]);
+        content.write_all_at(&half, 0).unwrap();
+        let hash = content.complete().unwrap();
+        assert_eq!(hash, blake3::hash(&[&half[..], &half].concat()));
+        content.place(hash).unwrap();
+        assert_eq!(open(&root, 2).claim_same(&sparse.path, &sparse, hash), Ok(()));
+        let path = root.path().join("f");
+        let placed = std::fs::File::options().write(true).open(&path).unwrap();
+        assert_eq!(placed.metadata().unwrap().len(), sparse.bytes);
+        placed.write_all_at(b"x", 1 << 40).unwrap();
+        assert_eq!(open(&root, 3).claim_same(&sparse.path, &sparse, hash), Err(Verdict::Conflict));
+        std::fs::remove_file(path).unwrap();
+
+        begin(4);
+        let part = root.path().join(sparse.path.part(&record::tag(&sparse), ""));
+        std::fs::File::options().write(true).open(part).unwrap().write_all_at(b"x", 1 << 40).unwrap();
+        assert!(Content::resume(&open(&root, 5), &sparse, Arc::default()).is_none());
     }
 
     #[test]
@@ -292,7 +323,7 @@ mod tests {
         // By the same run, and by others.
         for run in [0, 1, 2] {
             let content = Content::resume(&open(&root, run), &file, Arc::clone(&arrived)).unwrap();
-            assert_eq!(content.gaps().said(), [(3 * GROUP, tail)]);
+            assert_eq!(content.missing().said(), [(3 * GROUP, tail)]);
         }
         // Damaged since: only the matching groups count.
         let path = root.path().join(file.path.part(&record::tag(&file), ""));
@@ -300,7 +331,7 @@ mod tests {
         damaged.write_all_at(b"damaged", 5).unwrap();
         drop(damaged);
         let mut content = Content::resume(&open(&root, 3), &file, arrived).unwrap();
-        assert_eq!(content.gaps().said(), [(0, 2 * GROUP), (3 * GROUP, tail)]);
+        assert_eq!(content.missing().said(), [(0, 2 * GROUP), (3 * GROUP, tail)]);
         content.write_all_at(&bytes[..2 * GROUP as usize], 0).unwrap();
         let missing = &bytes[3 * GROUP as usize..tail as usize];
         content.write_all_at(missing, 2 * GROUP).unwrap();
@@ -328,7 +359,7 @@ mod tests {
         let record = root.path().join(file.path.part(&record::tag(&file), crate::transfer::paths::RECORD));
         std::fs::write(&record, record::write(&file, &tree, &[9; 32])).unwrap();
         let content = Content::resume(&open(&root, 2), &file, Arc::clone(&arrived)).unwrap();
-        assert_eq!(content.gaps().said(), [(0, file.bytes)]);
+        assert_eq!(content.missing().said(), [(0, file.bytes)]);
         // Longer than any file.
         std::fs::write(&record, vec![0xff; 5 << 20]).unwrap();
         drop(content);

@@ -31,6 +31,7 @@ use super::{
     attributes::{self, Preserve},
     claims::{Claims, file_id},
     expected::Expected,
+    holes,
     message::reason,
     part::{Names, Part},
     paths::{PART_SUFFIX, SafePath, TAG_LETTERS},
@@ -152,13 +153,21 @@ impl Destination {
         Self(Arc::clone(&self.0), Claims::default())
     }
 
-    /// Gives the file at `path` to this entry, if it has this content and no other entry has it; else what becomes of the
-    /// entry.
-    pub(super) fn claim_same(&self, path: &SafePath, hash: blake3::Hash) -> Result<(), Verdict> {
+    /// Gives the file at `path` to this entry, if it has the content expected, whose data have this hash, and no other entry
+    /// has it; else what becomes of the entry.
+    pub(super) fn claim_same(
+        &self,
+        path: &SafePath,
+        expected: &Expected,
+        hash: blake3::Hash,
+    ) -> Result<(), Verdict> {
         let compare = || {
             let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
             let metadata = Metadata::from_file(&file)?;
-            let same = metadata.is_file() && blake3::Hasher::new().update_reader(&file)?.finalize() == hash;
+            let same = metadata.is_file()
+                && metadata.len() == expected.bytes
+                && holes::hash(&file, &expected.data())? == hash
+                && holes::are_zeros(&file, &expected.holes, u64::MAX)?;
             io::Result::Ok((same, file_id(&metadata)))
         };
         match compare() {
@@ -475,7 +484,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::transfer::verdict::Fault;
+    use crate::transfer::{gaps::Gaps, verdict::Fault};
 
     fn open(root: &Path, force: bool) -> Destination {
         let existing = if force { Existing::Replace } else { Existing::Report };
@@ -520,10 +529,10 @@ mod tests {
         assert_eq!(names(&root.path().join("d")), [part_name.as_str()]);
         assert!(SafePath::parse(part_name.as_bytes()).is_err(), "a peer may name {part_name}");
         let mut read_back = [0; 4];
-        part.read_exact_at(&mut read_back, 1).unwrap();
+        part.read_data(&Gaps::whole(100), &mut read_back, 1).unwrap();
         assert_eq!(&read_back, b"ello");
         // Zeros that were not stored.
-        part.read_exact_at(&mut read_back, 2).unwrap();
+        part.read_data(&Gaps::whole(100), &mut read_back, 2).unwrap();
         assert_eq!(&read_back, b"llo\0");
         part.write_down(b"record").unwrap();
         assert_eq!(names(&root.path().join("d")).len(), 2);
@@ -558,7 +567,7 @@ mod tests {
         let (part, record) = destination.resume(&expected("a")).unwrap();
         assert_eq!(record, b"record");
         let mut read_back = [0; 3];
-        part.read_exact_at(&mut read_back, 0).unwrap();
+        part.read_data(&Gaps::whole(100), &mut read_back, 0).unwrap();
         assert_eq!(&read_back, b"hel");
         // Useless.
         part.discard();
@@ -630,9 +639,9 @@ mod tests {
         let destination = destination.begin_transfer();
         destination.create(&expected("D/a")).unwrap().finish(&expected("D/a")).unwrap();
         let destination = destination.begin_transfer();
-        let same = destination.claim_same(&path("d/a"), blake3::hash(&[0; 5]));
+        let same = destination.claim_same(&path("d/a"), &expected("d/a"), blake3::hash(&[0; 5]));
         assert_eq!(same, Ok(()));
-        let other = destination.claim_same(&path("D/a"), blake3::hash(&[0; 5]));
+        let other = destination.claim_same(&path("D/a"), &expected("D/a"), blake3::hash(&[0; 5]));
         assert_eq!(other, Err(Verdict::Shared));
         let part = destination.create(&expected("D/a")).unwrap();
         assert!(matches!(part.finish(&expected("D/a")), Err(Fault::Settled(Verdict::Shared))));
@@ -663,7 +672,7 @@ mod tests {
         assert!(destination.create_directory(&directory("link")).is_err());
         assert!(destination.create_directory(&directory("file")).is_err());
         assert!(destination.finish_directory(&directory("link"), true).is_err());
-        assert!(destination.claim_same(&path("file"), blake3::hash(b"")).is_err());
+        assert!(destination.claim_same(&path("file"), &expected("file"), blake3::hash(b"")).is_err());
         // A link in place of a file is replaced, not followed.
         destination.create(&expected("file")).unwrap().finish(&expected("file")).unwrap();
         assert!(root.path().join("file").symlink_metadata().unwrap().is_file());

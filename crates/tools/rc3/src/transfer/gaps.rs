@@ -1,8 +1,10 @@
-//! The missing parts of a file, which a stream carries back to back.
+//! Parts of a file back to back: its data without the holes, or the missing parts of those, which a stream carries.
 //!
 //! Invariant: the spans are ascending, not empty, do not touch, and lie inside the file.
 //!
 //! All offsets and lengths are bytes.
+
+use std::{io, ops::Range};
 
 use rc3_core::{internals::SpanSet, units::Span};
 
@@ -30,11 +32,11 @@ impl Gaps {
         Self(gaps)
     }
 
-    /// The gaps without the bytes that are zeros on both sides; may be more than [`GAPS_MAX`].
+    /// The gaps without those of `others`; may be more than [`GAPS_MAX`].
     #[must_use]
-    pub fn without(&self, zeros: &Self) -> Self {
+    pub fn without(&self, others: &Self) -> Self {
         let mut rest = self.clone();
-        for hole in zeros.0.iter() {
+        for hole in others.0.iter() {
             rest.0.remove(hole);
         }
         rest
@@ -57,7 +59,7 @@ impl Gaps {
 
     /// Start and end of each gap, for [`Self::parse`].
     pub fn said(&self) -> Vec<(u64, u64)> {
-        self.0.iter().map(|span| (span.start, span.end)).collect()
+        self.spans().map(|span| (span.start, span.end)).collect()
     }
 
     /// Total bytes of the gaps: the length of the stream.
@@ -80,6 +82,31 @@ impl Gaps {
             offset -= span.len();
         }
         None
+    }
+
+    /// The gaps in order.
+    pub fn spans(&self) -> impl Iterator<Item = Span> + '_ {
+        self.0.iter()
+    }
+
+    /// Visits what is at `len` bytes from `offset` of the stream: file offsets, and the range of the bytes there.
+    ///
+    /// # Errors
+    /// Those of `visit`, and an end before.
+    pub fn pieces(
+        &self,
+        offset: u64,
+        len: usize,
+        mut visit: impl FnMut(u64, Range<usize>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut done = 0;
+        while done < len {
+            let (place, room) = self.locate(offset + done as u64).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let end = len.min(done.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
+            visit(place, done..end)?;
+            done = end;
+        }
+        Ok(())
     }
 }
 

@@ -1,10 +1,17 @@
-//! Ranges of a file without data: they read as zeros, and are neither sent nor stored.
+//! Ranges of a file without data: they read as zeros, and are neither sent nor hashed nor stored.
 
-use std::{fs::Metadata, path::Path};
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+};
 
 use rc3_core::units::Span;
 
-use super::gaps::GAPS_MAX;
+use super::{
+    destination::fill_at,
+    gaps::{GAPS_MAX, Gaps},
+};
 use crate::system;
 
 /// Shorter holes are sent as zeros.
@@ -23,26 +30,80 @@ pub fn of(path: &Path, metadata: &Metadata) -> Vec<(u64, u64)> {
     holes.into_iter().map(|hole| (hole.start, hole.end)).collect()
 }
 
+/// BLAKE3 of these ranges of a file back to back, as far as it has them.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn hash(file: &File, data: &Gaps) -> io::Result<blake3::Hash> {
+    let mut hasher = blake3::Hasher::new();
+    for span in data.spans() {
+        let mut reader = file;
+        reader.seek(SeekFrom::Start(span.start))?;
+        hasher.update_reader(reader.take(span.len()))?;
+    }
+    Ok(hasher.finalize())
+}
+
+/// Whether a file has only zeros in these ranges, found by reading at most so many bytes: where the system knows the
+/// holes, none.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn are_zeros(file: &File, holes: &Gaps, mut read_max: u64) -> io::Result<bool> {
+    let mut buf = vec![0; 64 << 10];
+    for hole in holes.spans() {
+        let mut at = hole.start;
+        while let Some(start) = data_from(file, at, hole.end) {
+            let end = hole.end.min(start + buf.len() as u64);
+            let buf = &mut buf[..(end - start) as usize];
+            read_max = match read_max.checked_sub(buf.len() as u64) {
+                Some(left) => left,
+                None => return Ok(false),
+            };
+            fill_at(file, buf, start)?.fill(0);
+            if buf.iter().any(|&byte| byte != 0) {
+                return Ok(false);
+            }
+            at = end;
+        }
+    }
+    Ok(true)
+}
+
+/// The first byte at or after `at` that may be data, if it is below `end`.
 #[cfg(target_os = "linux")]
-fn find(path: &Path, len: u64) -> Vec<Span> {
+fn data_from(file: &File, at: u64, end: u64) -> Option<u64> {
     use rustix::{
         fs::{SeekFrom, seek},
         io::Errno,
     };
+    match seek(file, SeekFrom::Data(at)) {
+        Ok(start) => Some(start),
+        // No data follows.
+        Err(Errno::NXIO) => None,
+        Err(_) => Some(at),
+    }
+    .filter(|&start| start < end)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn data_from(_: &File, at: u64, end: u64) -> Option<u64> {
+    (at < end).then_some(at)
+}
+
+/// The holes of at least [`HOLE_BYTES_MIN`].
+#[cfg(target_os = "linux")]
+fn find(path: &Path, len: u64) -> Vec<Span> {
+    use rustix::fs::{SeekFrom, seek};
     /// More holes are not searched: a hole costs two system calls.
     const SEARCHED_MAX: usize = 100_000;
     let mut holes = Vec::new();
     // Errors appear when the file is sent.
-    let Ok(file) = std::fs::File::open(path) else { return holes };
+    let Ok(file) = File::open(path) else { return holes };
     let mut at = 0;
     for _ in 0..SEARCHED_MAX {
         let Ok(start) = seek(&file, SeekFrom::Hole(at)) else { break };
-        let end = match seek(&file, SeekFrom::Data(start)) {
-            Ok(end) => end.min(len),
-            // No data follows.
-            Err(Errno::NXIO) => len,
-            Err(_) => break,
-        };
+        let end = data_from(&file, start, len).unwrap_or(len);
         if end.saturating_sub(start) >= HOLE_BYTES_MIN {
             holes.push(Span::new(start, end));
         }
@@ -61,7 +122,7 @@ fn find(_: &Path, _: u64) -> Vec<Span> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::{fs::File, os::unix::fs::FileExt};
+    use std::os::unix::fs::FileExt;
 
     use super::*;
 

@@ -280,7 +280,7 @@ impl Transfer<'_> {
         if self.arrivals.is_settled(at) {
             return None;
         }
-        if resumed.get(&at).is_some_and(|content| content.gaps().is_empty()) {
+        if resumed.get(&at).is_some_and(|content| content.missing().is_empty()) {
             return resumed.remove(&at).map(Ok);
         }
         let file = self.file(at).filter(|file| !file.has_stream())?;

@@ -35,8 +35,6 @@ use crate::{
 
 /// Files and directories of one transfer.
 pub const ENTRIES_MAX: usize = 1_000_000;
-/// Most bytes in the holes of all files together: bounds how many zeros a receiver hashes without receiving a byte.
-pub(super) const HOLES_BYTES_MAX: u64 = 64 << 30;
 
 /// A file or directory to send.
 #[derive(Debug, Clone)]
@@ -73,13 +71,18 @@ impl SourceEntry {
         Entry { path: name.to_owned(), kind: self.kind.clone() }
     }
 
-    /// Ranges of its content that are not sent.
+    /// Ranges of its content that are zeros, neither sent nor hashed.
     pub fn holes(&self) -> Gaps {
         match &self.kind {
             Kind::File { bytes, holes, .. } => Gaps::parse(holes, *bytes),
             _ => None,
         }
         .unwrap_or_else(|| Gaps::whole(0))
+    }
+
+    /// The ranges that are sent and hashed: all others.
+    pub fn data(&self) -> Gaps {
+        Gaps::whole(self.bytes()).without(&self.holes())
     }
 }
 
@@ -167,8 +170,6 @@ pub struct Found {
     attributes_bytes: usize,
     /// Files with more than one name.
     linked: HashSet<(u64, u64)>,
-    /// Bytes in the holes of all files.
-    pub holes_bytes: u64,
 }
 
 impl Found {
@@ -240,19 +241,18 @@ impl Found {
         Ok(())
     }
 
-    /// A file as it is now, for a second try; `holes_bytes` are those of all files.
+    /// A file as it is now, for a second try.
     ///
     /// # Errors
     /// When it is no file any more, or cannot be read.
-    pub fn look_again(file: &SourceEntry, holes_bytes: &mut u64) -> Result<SourceEntry, Omission> {
+    pub fn look_again(file: &SourceEntry) -> Result<SourceEntry, Omission> {
         // Only the paths of the command line may be links.
         let look = if file.name.parent().is_none() { fs::metadata } else { fs::symlink_metadata };
         let metadata = look(&file.path)?;
         if !metadata.is_file() {
             return Err(Omission::Changed);
         }
-        *holes_bytes -= file.holes().len();
-        let kind = kind(&file.path, &metadata, false, holes_bytes).map_err(|_| Omission::Changed)?;
+        let kind = kind(&file.path, &metadata, false).map_err(|_| Omission::Changed)?;
         Ok(SourceEntry { kind, stamp: Stamp::of(&metadata), held: None, ..file.clone() })
     }
 
@@ -338,7 +338,7 @@ impl Found {
                 continue;
             }
             let room = HELD_BYTES_MAX - self.held_bytes;
-            let read = kind(&path, &metadata, *links, &mut self.holes_bytes).and_then(|kind| {
+            let read = kind(&path, &metadata, *links).and_then(|kind| {
                 let children = if directory { self.children(&path, &name)? } else { Vec::new() };
                 let is_file = metadata.is_file();
                 Ok((kind, if is_file { unlisted::content(&path, &metadata, room)? } else { None }, children))
@@ -412,7 +412,7 @@ fn look(path: &Path) -> Result<(SafePath, Metadata), LeaveOut> {
     Ok((SafePath::parse(name.as_encoded_bytes())?, metadata))
 }
 
-fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) -> Result<Kind, LeaveOut> {
+fn kind(path: &Path, metadata: &Metadata, links: bool) -> Result<Kind, LeaveOut> {
     let modified = modified(metadata);
     if metadata.is_dir() {
         return Ok(Kind::Directory { mode: rights::of(path, metadata), modified });
@@ -427,15 +427,8 @@ fn kind(path: &Path, metadata: &Metadata, links: bool, holes_bytes: &mut u64) ->
     if !metadata.is_file() {
         return Err(LeaveOut::Special);
     }
-    let mut holes = holes::of(path, metadata);
-    let bytes: u64 = holes.iter().map(|(start, end)| end - start).sum();
-    if *holes_bytes + bytes > HOLES_BYTES_MAX {
-        // More than a receiver accepts: sent as zeros.
-        holes.clear();
-    } else {
-        *holes_bytes += bytes;
-    }
-    Ok(Kind::File { bytes: metadata.len(), mode: rights::of(path, metadata), modified, holes })
+    let (mode, holes) = (rights::of(path, metadata), holes::of(path, metadata));
+    Ok(Kind::File { bytes: metadata.len(), mode, modified, holes })
 }
 
 /// Seconds and nanoseconds since 1970.

@@ -8,8 +8,9 @@
 //! `Accepted` the receiver settles what need not be sent. If a file of the same name and length exists, it requests the
 //! sender's hash with `Compare` and gets a `Hash`. What exists already, or will not be created, is `Settled`. If the receiver
 //! has parts of a file, it lists the rest in `Missing`. Then every file with missing bytes goes on its own unidirectional
-//! stream, in the order of the manifest: the missing bytes without the holes of the manifest, raw and back to back. After
-//! reading a file the sender writes the `Hash` of the whole file. The receiver settles each file and link once, and at the
+//! stream, in the order of the manifest: raw and back to back. Holes of the manifest are neither sent nor hashed: offsets of
+//! missing bytes, and the hash, are those of the file's data without them. After reading a file the sender writes the `Hash`
+//! of all its data. The receiver settles each file and link once, and at the
 //! end says `Finished`. Between messages it regularly sends `Working`.
 //!
 //! After a `ManifestEnd` of a dry run nothing is created or sent: the receiver adds `Would` and ends with `Accepted`.
@@ -97,7 +98,7 @@ pub enum FromSender {
     Hash {
         /// The file's index in the manifest.
         entry: u32,
-        /// BLAKE3 of its content.
+        /// BLAKE3 of its data.
         hash: [u8; 32],
     },
     /// The sender cannot continue.
@@ -158,7 +159,7 @@ pub enum FromReceiver {
     Missing {
         /// The file's index in the manifest.
         entry: u32,
-        /// Start and end of each missing range in bytes of the file: ascending, and at most
+        /// Start and end of each missing range in bytes of the file's data: ascending, and at most
         /// [`GAPS_MAX`].
         gaps: Vec<(u64, u64)>,
     },

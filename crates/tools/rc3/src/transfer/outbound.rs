@@ -72,8 +72,6 @@ pub(super) struct Outbound<'a> {
     /// Files that the receiver compares, one at a time.
     hashing: JoinSet<(u32, Result<blake3::Hash, Omission>)>,
     compared: VecDeque<u32>,
-    /// Bytes in the holes of all files, of those sent again in their second version.
-    holes_bytes: u64,
     began: Instant,
     signs_of_life: u64,
     /// Whether the receiver has said anything.
@@ -94,7 +92,6 @@ impl<'a> Outbound<'a> {
             on_offer: 0,
             hashing: JoinSet::new(),
             compared: VecDeque::new(),
-            holes_bytes: found.holes_bytes,
             began: Instant::now(),
             signs_of_life: 0,
             answered: false,
@@ -259,7 +256,7 @@ impl<'a> Outbound<'a> {
     /// Offers the present version of a file that changed.
     fn look_again(&mut self, entry: u32) {
         if let Some(file) = self.sender.entry(entry) {
-            let file = Found::look_again(file, &mut self.holes_bytes);
+            let file = Found::look_again(file);
             self.sender.on_again(entry, file);
         }
     }

@@ -18,9 +18,12 @@ use super::{
     claims::file_id,
     destination::{Destination, Existing, Fsync, Inner, closed, fill_at, has_one_name},
     expected::Expected,
+    gaps::Gaps,
+    holes,
     paths::{NEXT_RECORD, RECORD, SafePath},
     verdict::{Fault, Verdict},
 };
+use crate::system;
 
 /// Bytes of a block of common file systems.
 const BLOCK: usize = 4096;
@@ -101,13 +104,15 @@ impl Part {
         if bytes.is_empty() { Ok(()) } else { self.write_at(bytes, offset) }
     }
 
-    /// Fills `buf` with the bytes at an offset; those that were not written are zeros.
+    /// Fills `buf` with the bytes at an offset of the data; those that were not written are zeros.
     ///
     /// # Errors
     /// When it cannot be read back.
-    pub fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        fill_at(&self.file, buf, offset)?.fill(0);
-        Ok(())
+    pub fn read_data(&self, data: &Gaps, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        data.pieces(offset, buf.len(), |place, piece| {
+            fill_at(&self.file, &mut buf[piece], place)?.fill(0);
+            Ok(())
+        })
     }
 
     /// Replaces the record of what is in place. From now on the part is kept for another run, if the policy keeps any.
@@ -168,8 +173,14 @@ impl Part {
     }
 
     /// Takes the file that has the name, if its content is this.
-    pub(super) fn claim_existing(&self, hash: blake3::Hash) -> Result<(), Fault> {
-        self.destination.claim_same(&self.path, hash).map_err(Fault::Settled)
+    pub(super) fn claim_existing(&self, expected: &Expected, hash: blake3::Hash) -> Result<(), Fault> {
+        self.destination.claim_same(&self.path, expected, hash).map_err(Fault::Settled)
+    }
+
+    /// Whether it has only zeros in these ranges. Where the system does not know, only as much is read as it stores.
+    pub(super) fn has_holes(&self, holes: &Gaps) -> io::Result<bool> {
+        let stored = system::stored_bytes(&self.file.metadata()?);
+        holes::are_zeros(&self.file, holes, stored.unwrap_or(u64::MAX))
     }
 
     /// Sets the file's length, mode, time and final name.

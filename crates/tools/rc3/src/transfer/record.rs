@@ -1,6 +1,6 @@
 //! The record of an arriving file, from which a later run can resume.
 //!
-//! The record names the file as the manifest does and holds the [`Tree`] over what is in place. Invariant: the bytes
+//! The record names the file as the manifest does and holds the [`Tree`] over the data in place. Invariant: the bytes
 //! were written before the record that lists them. Only the run that wrote a record can be sure of its origin, by a
 //! secret key; any other run uses the record as a hint and hashes the bytes again. So neither a forged record nor a
 //! disk that stored the record but not the bytes can corrupt a file.
@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Version of the format.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 /// Most subtrees in a record; bytes beyond them are received again. A file hashed from both ends has a few dozen.
 const NODES_MAX: usize = 1 << 15;
 /// Most bytes of a record.
@@ -30,12 +30,15 @@ struct Record {
     nodes: Vec<(u64, u8, [u8; 32])>,
 }
 
-/// Identifies the expected file: its path, length and time of last change.
+/// Identifies the expected file: its path, length, holes and time of last change.
 fn identity(expected: &Expected) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(expected.path.as_bytes());
     hasher.update(&[0]);
     hasher.update(&expected.bytes.to_le_bytes());
+    for (start, end) in expected.holes.said() {
+        hasher.update(&start.to_le_bytes()).update(&end.to_le_bytes());
+    }
     if let Some(modified) = expected.modified {
         let nanos = match modified.duration_since(UNIX_EPOCH) {
             Ok(after) => after.as_nanos() as i128,
@@ -70,7 +73,7 @@ pub fn read(expected: &Expected, bytes: &[u8], key: &[u8; 32]) -> Option<(Tree, 
     if record.version != VERSION || record.identity != *identity(expected).as_bytes() {
         return None;
     }
-    let mut tree = Tree::new(expected.bytes);
+    let mut tree = Tree::new(expected.data().len());
     let fits = |&(group, level, value): &(u64, u8, [u8; 32])| tree.restore(Node { group, level, value });
     if !record.nodes.iter().all(fits) {
         return None;

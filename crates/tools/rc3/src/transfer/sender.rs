@@ -153,8 +153,8 @@ impl<'a> Sender<'a> {
     /// What a stream carries of a file; `None` if nothing is to be sent, not even its hash.
     fn to_send(&self, entry: u32) -> Option<Gaps> {
         let file = self.entry(entry).filter(|_| self.is_open(entry))?;
-        let gaps = self.gaps.get(&entry).cloned().unwrap_or_else(|| Gaps::whole(file.bytes()));
-        Some(gaps.without(&file.holes()))
+        let all = || Gaps::whole(file.data().len());
+        Some(self.gaps.get(&entry).cloned().unwrap_or_else(all))
     }
 
     /// Whether the file is neither sent nor settled.
@@ -251,7 +251,7 @@ impl<'a> Sender<'a> {
         let is_file = self.is_file_in(entry, &State::Announced) || self.is_file_in(entry, &State::Compared);
         let file =
             self.found.entries.get(entry as usize).filter(|_| is_file && self.all_gaps <= ALL_GAPS_MAX);
-        let gaps = file.and_then(|file| Gaps::parse(gaps, file.bytes()));
+        let gaps = file.and_then(|file| Gaps::parse(gaps, file.data().len()));
         if gaps.is_none_or(|gaps| self.gaps.insert(entry, gaps).is_some()) {
             return Err(Error::protocol("impossible gaps"));
         }

@@ -16,6 +16,7 @@ use rc3_net::file::ReadAt;
 use super::{
     destination::fill_at,
     gaps::Gaps,
+    holes,
     manifest::SourceEntry,
     stamp::{Stamp, TICK},
     tree::{Passing, Tree},
@@ -54,12 +55,15 @@ impl Origin {
         }
     }
 
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        let is_filled = match self {
-            Self::File(file, _) => fill_at(file, buf, offset)?.is_empty(),
-            Self::Held(held) => held.read_at(buf, offset)? == buf.len(),
-        };
-        if is_filled { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    fn read_data(&self, data: &Gaps, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        data.pieces(offset, buf.len(), |place, piece| {
+            let buf = &mut buf[piece];
+            let is_filled = match self {
+                Self::File(file, _) => fill_at(file, buf, place)?.is_empty(),
+                Self::Held(held) => held.read_at(buf, place)? == buf.len(),
+            };
+            if is_filled { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        })
     }
 }
 
@@ -76,39 +80,46 @@ impl ReadAt for Origin {
 #[derive(Debug)]
 pub struct FileSource {
     origin: Origin,
+    /// Where its data are in the file.
+    data: Gaps,
+    /// The ranges of the data to send.
     gaps: Gaps,
     passing: Mutex<Passing>,
     throttle: Arc<Throttle>,
 }
 
 impl FileSource {
-    /// Opens a file, of which `gaps` will be sent. May block for a tick of the clock.
+    /// Opens a file, of whose data `gaps` will be sent. May block for a tick of the clock.
     ///
     /// # Errors
     /// See [`Omission`].
     pub fn open(entry: &SourceEntry, gaps: Gaps, throttle: Arc<Throttle>) -> Result<Self, Omission> {
-        let passing = Mutex::new(Passing::new(Tree::new(entry.bytes())));
-        Ok(Self { origin: Origin::open(entry)?, gaps, passing, throttle })
+        let data = entry.data();
+        let passing = Mutex::new(Passing::new(Tree::new(data.len())));
+        Ok(Self { origin: Origin::open(entry)?, data, gaps, passing, throttle })
     }
 
-    /// BLAKE3 of all that the file has now, whatever was announced.
+    /// BLAKE3 of the data that the file has now, whatever was announced, except the holes.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn hash(entry: &SourceEntry) -> io::Result<blake3::Hash> {
         match &entry.held {
             Some(held) => Ok(blake3::hash(held)),
-            None => Ok(blake3::Hasher::new().update_reader(unlisted::open(&entry.path)?)?.finalize()),
+            None if entry.holes().is_empty() => {
+                Ok(blake3::Hasher::new().update_reader(unlisted::open(&entry.path)?)?.finalize())
+            }
+            None => holes::hash(&unlisted::open(&entry.path)?, &entry.data()),
         }
     }
 
-    /// Reads the parts that were not sent; returns the hash of the whole file.
+    /// Reads the parts that were not sent; returns the hash of all data.
     ///
     /// # Errors
     /// See [`Omission`].
     pub fn finish(self) -> Result<blake3::Hash, Omission> {
         let mut passing = self.passing.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let hash = passing.finish(|buf, offset| self.origin.read_exact_at(buf, offset))?;
+        let hash = passing.finish(|buf, offset| self.origin.read_data(&self.data, buf, offset))?;
         self.origin.check()?;
         Ok(hash)
     }
@@ -117,13 +128,15 @@ impl FileSource {
 impl ReadAt for FileSource {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let Some((at, room)) = self.gaps.locate(offset) else { return Ok(0) };
-        let most = usize::try_from(room).unwrap_or(usize::MAX).min(self.throttle.read_bytes_max());
+        let Some((place, contiguous)) = self.data.locate(at) else { return Ok(0) };
+        let most =
+            usize::try_from(room.min(contiguous)).unwrap_or(usize::MAX).min(self.throttle.read_bytes_max());
         let len = buf.len().min(most);
         let buf = &mut buf[..len];
         std::thread::sleep(self.throttle.pause(len));
-        let read = self.origin.read_at(buf, at)?;
+        let read = self.origin.read_at(buf, place)?;
         let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
-        passing.update(at, &buf[..read], |buf, offset| self.origin.read_exact_at(buf, offset))?;
+        passing.update(at, &buf[..read], |buf, offset| self.origin.read_data(&self.data, buf, offset))?;
         Ok(read)
     }
 }

@@ -2,13 +2,20 @@
 //! a time and in random order. Only names that were asked for appear, nothing changes elsewhere, every conversation ends,
 //! nothing panics, and nobody reports success without the files.
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     message::{Entry, Kind},
-    progress::{Observer, Reporter},
+    progress::{Event, Observer, Reporter},
     verdict::Omission,
 };
 
@@ -40,12 +47,16 @@ fn run<F: Future<Output = ()> + Send + 'static>(all: impl Iterator<Item = F>) {
     });
 }
 
-/// One that fails if a background task has panicked.
-fn reporter() -> Reporter {
-    Reporter::observed(Observer::new(|event| {
+/// One that fails if a background task has panicked, and whether it has reported the end.
+fn reporter() -> (Reporter, Arc<AtomicBool>) {
+    let done = Arc::new(AtomicBool::new(false));
+    let is_done = Arc::clone(&done);
+    let reporter = Reporter::observed(Observer::new(move |event| {
         let text = format!("{event:?}");
         assert!(!text.contains("panicked"), "{text}");
-    }))
+        is_done.fetch_or(matches!(event, Event::Done(_)), Relaxed);
+    }));
+    (reporter, done)
 }
 
 /// Names that were asked for (`asked`), that were not, and that are none.

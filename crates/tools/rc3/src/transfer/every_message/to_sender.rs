@@ -105,7 +105,7 @@ async fn converse(pipe: bool, steps: Vec<Step>) {
         rate_limit: None,
         settings,
     };
-    let mut reporter = reporter();
+    let (mut reporter, _) = reporter();
     let sending = async {
         if pipe {
             let (stop, input) = (pin!(std::future::pending()), Box::new(&[7; 5000][..]));
