@@ -10,6 +10,7 @@ use std::{
 use rc3_text::units::about_bytes;
 
 use super::{
+    arrivals::Coming,
     content::Content,
     destination::Destination,
     expected::{Expected, Received, Totals},
@@ -36,8 +37,10 @@ const RESUMED_MAX: usize = 64;
 pub(super) struct Agreement {
     /// All files and links, with the paths that they get.
     pub(super) files: Vec<Expected>,
-    /// Files to receive, in order, each with whether it has a stream.
-    pub(super) to_come: Vec<(u32, bool)>,
+    /// Files that the sender sends, in order.
+    pub(super) to_come: Vec<Coming>,
+    /// What the sender said about files that it sends before it knows this agreement.
+    pub(super) words: Vec<FromSender>,
     /// Links to make.
     pub(super) links: Vec<Expected>,
     /// The directories, each with whether it did not exist.
@@ -61,16 +64,19 @@ pub(super) struct Agreement {
 impl Agreement {
     /// Takes the whole of a pipe.
     pub(super) fn of_pipe(manifest: Received) -> Self {
-        Self { files: manifest.files, to_come: vec![(0, true)], ..Self::default() }
+        let pipe = Coming { file: 0, has_stream: true, settled: false };
+        Self { files: manifest.files, to_come: vec![pipe], ..Self::default() }
     }
 
-    /// Checks what exists, and creates the directories unless this is a dry run.
+    /// Checks what exists, and creates the directories unless this is a dry run. Files of entries below `early` come in any
+    /// case.
     pub(super) async fn reach(
         session: &mut Session,
         destination: &Destination,
         mut manifest: Received,
         arrived: &Arc<AtomicU64>,
         dry_run: bool,
+        early: u32,
     ) -> Result<Self> {
         let there = destination.clone();
         let look = move || {
@@ -81,11 +87,11 @@ impl Agreement {
             (manifest, planned, blocked)
         };
         let (manifest, mut planned, blocked) = session.blocking(Work::Comparing, look).await?;
-        compare(session, destination, &mut planned).await?;
+        let words = compare(session, destination, &mut planned, early).await?;
         let (there, arrived) = (destination.clone(), Arc::clone(arrived));
-        let prepare = move || Self::prepare(&there, &manifest, planned, blocked, &arrived, dry_run);
+        let prepare = move || Self::prepare(&there, &manifest, planned, blocked, &arrived, dry_run, early);
         match session.blocking(Work::Comparing, prepare).await? {
-            Ok(agreement) => Ok(agreement),
+            Ok(agreement) => Ok(Self { words, ..agreement }),
             Err(error) => session.refuse(Refusal::Storage, error).await,
         }
     }
@@ -97,6 +103,7 @@ impl Agreement {
         mut blocked: HashMap<SafePath, Verdict>,
         arrived: &Arc<AtomicU64>,
         dry_run: bool,
+        early: u32,
     ) -> Result<Self> {
         let mut agreement = Self { totals: manifest.totals, ..Self::default() };
         for (entry, path) in &manifest.unnameable {
@@ -114,10 +121,16 @@ impl Agreement {
             }
         }
         for Planned { mut file, fate, .. } in planned {
+            let comes = file.entry < early && file.link.is_none();
+            let unwanted = Coming { file: file.entry, has_stream: file.has_stream(), settled: true };
             let blocked = file.path.parent().and_then(|parent| blocked.get(parent));
             match blocked.map_or(fate, |verdict| Fate::Settled(verdict.clone())) {
-                Fate::Settled(verdict) => agreement.settle(file.entry, &file.path, verdict),
+                Fate::Settled(verdict) => {
+                    agreement.to_come.extend(comes.then_some(unwanted));
+                    agreement.settle(file.entry, &file.path, verdict);
+                }
                 Fate::There(path) => {
+                    agreement.to_come.extend(comes.then_some(unwanted));
                     if !dry_run {
                         destination.remove_leftover(&file);
                         destination.adopt(&path, &file);
@@ -128,7 +141,7 @@ impl Agreement {
                 Fate::Receive(path, change) => {
                     agreement.changes.extend(change.map(|change| (file.entry, change)));
                     file.path = path;
-                    agreement.receive(destination, &file, arrived);
+                    agreement.receive(destination, &file, arrived, !comes);
                 }
             }
             agreement.files.push(file);
@@ -151,18 +164,24 @@ impl Agreement {
         }
     }
 
-    fn receive(&mut self, destination: &Destination, file: &Expected, arrived: &Arc<AtomicU64>) {
+    fn receive(
+        &mut self,
+        destination: &Destination,
+        file: &Expected,
+        arrived: &Arc<AtomicU64>,
+        may_resume: bool,
+    ) {
         if file.is_link() {
             return self.links.push(file.clone());
         }
-        let can_resume = self.resumed.len() < RESUMED_MAX;
-        let resumed = can_resume.then(|| Content::resume(destination, file, Arc::clone(arrived))).flatten();
+        let may_resume = may_resume && self.resumed.len() < RESUMED_MAX;
+        let resumed = may_resume.then(|| Content::resume(destination, file, Arc::clone(arrived))).flatten();
         let (has_stream, missing) = match &resumed {
             Some(content) => (!content.missing().is_empty(), content.missing().len()),
             None => (file.has_stream(), file.data().len()),
         };
         self.resumed.extend(resumed.map(|content| (file.entry, content)));
-        self.to_come.push((file.entry, has_stream));
+        self.to_come.push(Coming { file: file.entry, has_stream, settled: false });
         self.needed += missing;
     }
 
@@ -208,20 +227,44 @@ fn make_directories(
     Ok(made)
 }
 
-/// Compares the files that may be the same.
-async fn compare(session: &mut Session, destination: &Destination, planned: &mut [Planned]) -> Result<()> {
+/// Compares the files that may be the same. Returns what the sender said meanwhile about files below `early`, whose words come
+/// unasked.
+async fn compare(
+    session: &mut Session,
+    destination: &Destination,
+    planned: &mut [Planned],
+    early: u32,
+) -> Result<Vec<FromSender>> {
     let mut open = planned.iter_mut().filter(|planned| !planned.candidates.is_empty());
-    let mut asked = VecDeque::new();
+    let (mut asked, mut words) = (VecDeque::new(), Vec::<FromSender>::new());
     loop {
         while asked.len() < COMPARED_AHEAD
             && let Some(next) = open.next()
         {
-            session.say(&FromReceiver::Compare { entry: next.file.entry }).await?;
+            if next.file.entry >= early {
+                session.say(&FromReceiver::Compare { entry: next.file.entry }).await?;
+            }
             asked.push_back(next);
         }
-        let Some(Planned { file, candidates, fate }) = asked.pop_front() else { return Ok(()) };
+        let Some(Planned { file, candidates, fate }) = asked.pop_front() else {
+            return Ok(words);
+        };
         let reading = Duration::from_secs(file.bytes / HASHED_BYTES_PER_SECOND_MIN);
-        match session.hear_soon("the hash of a file that exists", reading).await? {
+        let word = loop {
+            if let Some(word) = words.iter().find(|word| word.about() == Some(file.entry)) {
+                break word.clone();
+            }
+            let word = session.hear_soon("the hash of a file that exists", reading).await?;
+            let about = word.about().filter(|&about| about < early);
+            if about.is_none() {
+                break word;
+            }
+            if words.iter().any(|other| other.about() == about) {
+                return Err(Error::protocol("a file sent twice"));
+            }
+            words.push(word);
+        };
+        match word {
             FromSender::Hash { entry, hash } if entry == file.entry => {
                 let (there, candidates) = (destination.clone(), std::mem::take(candidates));
                 let expected = file.clone();
@@ -238,6 +281,8 @@ async fn compare(session: &mut Session, destination: &Destination, planned: &mut
             FromSender::Omit { entry, omission } if entry == file.entry => {
                 *fate = Fate::Settled(Verdict::Omitted(omission));
             }
+            // It has changed.
+            FromSender::Again { entry, .. } if entry == file.entry && entry < early => {}
             FromSender::Abort { reason } => return Err(Error::peer(&reason)),
             _ => return Err(Error::protocol("a message other than the requested hash")),
         }

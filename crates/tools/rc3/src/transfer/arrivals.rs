@@ -23,6 +23,15 @@ pub(super) struct Arrivals<C> {
     complete: usize,
 }
 
+/// A file that the sender sends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Coming {
+    pub(super) file: u32,
+    pub(super) has_stream: bool,
+    /// It is not wanted.
+    pub(super) settled: bool,
+}
+
 #[derive(Debug)]
 struct Arrival<C> {
     word: Word,
@@ -50,15 +59,16 @@ const UNKNOWN: Violation = "a file outside the agreement";
 const TWICE: Violation = "a file sent twice";
 
 impl<C> Arrivals<C> {
-    /// Files to come of a manifest with so many entries, in order, each with whether it has a stream.
-    pub(super) fn new(announced: u32, files: impl Iterator<Item = (u32, bool)>) -> Self {
+    /// Files to come of a manifest with so many entries, in order.
+    pub(super) fn new(announced: u32, files: impl Iterator<Item = Coming>) -> Self {
         let (streams, next) = (VecDeque::new(), announced);
         let mut arrivals = Self { files: HashMap::new(), streams, announced, next, settled: 0, complete: 0 };
-        files.for_each(|(file, has_stream)| arrivals.add(file, has_stream, false));
+        files.for_each(|coming| arrivals.add(coming));
         arrivals
     }
 
-    fn add(&mut self, file: u32, has_stream: bool, settled: bool) {
+    fn add(&mut self, Coming { file, has_stream, settled }: Coming) {
+        self.settled += usize::from(settled);
         self.files.insert(file, Arrival { word: Word::Awaited, broken: false, settled, content: None });
         self.streams.extend(has_stream.then_some(file));
     }
@@ -113,8 +123,7 @@ impl<C> Arrivals<C> {
         self.next += 1;
         // What is given up stays given up.
         let settled = !self.settle(file);
-        self.settled += usize::from(settled);
-        self.add(again, has_stream, settled);
+        self.add(Coming { file: again, has_stream, settled });
         Ok((again, void))
     }
 
@@ -181,8 +190,12 @@ mod tests {
 
     use super::*;
 
+    fn coming(file: u32, has_stream: bool) -> Coming {
+        Coming { file, has_stream, settled: false }
+    }
+
     fn two() -> Arrivals<&'static str> {
-        Arrivals::new(4, [(0, true), (3, true)].into_iter())
+        Arrivals::new(4, [coming(0, true), coming(3, true)].into_iter())
     }
 
     #[test]
@@ -221,6 +234,18 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_not_wanted_still_has_its_stream_and_its_word() {
+        let unwanted = Coming { settled: true, ..coming(0, true) };
+        let mut arrivals = Arrivals::new(2, [unwanted, coming(1, true)].into_iter());
+        assert_eq!((arrivals.next_stream(), arrivals.is_settled(0)), (Some(0), true));
+        assert_eq!((arrivals.next_stream(), arrivals.is_settled(1)), (Some(1), false));
+        assert_eq!(arrivals.on_again(0, true), Ok((2, None)));
+        assert_eq!((arrivals.next_stream(), arrivals.is_settled(2)), (Some(2), true));
+        assert!(!arrivals.is_done() && arrivals.settle(1) && arrivals.is_done());
+        assert_eq!((arrivals.on_content(2, "whole"), arrivals.on_sent(2, [7; 32])), (Some("whole"), Ok(())));
+    }
+
+    #[test]
     fn contradictions_are_violations() {
         let mut arrivals = two();
         assert_eq!(arrivals.on_sent(1, [0; 32]), Err(UNKNOWN));
@@ -249,7 +274,7 @@ mod tests {
         /// In any order of events, counts stay right and no void or unnamed content is handed out.
         #[test]
         fn any_order_of_events_is_survived(events in proptest::collection::vec((0_u8..7, 0_u32..6, any::<bool>()), 0..60)) {
-            let mut arrivals = Arrivals::new(3, [(0, true), (1, true), (2, false)].into_iter());
+            let mut arrivals = Arrivals::new(3, [coming(0, true), coming(1, true), coming(2, false)].into_iter());
             let (mut files, mut void) = (3, [false; 6]);
             for (event, file, flag) in events {
                 let at = file as usize;

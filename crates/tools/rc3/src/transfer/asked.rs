@@ -66,7 +66,7 @@ impl Asked {
 fn is_admitted_kind(message: &FromSender, links: bool) -> bool {
     match message {
         FromSender::Entry(Entry { path, kind: Kind::Link { .. } }) => links && path.contains(&b'/'),
-        FromSender::Entry(Entry { kind: Kind::Pipe, .. }) | FromSender::ManifestEnd { dry_run: true } => {
+        FromSender::Entry(Entry { kind: Kind::Pipe, .. }) | FromSender::ManifestEnd { dry_run: true, .. } => {
             false
         }
         _ => true,
@@ -91,7 +91,7 @@ mod tests {
         let directory = || Kind::Directory { mode: None, modified: None };
         let link = || Kind::Link { target: b"x".to_vec(), modified: None };
         let pipe = |name: &[u8]| entry(name, Kind::Pipe);
-        let end = |dry_run| FromSender::ManifestEnd { dry_run };
+        let end = |dry_run| FromSender::ManifestEnd { dry_run, early: 0 };
         let absent = |path: &[u8]| FromSender::Absent { path: path.to_owned(), reason: String::new() };
         let named = |links| Asked::Download { names: Some(vec![b"a".to_vec()]), links };
         let any = Asked::Download { names: None, links: false };

@@ -11,7 +11,7 @@ use super::{
     attributes::{ALL_BYTES_MAX, Attribute, Dropped, Preserve},
     gaps::Gaps,
     manifest::ENTRIES_MAX,
-    message::{Entry, Kind, LINK_BYTES_MAX, Modified},
+    message::{EARLY_FILES_MAX, Entry, Kind, LINK_BYTES_MAX, Modified},
     paths::{Rules, SafePath, misleads, printable, printable_bytes},
     rights::MODE_BITS,
 };
@@ -204,6 +204,12 @@ impl Received {
         let all = self.files.iter().chain(&self.directories);
         all.for_each(|file| dropped.count(&file.attributes, preserve));
         dropped
+    }
+
+    /// Whether files of entries below this index may be sent before they are accepted.
+    pub(super) fn admits_early(&self, early: u32) -> bool {
+        let files = self.files.iter().filter(|file| file.entry < early && !file.is_link());
+        early <= self.entries && files.count() <= EARLY_FILES_MAX as usize
     }
 
     /// Adds something that the sender cannot read.

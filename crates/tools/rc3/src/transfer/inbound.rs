@@ -5,6 +5,7 @@
 
 use std::{
     io,
+    mem::take,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -78,9 +79,9 @@ pub(super) async fn run(
         (session.channel.connection.clone(), destination.map(Destination::begin_transfer));
     let mut is_pipe = false;
     let received = async {
-        let (manifest, dry_run) = read_manifest(&mut session).await?;
+        let (manifest, end) = read_manifest(&mut session).await?;
         is_pipe = manifest.is_pipe();
-        receive_all(session, there.as_ref(), manifest, dry_run, reporter).await
+        receive_all(session, there.as_ref(), manifest, end, reporter).await
     };
     let received = received.await;
     // The sender should receive the reason before its connection is dropped.
@@ -95,8 +96,16 @@ pub(super) async fn run(
     }
 }
 
-/// Reads up to the end of the manifest. Also returns whether the sender only asks what would happen.
-async fn read_manifest(session: &mut Session) -> Result<(Received, bool)> {
+/// What follows the manifest.
+struct End {
+    /// The sender only asks what would happen.
+    dry_run: bool,
+    /// Files of entries below this index come in any case.
+    early: u32,
+}
+
+/// Reads up to the end of the manifest.
+async fn read_manifest(session: &mut Session) -> Result<(Received, End)> {
     let mut manifest = Received::below(session.asked.link_floor());
     let error = loop {
         session.sign_of_life(Work::Comparing).await?;
@@ -107,7 +116,10 @@ async fn read_manifest(session: &mut Session) -> Result<(Received, bool)> {
             Ok(FromSender::ManifestEnd { .. }) if session.asked.is_download() && manifest.entries() == 0 => {
                 break unasked("nothing of what was asked for");
             }
-            Ok(FromSender::ManifestEnd { dry_run }) => return Ok((manifest, dry_run)),
+            Ok(FromSender::ManifestEnd { early, .. }) if !manifest.admits_early(early) => {
+                break Error::protocol("too many files before they were accepted");
+            }
+            Ok(FromSender::ManifestEnd { dry_run, early }) => return Ok((manifest, End { dry_run, early })),
             Ok(FromSender::Abort { reason }) => return Err(Error::peer(&reason)),
             Ok(_) => return Err(Error::protocol("an unexpected message")),
             Err(error) if error.kind() == ErrorKind::Unasked && session.asked == Asked::Pipe => {
@@ -127,7 +139,7 @@ async fn receive_all(
     mut session: Session,
     destination: Option<&Destination>,
     manifest: Received,
-    dry_run: bool,
+    End { dry_run, early }: End,
     reporter: &mut Reporter,
 ) -> Result<Finish> {
     let connection = session.channel.connection.clone();
@@ -140,8 +152,8 @@ async fn receive_all(
         manifest.dropped(there.policy().preserve).report(reporter);
     }
     let arrived = Arc::<AtomicU64>::default();
-    let agreement = match destination {
-        Some(there) => Agreement::reach(&mut session, there, manifest, &arrived, dry_run).await?,
+    let mut agreement = match destination {
+        Some(there) => Agreement::reach(&mut session, there, manifest, &arrived, dry_run, early).await?,
         None => Agreement::of_pipe(manifest),
     };
     agreement.say(&mut session, dry_run).await?;
@@ -151,8 +163,12 @@ async fn receive_all(
     }
     reporter.start(agreement.files.len(), total, agreement.there, agreement.needed, &connection);
     let unchanged_files = agreement.there.0;
-    let arrivals = Arrivals::new(announced, agreement.to_come.iter().copied());
+    let (words, to_come) = (take(&mut agreement.words), take(&mut agreement.to_come));
+    let arrivals = Arrivals::new(announced, to_come.into_iter());
     let mut transfer = Transfer { session, destination, agreement, arrivals, work: JoinSet::new(), arrived };
+    for word in words {
+        transfer.on_message(word).await?;
+    }
     transfer.receive_files(reporter).await?;
     transfer.finish(reporter).await?;
     if let Some(bare @ 1..) = destination.map(Destination::take_bare) {
@@ -346,13 +362,13 @@ impl Transfer<'_> {
     /// Makes the links, after all files, then sets modes and times of directories, and syncs what the policy wants.
     async fn finish(&mut self, reporter: &mut Reporter) -> Result<()> {
         let Some(there) = self.destination.cloned() else { return Ok(()) };
-        let links = std::mem::take(&mut self.agreement.links);
+        let links = take(&mut self.agreement.links);
         let with_first = |link: Expected| {
             let first = link.first.and_then(|first| Some(self.file(first)?.path.clone()));
             (link, first)
         };
         let links: Vec<_> = links.into_iter().map(with_first).collect();
-        let directories = std::mem::take(&mut self.agreement.directories);
+        let directories = take(&mut self.agreement.directories);
         let finish = move || {
             let mut finished = Vec::new();
             for (link, first) in links {

@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     REFUSED, UNAUTHORISED, background, before_any_reply,
     identity::{Identity, SERVER_NAME, client},
-    message::{ALPN, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
+    message::{ALPN, EARLY_FILES_MAX, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
     network::Network,
     newcomers::{Newcomers, Rejection},
     no_connection, not_connected,
@@ -112,7 +112,7 @@ pub(crate) trait Says: Serialize + DeserializeOwned + Send + 'static {
 
 impl Says for FromSender {
     const ALPN: &'static [u8] = ALPN;
-    const STREAMS_MAX: u32 = 200;
+    const STREAMS_MAX: u32 = EARLY_FILES_MAX;
 }
 
 impl Says for FromReceiver {

@@ -13,6 +13,9 @@
 //! of all its data. The receiver settles each file and link once, and at the
 //! end says `Finished`. Between messages it regularly sends `Working`.
 //!
+//! The first files, if they are small, do not wait for `Accepted`: whatever the receiver decides, each has its stream and its
+//! word (`Hash`, `Omit` or `Again`), and no `Compare` or `Missing` is about it.
+//!
 //! After a `ManifestEnd` of a dry run nothing is created or sent: the receiver adds `Would` and ends with `Accepted`.
 //!
 //! Entries are counted from 0, in the order of the manifest. An entry of the kind `Pipe` stands alone; its stream has all
@@ -58,6 +61,9 @@ pub const MESSAGE_BYTES_MAX: usize = 2 * PATH_BYTES_MAX + 256;
 /// Most bytes of a link's target: what common systems accept.
 pub const LINK_BYTES_MAX: usize = 4095;
 
+/// Most files that are sent before the manifest is accepted: as many streams as a peer has before its ticket is seen.
+pub const EARLY_FILES_MAX: u32 = 200;
+
 /// Messages read in advance.
 pub const MESSAGES_AHEAD: usize = 64;
 
@@ -93,6 +99,8 @@ pub enum FromSender {
     ManifestEnd {
         /// Only requests what would happen.
         dry_run: bool,
+        /// Files of entries below this index are sent at once: at most [`EARLY_FILES_MAX`].
+        early: u32,
     },
     /// The hash of a file as it is now: the answer to [`FromReceiver::Compare`], and later the end of each file.
     Hash {
@@ -125,6 +133,14 @@ pub enum FromSender {
 }
 
 impl FromSender {
+    /// The entry whose hash this is, or that it is about instead of a hash.
+    pub(super) fn about(&self) -> Option<u32> {
+        match self {
+            Self::Hash { entry, .. } | Self::Again { entry, .. } | Self::Omit { entry, .. } => Some(*entry),
+            Self::Entry(_) | Self::Absent { .. } | Self::ManifestEnd { .. } | Self::Abort { .. } => None,
+        }
+    }
+
     /// The name that the receiver would use, if the message has one. Only names that the receiver asked for may be used:
     /// see `super::asked::Asked`.
     pub fn name(&self) -> Option<&[u8]> {
@@ -409,7 +425,7 @@ mod tests {
         prop_oneof![
             entry().prop_map(FromSender::Entry),
             (any::<Vec<u8>>(), ".{0,100}").prop_map(|(path, reason)| FromSender::Absent { path, reason }),
-            any::<bool>().prop_map(|dry_run| FromSender::ManifestEnd { dry_run }),
+            any::<(bool, u32)>().prop_map(|(dry_run, early)| FromSender::ManifestEnd { dry_run, early }),
             (any::<u32>(), any::<[u8; 32]>()).prop_map(|(entry, hash)| FromSender::Hash { entry, hash }),
             ".{0,100}".prop_map(|reason| FromSender::Abort { reason }),
             (any::<u32>(), entry()).prop_map(|(entry, Entry { kind, .. })| FromSender::Again { entry, kind }),

@@ -41,10 +41,12 @@ use crate::figures::PathFigures;
 
 /// Most files read at a time, whatever their size.
 const FILES_AHEAD: usize = 8;
-/// Most small files read at a time: enough that they fill the path as one large file does.
+/// Most small files read at a time.
 const SMALL_FILES_AHEAD: usize = 128;
 /// Most bytes of files read at a time, if they are more than [`FILES_AHEAD`].
 const BYTES_AHEAD: u64 = 4 << 20;
+/// A stream of at most so many bytes is read at once: such files fill the path as one large file does.
+const SMALL_BYTES_MAX: u64 = 256 << 10;
 /// `Working` messages that a receiver may send in a burst, and one a second on average.
 const SIGNS_AT_ONCE: u64 = 10;
 /// Bytes of one read of a pipe.
@@ -335,6 +337,12 @@ fn broken(error: WriteError) -> Error {
     }
 }
 
+/// A file to send.
+enum Opened {
+    Read(Bytes, blake3::Hash),
+    Long(FileSource),
+}
+
 /// Sends the missing ranges of one file on one stream.
 async fn send_file(
     stream: Option<SendStream>,
@@ -343,23 +351,42 @@ async fn send_file(
     throttle: Arc<Throttle>,
 ) -> Result<Sent> {
     let (file_bytes, len) = (file.bytes(), gaps.len());
-    let source = match blocking(move || FileSource::open(&file, gaps, throttle)).await? {
-        Ok(source) => Arc::new(source),
-        Err(error) => {
+    let opened = blocking(move || {
+        let source = FileSource::open(&file, gaps, throttle)?;
+        if len > SMALL_BYTES_MAX {
+            return Ok(Opened::Long(source));
+        }
+        let bytes = source.read(len)?;
+        Ok(Opened::Read(bytes, source.finish()?))
+    });
+    match (opened.await?, stream) {
+        (Ok(Opened::Long(source)), Some(stream)) => send_long(stream, source, len, file_bytes).await,
+        // The connection keeps what is written until it has arrived, and offers it to both loops.
+        (Ok(Opened::Read(bytes, hash)), Some(mut stream)) => match stream.write_chunk(bytes).await {
+            Ok(()) => stream.finish().map_err(Error::lost).map(|()| Sent::Whole(hash, file_bytes)),
+            Err(WriteError::Stopped(_)) => Ok(Sent::Stopped),
+            Err(error) => Err(broken(error)),
+        },
+        (Ok(Opened::Read(_, hash)), None) => Ok(Sent::Whole(hash, file_bytes)),
+        (Ok(Opened::Long(_)), None) => Err(Error::lost("a file without a stream")),
+        (Err(error), stream) => {
             // A stream that is dropped would end as if it were complete.
             stream.map(|mut stream| stream.reset(SOURCE_FAILED));
-            return Ok(Sent::Failed(error));
+            Ok(Sent::Failed(error))
         }
-    };
-    if let Some(mut stream) = stream {
-        match stream.send_file(Arc::clone(&source), len).await {
-            Ok(()) => {}
-            Err(SendFileError::SinkFailed | SendFileError::Stopped(_)) => return Ok(Sent::Stopped),
-            Err(SendFileError::Read { error, .. }) => return Ok(Sent::Failed(error.into())),
-            Err(SendFileError::Shrunk(_)) => return Ok(Sent::Failed(Omission::Changed)),
-            Err(SendFileError::ConnectionLost(error)) => return Err(lost(error)),
-            Err(error) => return Err(Error::lost(error)),
-        }
+    }
+}
+
+/// Reads a file while it is sent.
+async fn send_long(mut stream: SendStream, source: FileSource, len: u64, file_bytes: u64) -> Result<Sent> {
+    let source = Arc::new(source);
+    match stream.send_file(Arc::clone(&source), len).await {
+        Ok(()) => {}
+        Err(SendFileError::SinkFailed | SendFileError::Stopped(_)) => return Ok(Sent::Stopped),
+        Err(SendFileError::Read { error, .. }) => return Ok(Sent::Failed(error.into())),
+        Err(SendFileError::Shrunk(_)) => return Ok(Sent::Failed(Omission::Changed)),
+        Err(SendFileError::ConnectionLost(error)) => return Err(lost(error)),
+        Err(error) => return Err(Error::lost(error)),
     }
     let hash = blocking(move || match Arc::into_inner(source) {
         Some(source) => source.finish(),

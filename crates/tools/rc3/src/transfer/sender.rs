@@ -6,9 +6,10 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::{
+    content::RESUMED_BYTES_MIN,
     gaps::{GAPS_MAX, Gaps},
     manifest::{Found, LeftOut, SourceEntry},
-    message::{self, Change, FromReceiver, FromSender, Kind, Refusal, Work},
+    message::{self, Change, EARLY_FILES_MAX, FromReceiver, FromSender, Kind, Refusal, Work},
     paths::printable,
     verdict::{Omission, Unkept, Verdict},
 };
@@ -16,6 +17,9 @@ use crate::error::{Error, Result};
 
 /// Most gaps of all files together: a receiver resumes some hundred files at most.
 const ALL_GAPS_MAX: usize = 512 * GAPS_MAX;
+
+/// Most bytes that are sent before the receiver has accepted them.
+const EARLY_BYTES_MAX: u64 = 4 << 20;
 
 /// One conversation.
 pub(super) struct Sender<'a> {
@@ -30,6 +34,8 @@ pub(super) struct Sender<'a> {
     /// Files of a dry run that exist with other content.
     changes: HashMap<u32, Change>,
     accepted: bool,
+    /// Files of entries below this one do not wait for the receiver.
+    early: u32,
     /// Files and links about which the receiver still owes a verdict, once it has accepted.
     open: usize,
     /// The first entry that was not looked at for sending.
@@ -90,7 +96,8 @@ impl<'a> Sender<'a> {
             let path = left_out.absent()?.as_bytes().to_owned();
             Some(FromSender::Absent { path, reason: message::reason(&left_out.reason) })
         };
-        let end = FromSender::ManifestEnd { dry_run };
+        let early = if dry_run { 0 } else { early(&found.entries) };
+        let end = FromSender::ManifestEnd { dry_run, early };
         let state = |entry: &SourceEntry| match entry.kind {
             Kind::Directory { .. } => State::Directory,
             Kind::File { .. } | Kind::Pipe => State::Announced,
@@ -105,6 +112,7 @@ impl<'a> Sender<'a> {
             all_gaps: 0,
             changes: HashMap::new(),
             accepted: false,
+            early,
             open: 0,
             next: 0,
             changed: VecDeque::new(),
@@ -130,14 +138,19 @@ impl<'a> Sender<'a> {
 
     /// The next file and what a stream carries of it, in order, so that the receiver can match their streams.
     pub(super) fn next_file(&mut self) -> Option<(u32, Gaps)> {
-        while self.accepted && (self.next as usize) < self.states.len() {
+        while (self.accepted && (self.next as usize) < self.states.len()) || self.next < self.early {
             let entry = self.next;
             self.next += 1;
-            if let Some(gaps) = self.to_send(entry) {
-                return Some((entry, gaps));
+            if self.is_open(entry) || (self.is_promised(entry) && self.entry(entry).is_some_and(is_file)) {
+                return Some((entry, self.missing(entry)));
             }
         }
         None
+    }
+
+    /// Whether the receiver counts on the stream of a file, even if it has settled it.
+    fn is_promised(&self, entry: u32) -> bool {
+        entry < self.early || entry as usize >= self.found.entries.len()
     }
 
     /// The next file that changed. These come after all others.
@@ -150,11 +163,10 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// What a stream carries of a file; `None` if nothing is to be sent, not even its hash.
-    fn to_send(&self, entry: u32) -> Option<Gaps> {
-        let file = self.entry(entry).filter(|_| self.is_open(entry))?;
-        let all = || Gaps::whole(file.data().len());
-        Some(self.gaps.get(&entry).cloned().unwrap_or_else(all))
+    /// What a stream carries of a file.
+    fn missing(&self, entry: u32) -> Gaps {
+        let all = || Gaps::whole(self.entry(entry).map_or(0, |file| file.data().len()));
+        self.gaps.get(&entry).cloned().unwrap_or_else(all)
     }
 
     /// Whether the file is neither sent nor settled.
@@ -217,20 +229,23 @@ impl<'a> Sender<'a> {
             FromReceiver::Working(work) => return Ok(Heard::Working(work)),
             FromReceiver::Refused { refusal, reason } => return Err(refused(refusal, &reason)),
             FromReceiver::Settled { entry, verdict } => return self.settle(entry, verdict),
-            FromReceiver::Compare { entry } if before && self.is_file_in(entry, &State::Announced) => {
+            FromReceiver::Compare { entry }
+                if before && entry >= self.early && self.is_file_in(entry, &State::Announced) =>
+            {
                 self.states[entry as usize] = State::Compared;
                 return Ok(Heard::Compare(entry));
             }
-            FromReceiver::Missing { entry, gaps } if before => return self.missing(entry, &gaps),
+            FromReceiver::Missing { entry, gaps } if before && entry >= self.early => {
+                return self.on_missing(entry, &gaps);
+            }
             FromReceiver::Would { entry, change }
                 if before && self.is_open(entry) && self.changes.insert(entry, change).is_none() =>
             {
                 return Ok(Heard::Noted);
             }
             FromReceiver::Accepted if before => {
-                let owed = |state: &&State| {
-                    !matches!(state, State::Directory | State::Omitted(_) | State::Settled(_))
-                };
+                let owed =
+                    |state: &&State| matches!(state, State::Announced | State::Compared | State::Sent(_));
                 (self.accepted, self.open) = (true, self.states.iter().filter(owed).count());
                 return Ok(Heard::Accepted);
             }
@@ -242,11 +257,10 @@ impl<'a> Sender<'a> {
 
     fn is_file_in(&self, entry: u32, state: &State) -> bool {
         let entry = entry as usize;
-        self.states.get(entry) == Some(state)
-            && self.found.entries.get(entry).is_some_and(|file| matches!(file.kind, Kind::File { .. }))
+        self.states.get(entry) == Some(state) && self.found.entries.get(entry).is_some_and(is_file)
     }
 
-    fn missing(&mut self, entry: u32, gaps: &[(u64, u64)]) -> Result<Heard> {
+    fn on_missing(&mut self, entry: u32, gaps: &[(u64, u64)]) -> Result<Heard> {
         self.all_gaps += gaps.len();
         let is_file = self.is_file_in(entry, &State::Announced) || self.is_file_in(entry, &State::Compared);
         let file =
@@ -289,9 +303,13 @@ impl<'a> Sender<'a> {
         Ok(heard)
     }
 
-    /// How many bytes are to be sent.
+    /// How many bytes are to be sent, or were, of what is not settled.
     pub(super) fn bytes_to_send(&self) -> u64 {
-        (0..).zip(&self.states).filter_map(|(entry, _)| Some(self.to_send(entry)?.len())).sum()
+        let of = |(entry, state): (u32, &State)| match state {
+            State::Announced | State::Compared | State::Sent(_) => self.missing(entry).len(),
+            State::Directory | State::Replaced(_) | State::Omitted(_) | State::Settled(_) => 0,
+        };
+        (0..).zip(&self.states).map(of).sum()
     }
 
     /// How many files and links are to be sent.
@@ -337,6 +355,25 @@ impl<'a> Sender<'a> {
     }
 }
 
+/// Up to which entry files are sent before the receiver has accepted them: so few and so small that sending them for nothing
+/// costs no more than a round trip on a long path. Larger ones may be continued.
+fn early(entries: &[SourceEntry]) -> u32 {
+    let (mut files, mut bytes) = (0, 0);
+    let is_early = |entry: &&SourceEntry| {
+        files += u32::from(is_file(entry));
+        bytes += entry.data().len();
+        entry.kind != Kind::Pipe
+            && entry.bytes() < RESUMED_BYTES_MIN
+            && files <= EARLY_FILES_MAX
+            && bytes <= EARLY_BYTES_MAX
+    };
+    entries.iter().take_while(is_early).count() as u32
+}
+
+fn is_file(entry: &SourceEntry) -> bool {
+    matches!(entry.kind, Kind::File { .. })
+}
+
 /// A reply that ends the transfer.
 pub(super) fn refused(refusal: Refusal, reason: &str) -> Error {
     match refusal {
@@ -379,12 +416,15 @@ mod tests {
 
     #[test]
     fn a_conversation_ends_when_every_file_and_link_is_settled() {
-        let found = found();
+        let mut found = found();
+        // Too large to be sent at once.
+        let large = RESUMED_BYTES_MIN;
+        found.entries[1].kind = Kind::File { bytes: large, mode: None, modified: None, holes: Vec::new() };
         let mut sender = Sender::new(&found, false);
         for _ in &found.entries {
             assert!(matches!(sender.next_message(), Some(FromSender::Entry(Entry { .. }))));
         }
-        assert_eq!(sender.next_message(), Some(FromSender::ManifestEnd { dry_run: false }));
+        assert_eq!(sender.next_message(), Some(FromSender::ManifestEnd { dry_run: false, early: 1 }));
         assert!(sender.next_message().is_none() && sender.next_file().is_none());
         let missing = FromReceiver::Missing { entry: 1, gaps: vec![(10, 20)] };
         assert_eq!(sender.on_reply(missing).unwrap(), Heard::Noted);
@@ -398,11 +438,36 @@ mod tests {
         let Some((1, gaps)) = sender.next_file() else { panic!("no file") };
         assert_eq!((gaps.said(), sender.next_file().is_none()), (vec![(10, 20)], true));
         assert!(sender.on_reply(settled(1, Verdict::Placed)).is_err(), "before it was sent");
-        sender.on_sent(1, Sent::Whole(HASH.into(), 100));
+        sender.on_sent(1, Sent::Whole(HASH.into(), large));
         assert_eq!(sender.next_message(), Some(FromSender::Hash { entry: 1, hash: HASH }));
         assert_eq!(sender.on_reply(settled(3, Verdict::Placed)).unwrap(), Heard::InPlace(3, 0));
         assert!(sender.on_reply(FromReceiver::Finished).is_err(), "without a verdict on a file");
-        assert_eq!(sender.on_reply(settled(1, Verdict::Placed)).unwrap(), Heard::InPlace(1, 100));
+        assert_eq!(sender.on_reply(settled(1, Verdict::Placed)).unwrap(), Heard::InPlace(1, large));
+        assert_eq!(sender.on_reply(FromReceiver::Finished).unwrap(), Heard::Finished);
+    }
+
+    #[test]
+    fn small_files_do_not_wait_and_come_whatever_the_receiver_decides() {
+        let found = found();
+        let mut sender = Sender::new(&found, false);
+        while let Some(message) = sender.next_message() {
+            let FromSender::ManifestEnd { early, .. } = message else { continue };
+            assert_eq!(early, 4);
+        }
+        assert!(matches!(sender.next_file(), Some((1, _))));
+        sender.on_sent(1, Sent::Whole(HASH.into(), 100));
+        assert_eq!(sender.next_message(), Some(FromSender::Hash { entry: 1, hash: HASH }));
+        assert!(sender.on_reply(FromReceiver::Compare { entry: 2 }).is_err(), "its hash comes anyway");
+        assert!(sender.on_reply(FromReceiver::Missing { entry: 2, gaps: vec![(1, 2)] }).is_err());
+        sender.on_reply(settled(2, Verdict::Conflict)).unwrap();
+        assert!(matches!(sender.next_file(), Some((2, _))), "the receiver counts on its stream");
+        sender.on_sent(2, Sent::Stopped);
+        sender.on_reply(FromReceiver::Accepted).unwrap();
+        assert_eq!((sender.files_to_send(), sender.bytes_to_send()), (2, 100));
+        assert!(sender.next_file().is_none() && sender.next_message().is_none());
+        for entry in [1, 3] {
+            sender.on_reply(settled(entry, Verdict::Placed)).unwrap();
+        }
         assert_eq!(sender.on_reply(FromReceiver::Finished).unwrap(), Heard::Finished);
     }
 

@@ -113,6 +113,23 @@ impl FileSource {
         }
     }
 
+    /// Reads all that is to be sent: so many bytes.
+    ///
+    /// # Errors
+    /// See [`Omission`].
+    pub fn read(&self, len: u64) -> Result<Bytes, Omission> {
+        let (mut bytes, mut at) = (vec![0; usize::try_from(len).unwrap_or(usize::MAX)], 0);
+        while at < bytes.len() {
+            match self.read_at(&mut bytes[at..], at as u64) {
+                Ok(0) => return Err(Omission::Changed),
+                Ok(read) => at += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(bytes.into())
+    }
+
     /// Reads the parts that were not sent; returns the hash of all data.
     ///
     /// # Errors

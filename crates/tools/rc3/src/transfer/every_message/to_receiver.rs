@@ -32,12 +32,17 @@ enum Step {
 }
 
 fn end() -> FromSender {
-    FromSender::ManifestEnd { dry_run: false }
+    end_with(0)
+}
+
+fn end_with(early: u32) -> FromSender {
+    FromSender::ManifestEnd { dry_run: false, early }
 }
 
 fn messages() -> Vec<FromSender> {
     let hash = *blake3::hash(b"evil").as_bytes();
-    let mut all = vec![end(), FromSender::ManifestEnd { dry_run: true }];
+    let mut all = vec![FromSender::ManifestEnd { dry_run: true, early: 0 }];
+    all.extend([0, 2, u32::MAX].map(end_with));
     all.push(FromSender::Abort { reason: "\u{1b}".repeat(5000) });
     all.extend(entries().map(FromSender::Entry));
     for name in ["user.a", "system.posix_acl_access", "security.capability", "", "user.\0"] {
@@ -74,10 +79,13 @@ fn states() -> Vec<Vec<Step>> {
         pipe[..1].to_vec(),
         pipe.to_vec(),
         [&pipe[..], &[Step::Stream(b"evil", false)]].concat(),
-        begun,
+        begun.clone(),
         compared.to_vec(),
         agreed.clone(),
-        [&agreed[..], &[omit]].concat(),
+        [&agreed[..], std::slice::from_ref(&omit)].concat(),
+        [&begun[..], &[say(end_with(3)), Step::Stream(b"evil", false), sent(1)]].concat(),
+        [&begun[..], &[say(end_with(2)), omit]].concat(),
+        vec![directory(), file(b"asked/there"), say(end_with(2)), Step::Stream(b"evil", false), sent(1)],
         [&agreed[..], &[Step::Stream(b"ev", true)]].concat(),
         [&arriving[..], &[sent(1)]].concat(),
         [&arriving[..], std::slice::from_ref(&again)].concat(),

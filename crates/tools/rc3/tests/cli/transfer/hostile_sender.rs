@@ -16,7 +16,7 @@ use rc3_net::{Connection, Endpoint, SendStream};
 
 use super::{admission::silent, harness::*};
 
-const END: FromSender = FromSender::ManifestEnd { dry_run: false };
+const END: FromSender = FromSender::ManifestEnd { dry_run: false, early: 0 };
 
 /// A sender's end of the exchange with `rc3 recv`.
 pub(crate) struct Intruder {
