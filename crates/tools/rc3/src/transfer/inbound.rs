@@ -4,6 +4,7 @@
 //! time, name) waits for the sender's hash. Memory: half a megabyte per arriving file, plus the connection's windows.
 
 use std::{
+    collections::VecDeque,
     io,
     mem::take,
     sync::{
@@ -19,7 +20,7 @@ use tokio::task::JoinSet;
 use super::{
     agreement::Agreement,
     arrivals::Arrivals,
-    arriving::{Arrived, receive},
+    arriving::{Arrived, is_small, receive},
     asked::Asked,
     background,
     conclude::Parting,
@@ -40,6 +41,11 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Most files between their first byte and their final name. With those of all senders, below the usual limit of 1024.
 const OPEN_FILES_MAX: usize = 128;
+/// So many small files count as one of these while they arrive: they are in memory, not open. The last ones of them arrive
+/// first, at low priority.
+const SMALL_AS_ONE: usize = 8;
+/// Most files that are placed at a time.
+const PLACED_AT_ONCE: usize = 16;
 /// Most streams of a sender with the ticket: small files that fill a long path.
 const STREAMS_MAX: u32 = 4096;
 
@@ -51,12 +57,21 @@ struct Transfer<'a> {
     agreement: Agreement,
     arrivals: Arrivals<Box<Arrived>>,
     work: JoinSet<TaskDone>,
+    /// Small files in `work`.
+    small: usize,
+    /// Files that are placed in `work`, and complete ones that wait for it.
+    placing: usize,
+    ready: VecDeque<Ready>,
     arrived: Arc<AtomicU64>,
 }
 
+/// A file to be placed, and its hash by the sender.
+type Ready = (u32, Box<Arrived>, [u8; 32]);
+
 /// The result of a file's task.
 enum TaskDone {
-    Received(u32, Result<Box<Arrived>, Fault>),
+    /// With whether it is a small one.
+    Received(u32, bool, Result<Box<Arrived>, Fault>),
     /// With the file's length.
     Placed(u32, Result<u64, Fault>),
 }
@@ -165,7 +180,10 @@ async fn receive_all(
     let unchanged_files = agreement.there.0;
     let (words, to_come) = (take(&mut agreement.words), take(&mut agreement.to_come));
     let arrivals = Arrivals::new(announced, to_come.into_iter());
-    let mut transfer = Transfer { session, destination, agreement, arrivals, work: JoinSet::new(), arrived };
+    let work = JoinSet::new();
+    let (small, placing, ready) = (0, 0, VecDeque::new());
+    let mut transfer =
+        Transfer { session, destination, agreement, arrivals, work, small, placing, ready, arrived };
     for word in words {
         transfer.on_message(word).await?;
     }
@@ -198,7 +216,14 @@ impl Transfer<'_> {
         let connection = self.session.channel.connection.clone();
         let mut tick = ticks();
         while !self.arrivals.is_done() {
-            let room = self.work.len() + self.arrivals.complete() < OPEN_FILES_MAX;
+            while self.placing < PLACED_AT_ONCE
+                && let Some((at, arrived, hash)) = self.ready.pop_front()
+            {
+                self.placing += 1;
+                self.work.spawn_blocking(move || TaskDone::Placed(at, arrived.place(hash)));
+            }
+            let large = self.work.len() - self.small + self.arrivals.complete() + self.ready.len();
+            let room = large + self.small / SMALL_AS_ONE < OPEN_FILES_MAX;
             tokio::select! {
                 stream = connection.accept_uni(), if room && self.arrivals.has_streams() => {
                     self.begin(stream.map_err(lost)?);
@@ -226,8 +251,10 @@ impl Transfer<'_> {
         let Some(file) = self.file(at).cloned() else { return };
         let (destination, arrived) = (self.destination.cloned(), Arc::clone(&self.arrived));
         let resumed = self.agreement.resumed.remove(&at);
+        let small = is_small(&file);
+        self.small += usize::from(small);
         self.work.spawn(async move {
-            TaskDone::Received(at, receive(stream, destination, file, resumed, arrived).await)
+            TaskDone::Received(at, small, receive(stream, destination, file, resumed, arrived).await)
         });
     }
 
@@ -304,8 +331,12 @@ impl Transfer<'_> {
     }
 
     async fn on_task_done(&mut self, done: TaskDone, reporter: &mut Reporter) -> Result<()> {
+        match &done {
+            TaskDone::Received(_, small, _) => self.small -= usize::from(*small),
+            TaskDone::Placed(..) => self.placing -= 1,
+        }
         match done {
-            TaskDone::Received(at, Ok(content)) => {
+            TaskDone::Received(at, _, Ok(content)) => {
                 let unwanted = if content.is_broken() {
                     self.arrivals.on_broken(at, content).map_err(Error::protocol)?
                 } else {
@@ -315,7 +346,7 @@ impl Transfer<'_> {
                 self.place(at);
                 Ok(())
             }
-            TaskDone::Received(at, Err(error)) => self.give_up(at, error).await,
+            TaskDone::Received(at, _, Err(error)) => self.give_up(at, error).await,
             TaskDone::Placed(at, Ok(bytes)) => {
                 self.arrivals.settle(at);
                 let Some(path) = self.file(at).map(|file| file.path.clone()) else { return Ok(()) };
@@ -337,7 +368,7 @@ impl Transfer<'_> {
     /// Verifies and names a file once it has both its content and its hash.
     fn place(&mut self, at: u32) {
         if let Some((arrived, hash)) = self.arrivals.ready(at) {
-            self.work.spawn_blocking(move || TaskDone::Placed(at, arrived.place(hash)));
+            self.ready.push_back((at, arrived, hash));
         }
     }
 
