@@ -14,7 +14,10 @@ use rc3_net::{
     ConnectError, ConnectionError, Endpoint, Listener, ReadError, ReadExactError, ReadToEndError, RlpMode,
     Stream, TransportConfig, WriteError, crypto::rustls::HandshakeData,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    runtime::Runtime,
+};
 
 const LOOPBACKS: [&str; 2] = ["127.0.0.1", "[::1]"];
 
@@ -357,6 +360,32 @@ fn closing_informs_both_sides_and_ends_every_wait() {
         assert_eq!(&rest, b" me later");
         let lost = rx.read(&mut rest).await;
         assert!(matches!(lost, Err(ReadError::ConnectionLost(ConnectionError::ApplicationClosed(_)))));
+    });
+}
+
+#[test]
+fn a_close_that_was_sent_arrives_although_the_program_ends() {
+    let (client_config, server_config) = configs(defaults);
+    let (ending, staying) = (Runtime::new().unwrap(), Runtime::new().unwrap());
+    let server =
+        staying.block_on(async { Endpoint::server(server_config, "127.0.0.1:0".parse().unwrap()).unwrap() });
+    let address = server.local_addr().unwrap();
+    let accepting = staying.spawn(async move { server.accept().await.unwrap().await.unwrap() });
+    ending.block_on(async {
+        let client = Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        client.wait_closes_sent().await;
+        let near = client.connect_with(client_config, address, SERVER_NAME).unwrap().await.unwrap();
+        client.wait_closes_sent().await;
+        assert_eq!(near.close_reason(), None);
+        client.close(code(5), b"enough");
+        client.wait_closes_sent().await;
+        assert_eq!(client.open_connections(), 1, "it would answer late packets");
+    });
+    ending.shutdown_background();
+    staying.block_on(async {
+        let far = accepting.await.unwrap();
+        let closed = tokio::time::timeout(Duration::from_secs(5), far.closed()).await.unwrap();
+        assert!(matches!(closed, ConnectionError::ApplicationClosed(close) if close.error_code == code(5)));
     });
 }
 

@@ -106,8 +106,16 @@ impl Agreement {
         early: u32,
     ) -> Result<Self> {
         let mut agreement = Self { totals: manifest.totals, ..Self::default() };
-        for (entry, path) in &manifest.unnameable {
-            agreement.settle(*entry, path, Verdict::Name);
+        // Of these, what is not wanted comes all the same.
+        let is_early = |file: &Expected| file.entry < early && file.link.is_none();
+        let unwanted = |file: &Expected| {
+            let coming = Coming { file: file.entry, has_stream: file.has_stream(), settled: true };
+            is_early(file).then_some(coming)
+        };
+        for file in &manifest.unnameable {
+            agreement.settle(file.entry, &file.path, Verdict::Name);
+            agreement.to_come.extend(unwanted(file));
+            agreement.files.extend(is_early(file).then(|| file.clone()));
         }
         for (path, reason) in &manifest.absent {
             agreement.unkept.add_absent(path, reason);
@@ -121,16 +129,14 @@ impl Agreement {
             }
         }
         for Planned { mut file, fate, .. } in planned {
-            let comes = file.entry < early && file.link.is_none();
-            let unwanted = Coming { file: file.entry, has_stream: file.has_stream(), settled: true };
             let blocked = file.path.parent().and_then(|parent| blocked.get(parent));
             match blocked.map_or(fate, |verdict| Fate::Settled(verdict.clone())) {
                 Fate::Settled(verdict) => {
-                    agreement.to_come.extend(comes.then_some(unwanted));
+                    agreement.to_come.extend(unwanted(&file));
                     agreement.settle(file.entry, &file.path, verdict);
                 }
                 Fate::There(path) => {
-                    agreement.to_come.extend(comes.then_some(unwanted));
+                    agreement.to_come.extend(unwanted(&file));
                     if !dry_run {
                         destination.remove_leftover(&file);
                         destination.adopt(&path, &file);
@@ -141,11 +147,14 @@ impl Agreement {
                 Fate::Receive(path, change) => {
                     agreement.changes.extend(change.map(|change| (file.entry, change)));
                     file.path = path;
-                    agreement.receive(destination, &file, arrived, !comes);
+                    let may_resume = !is_early(&file);
+                    agreement.receive(destination, &file, arrived, may_resume);
                 }
             }
             agreement.files.push(file);
         }
+        agreement.files.sort_by_key(|file| file.entry);
+        agreement.to_come.sort_by_key(|coming| coming.file);
         match system::free_bytes(&destination.0.dir) {
             Some(free) if agreement.needed > free => Err(Error::new(
                 ErrorKind::Storage,

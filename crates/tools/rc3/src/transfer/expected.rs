@@ -87,7 +87,7 @@ pub struct Received {
     /// The files and links in the order of their streams and indices.
     pub files: Vec<Expected>,
     /// Entries whose names this system does not have: never to be opened.
-    pub unnameable: Vec<(u32, SafePath)>,
+    pub unnameable: Vec<Expected>,
     /// Paths with characters that can mislead a reader: see [`misleads`].
     pub misleading: Vec<SafePath>,
     /// What the sender cannot read, with its reasons: never to be opened.
@@ -173,11 +173,16 @@ impl Received {
         if String::from_utf8_lossy(path.as_bytes()).contains(misleads) {
             self.misleading.push(path.clone());
         }
-        if SafePath::parse_by(self.rules, &entry.path).is_err() {
-            self.unnameable.push((at, path));
-            return Ok(());
-        }
-        self.add_checked(path, entry.kind, at)
+        let expected = self.expected(path, entry.kind, at)?;
+        let list = if SafePath::parse_by(self.rules, &entry.path).is_err() {
+            &mut self.unnameable
+        } else if directory {
+            &mut self.directories
+        } else {
+            &mut self.files
+        };
+        list.push(expected);
+        Ok(())
     }
 
     /// Adds an attribute to the file or directory that came last.
@@ -208,7 +213,8 @@ impl Received {
 
     /// Whether files of entries below this index may be sent before they are accepted.
     pub(super) fn admits_early(&self, early: u32) -> bool {
-        let files = self.files.iter().filter(|file| file.entry < early && !file.is_link());
+        let all = self.files.iter().chain(&self.unnameable);
+        let files = all.filter(|file| file.entry < early && !file.is_link());
         early <= self.entries && files.count() <= EARLY_FILES_MAX as usize
     }
 
@@ -225,36 +231,35 @@ impl Received {
         Ok(())
     }
 
-    fn add_checked(&mut self, path: SafePath, kind: Kind, entry: u32) -> Result<()> {
+    fn expected(&mut self, path: SafePath, kind: Kind, entry: u32) -> Result<Expected> {
         let new = |mode: Option<u32>, modified: Option<Modified>| Expected {
             entry,
             mode: mode.map(|mode| mode & MODE_BITS),
             modified: modified.and_then(system_time),
             ..Expected::new(path.clone(), 0)
         };
-        match kind {
-            Kind::Directory { mode, modified } => self.directories.push(new(mode, modified)),
+        Ok(match kind {
+            Kind::Directory { mode, modified } => new(mode, modified),
             Kind::File { bytes, mode, modified, holes } => {
                 let holes = self.totals.add(&path, bytes, &holes)?;
-                self.files.push(Expected { bytes, holes, ..new(mode, modified) });
+                Expected { bytes, holes, ..new(mode, modified) }
             }
             Kind::Link { target, modified } => {
                 if target.is_empty() || target.len() > LINK_BYTES_MAX || target.contains(&0) {
                     return Err(Error::protocol(format!("an impossible link {path}")));
                 }
                 self.paths_bytes += target.len();
-                self.files.push(Expected { link: Some(target), ..new(None, modified) });
+                Expected { link: Some(target), ..new(None, modified) }
             }
             Kind::HardLink { first } => {
                 let at = self.files.binary_search_by_key(&first, |file| file.entry);
                 if at.is_ok_and(|at| self.files[at].is_link() || self.files[at].pipe) || first >= entry {
                     return Err(Error::protocol(format!("{path} is a name of no file")));
                 }
-                self.files.push(Expected { first: Some(first), ..new(None, None) });
+                Expected { first: Some(first), ..new(None, None) }
             }
-            Kind::Pipe => self.files.push(Expected { pipe: true, ..new(None, None) }),
-        }
-        Ok(())
+            Kind::Pipe => Expected { pipe: true, ..new(None, None) },
+        })
     }
 
     /// Whether the manifest has a path.
@@ -343,7 +348,7 @@ mod tests {
         ] {
             manifest.add(Entry { path: path.into(), kind: kind.clone() }).unwrap();
         }
-        assert_eq!(manifest.unnameable.iter().map(|(entry, _)| *entry).collect::<Vec<_>>(), [0, 1, 2, 4]);
+        assert_eq!(manifest.unnameable.iter().map(|entry| entry.entry).collect::<Vec<_>>(), [0, 1, 2, 4]);
         assert_eq!(manifest.files.iter().map(|file| file.entry).collect::<Vec<_>>(), [5]);
         for (path, kind) in
             [("d/../b", &file), ("nul/../b", &file), ("b\0", &file), ("none/b", &file), ("C:/Windows", &file)]

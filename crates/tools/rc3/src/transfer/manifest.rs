@@ -283,7 +283,6 @@ impl Found {
             match firsts.entry(file) {
                 Vacant(new) => drop(new.insert(at)),
                 Occupied(first) if keep => {
-                    self.holes_bytes -= entry.holes().len();
                     entry.kind = Kind::HardLink { first: *first.get() };
                     (entry.held, entry.attributes) = (None, Vec::new());
                 }

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 const ALL_GAPS_MAX: usize = 512 * GAPS_MAX;
 
 /// Most bytes that are sent before the receiver has accepted them.
-const EARLY_BYTES_MAX: u64 = 4 << 20;
+const EARLY_BYTES_MAX: u64 = 256 << 10;
 
 /// One conversation.
 pub(super) struct Sender<'a> {
