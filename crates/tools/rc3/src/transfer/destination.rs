@@ -31,6 +31,7 @@ use super::{
     attributes::{self, Preserve},
     claims::{Claims, file_id},
     expected::Expected,
+    gaps::Gaps,
     holes,
     message::reason,
     part::{Names, Part},
@@ -327,10 +328,11 @@ impl Destination {
         self.0.bare.swap(0, Relaxed)
     }
 
-    /// The hash of a file.
-    pub(super) fn hash(&self, path: &SafePath) -> io::Result<blake3::Hash> {
+    /// The length and the hash of a file.
+    pub(super) fn content(&self, path: &SafePath) -> io::Result<(u64, blake3::Hash)> {
         let file = self.0.open_existing(path.as_path(), OpenOptions::new().read(true))?;
-        Ok(blake3::Hasher::new().update_reader(file)?.finalize())
+        let bytes = file.metadata()?.len();
+        Ok((bytes, holes::hash(&file, &Gaps::whole(bytes))?))
     }
 
     /// Accepts no more files, and deletes those in use if the policy keeps none.

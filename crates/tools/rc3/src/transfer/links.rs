@@ -76,7 +76,9 @@ impl Destination {
         }
         if self.policy().existing != Existing::Replace {
             // A copy of it from an earlier transfer, for example.
-            return self.claim_same(&expected.path, self.hash(first)?).map_err(Fault::Settled);
+            let (bytes, hash) = self.content(first)?;
+            let expected = Expected { bytes, ..expected.clone() };
+            return self.claim_same(&expected.path, &expected, hash).map_err(Fault::Settled);
         }
         if !self.1.may_replace(dir, &expected.path) {
             return Err(Fault::Settled(Verdict::Shared));

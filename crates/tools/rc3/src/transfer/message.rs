@@ -137,7 +137,11 @@ impl FromSender {
     pub(super) fn about(&self) -> Option<u32> {
         match self {
             Self::Hash { entry, .. } | Self::Again { entry, .. } | Self::Omit { entry, .. } => Some(*entry),
-            Self::Entry(_) | Self::Absent { .. } | Self::ManifestEnd { .. } | Self::Abort { .. } => None,
+            Self::Entry(_)
+            | Self::Absent { .. }
+            | Self::ManifestEnd { .. }
+            | Self::Abort { .. }
+            | Self::Attribute(_) => None,
         }
     }
 
