@@ -31,8 +31,10 @@ pub fn serve(address: Option<SocketAddr>) -> Result<()> {
             .hinted("choose another address for --metrics, or stop the program that uses it")
     };
     let listener = TcpListener::bind(address).map_err(|error| failed(&error))?;
-    let address = listener.local_addr().map_err(|error| failed(&error))?;
-    log::line(format_args!("metrics are at http://{address}/metrics"));
+    if address.port() == 0 {
+        let address = listener.local_addr().map_err(|error| failed(&error))?;
+        log::line(format_args!("metrics are at http://{address}/metrics"));
+    }
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).map_err(|error| failed(&error))?;

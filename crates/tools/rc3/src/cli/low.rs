@@ -170,7 +170,7 @@ pub struct RecvArgs {
     #[arg(long, value_name = "FILE", requires = "bind")]
     pub identity: Option<PathBuf>,
     /// Write the stream of `rc3 send -` to standard output; the ticket goes to standard error
-    #[arg(long, conflicts_with_all = ["dir", "keep", "force", "keep_both", "quick_check", "fsync", "discard_partial", "json"])]
+    #[arg(long, conflicts_with_all = ["dir", "keep", "force", "keep_both", "quick_check", "fsync", "discard_partial", "json", "xattrs", "acls", "hard_links"])]
     pub stdout: bool,
     /// Continue after the first complete transfer, and serve up to 4 senders at a time
     #[arg(long)]
@@ -435,7 +435,7 @@ pub enum CongestionChoice {
 /// Output of a transfer.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
-    /// Print one JSON event per line: listening, skipped, misleading, retrying, silent, waiting, start, progress, file,
+    /// Print one JSON event per line: listening, skipped, dropped, misleading, retrying, silent, waiting, start, progress, file,
     /// done, conflict, damaged, would, error
     #[arg(long, conflicts_with = "quiet")]
     pub json: bool,

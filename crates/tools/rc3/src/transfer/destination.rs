@@ -200,7 +200,7 @@ impl Destination {
     /// # Errors
     /// When a file is in the way, a link leads out, or a system call fails.
     pub fn create_directory(&self, directory: &Expected) -> io::Result<bool> {
-        let Inner { dir, policy, .. } = &*self.0;
+        let dir = &self.0.dir;
         let path = directory.path.as_path();
         match dir.create_dir_with(path, &directory_builder(directory.mode)) {
             Ok(()) => self.0.grant_directory(directory)?,
@@ -210,9 +210,7 @@ impl Destination {
             }
             Err(error) => return Err(error),
         }
-        if policy.fsync == Fsync::File {
-            self.0.sync_parent(path)?;
-        }
+        self.0.sync_name(path)?;
         Ok(true)
     }
 
@@ -439,8 +437,11 @@ impl Inner {
         (system::other_owner(&metadata).is_none() && metadata.is_file()).then_some(file)
     }
 
-    /// A new name is durable once its directory has been synced.
-    pub(super) fn sync_parent(&self, path: &Path) -> io::Result<()> {
+    /// A new name is durable once its directory has been synced, if the policy wants that.
+    pub(super) fn sync_name(&self, path: &Path) -> io::Result<()> {
+        if self.policy.fsync != Fsync::File {
+            return Ok(());
+        }
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let parent = parent.unwrap_or_else(|| Path::new("."));
         let directory = self.dir.open_with(parent, OpenOptions::new().read(true).maybe_dir(true))?;

@@ -407,6 +407,7 @@ impl Transfer<'_> {
                     Some(target) => there.make_link(&link, target),
                     None => there.make_hard_link(&link, first.as_ref()),
                 };
+                let made = made.and_then(|()| Ok(there.0.sync_name(link.path.as_path())?));
                 finished.push((link, made));
             }
             // Inner directories first, while the outer ones are still open.

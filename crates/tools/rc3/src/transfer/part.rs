@@ -223,10 +223,7 @@ impl Part {
         if self.keep.load(Relaxed) {
             self.names.remove(dir);
         }
-        if policy.fsync == Fsync::File {
-            self.destination.0.sync_parent(target)?;
-        }
-        Ok(())
+        Ok(self.destination.0.sync_name(target)?)
     }
 }
 
