@@ -164,13 +164,15 @@ impl HostReport {
         for (what, state) in lines {
             let _ = writeln!(text, "  {what:<34} {state}");
         }
-        for Advice { why, commands } in &self.advice {
-            let _ = writeln!(text, "! {why}");
-            for command in commands {
-                let _ = writeln!(text, "    {command}");
-            }
-        }
         text
+    }
+
+    /// What improves this host.
+    pub(super) fn todo(&self) -> impl Iterator<Item = String> {
+        self.advice.iter().map(|Advice { why, commands }| match commands.as_slice() {
+            [] => why.clone(),
+            commands => format!("run as root `{}`: {why}", commands.join("; ")),
+        })
     }
 }
 
@@ -220,10 +222,10 @@ fn default_device(table: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn healthy() -> HostReport {
+    pub(in crate::check) fn healthy() -> HostReport {
         HostReport {
             gso: true,
             gro: true,

@@ -133,17 +133,31 @@ pub struct PathReport {
 }
 
 impl PathReport {
-    /// Whether the results allow RLP on this path.
-    pub fn is_healthy(&self) -> bool {
-        let le = DSCP_LOWER_EFFORT;
-        let kept = |marks: &BTreeMap<u8, u8>| marks.get(&le) == Some(&le);
-        let default = self.choices.first();
-        self.mtu.is_some()
-            && kept(&self.marks_there)
-            && kept(&self.marks_back)
-            && default.is_none_or(|ChoiceReport { there, back, .. }| {
-                [there, back].iter().all(|trial| trial.treatment != Treatment::Same)
-            })
+    /// What would let packets through, and RLP help on this path.
+    pub(super) fn todo(&self) -> Vec<String> {
+        let (le, mut todo) = (DSCP_LOWER_EFFORT, Vec::new());
+        if self.mtu.is_none() {
+            todo.push("let packets of 1280 bytes pass both ways: look for a tunnel or firewall".to_owned());
+        }
+        for (way, marks) in [("to", &self.marks_there), ("from", &self.marks_back)] {
+            let found = match marks.get(&le) {
+                Some(&seen) if seen == le => continue,
+                Some(seen) => format!("it arrives as {seen}"),
+                None => "such packets do not arrive".to_owned(),
+            };
+            todo.push(format!(
+                "ask the network's operator to keep DSCP {le} {way} {}: {found}",
+                self.remote.ip()
+            ));
+        }
+        let is_shared = |choice: &ChoiceReport| {
+            [&choice.there, &choice.back].iter().any(|trial| trial.treatment == Treatment::Same)
+        };
+        if self.choices.first().is_some_and(is_shared) {
+            let what = "give low priority a queue of its own at the bottleneck (docs/OPERATORS.md): it shares that of others";
+            todo.push(what.to_owned());
+        }
+        todo
     }
 
     pub(super) fn text(&self) -> String {
@@ -497,8 +511,21 @@ fn treatment(losses: (f64, f64), waits: (f64, f64), overtaking: f64) -> Treatmen
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(super) mod tests {
+    use super::{super::advice::Reason, *};
+
+    /// A path that keeps the default mark, and on which no queue formed.
+    pub(in crate::check) fn healthy() -> PathReport {
+        PathReport {
+            remote: ([192, 0, 2, 1], 9).into(),
+            rtt_ms: 1.0,
+            mtu: Some(1500),
+            marks_there: [(DSCP_LOWER_EFFORT, DSCP_LOWER_EFFORT)].into(),
+            marks_back: [(DSCP_LOWER_EFFORT, DSCP_LOWER_EFFORT)].into(),
+            choices: Vec::new(),
+            advice: MarkAdvice { marks: MarkChoice::default(), reason: Reason::NothingBetter },
+        }
+    }
 
     /// One round with the default marks in which packets arrive in this order, a millisecond apart; they return unchanged.
     fn round(order: impl Fn(u32) -> u32) -> PathReport {

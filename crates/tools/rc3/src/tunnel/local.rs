@@ -39,7 +39,7 @@ pub(super) async fn accept<F>(
     loop {
         if permits.available_permits() == 0 {
             report(&format!(
-                "{CONNECTIONS_MAX} connections are open, the most of a tunnel: others wait for the end of one"
+                "{CONNECTIONS_MAX} connections are open, the most of a tunnel: others wait until one ends"
             ));
         }
         // The semaphore is never closed.

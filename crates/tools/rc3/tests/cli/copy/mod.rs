@@ -70,6 +70,8 @@ fn a_single_source_gets_a_new_name_at_either_side() {
     fs::write(to.path().join("other"), b"22").unwrap();
     let output = fake.copy(&[], &[&there(&to.path().join("new/file")), &to.path().join("other")]);
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    // The far end's terminal is this one.
+    assert_eq!(said(&output).matches("conflict: ").count(), 1, "{}", said(&output));
     let output = fake.copy(&["--force"], &[&there(&to.path().join("new/file")), &to.path().join("other")]);
     assert!(output.status.success(), "{}", said(&output));
 }

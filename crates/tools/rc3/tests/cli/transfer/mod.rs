@@ -43,6 +43,8 @@ mod paths;
 mod pipes;
 #[cfg(unix)]
 mod random_moments;
+#[cfg(unix)]
+mod reasons;
 #[cfg(target_os = "linux")]
 mod rights;
 #[cfg(unix)]

@@ -9,6 +9,8 @@ use tokio::{
     task::JoinSet,
 };
 
+use rc3::tunnel::CONNECTIONS_MAX;
+
 use super::harness::{Client, Server, content, forward};
 
 const CONNECTIONS: usize = 1000;
@@ -85,6 +87,24 @@ async fn a_thousand_connections_carry_every_byte() {
         resident(&client.process)
     );
     assert_eq!(right, CONNECTIONS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_connection_that_a_tunnel_has_room_for_is_reported() {
+    raise_limit();
+    let echo = echo().await;
+    let start = tokio::task::spawn_blocking(move || {
+        let server = Server::start(&[]);
+        let client = Client::start(&server, &["-L", &forward(echo)]);
+        (server, client)
+    });
+    let (_server, client) = start.await.unwrap();
+    let (address, mut idle) = (client.process.address(), Vec::new());
+    for _ in 0..CONNECTIONS_MAX {
+        idle.push(TcpStream::connect(address).await.unwrap());
+    }
+    let line = tokio::task::spawn_blocking(move || client.process.line_with("others wait")).await.unwrap();
+    assert!(line.starts_with(&format!("{CONNECTIONS_MAX} connections are open")), "{line}");
 }
 
 #[cfg(target_os = "linux")]
