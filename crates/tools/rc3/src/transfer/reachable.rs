@@ -35,7 +35,7 @@ pub fn invite(
         return Ticket::new(host, port.unwrap_or(bound.port()), fingerprint, secret);
     }
     let mut addresses = reachable(bound.ip()).into_iter();
-    let host = addresses.next().unwrap_or(bound.ip());
+    let host = addresses.next().unwrap_or_else(|| bound.ip());
     Ok(Ticket::new(&host.to_string(), bound.port(), fingerprint, secret)?.with_others(addresses))
 }
 
