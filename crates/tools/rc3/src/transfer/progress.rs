@@ -765,7 +765,7 @@ mod tests {
         );
         reporter.needed = Some(1000);
         let summary = reporter.summary(0);
-        assert_eq!(summary.bytes_per_second * summary.seconds.max(1e-9), 1000.0);
+        assert_eq!((summary.bytes_per_second * summary.seconds.max(1e-9)).round(), 1000.0);
     }
 
     #[test]

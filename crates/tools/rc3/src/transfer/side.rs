@@ -80,8 +80,10 @@ impl Side {
         asked: Asked,
     ) -> Result<(Self, Option<Vec<u8>>)> {
         let failed = |error| Error::local(format!("copy into {}", printable_path(path)), error);
-        let (dir, rename) =
-            landing(path, sources).ok_or_else(|| failed(io::ErrorKind::NotADirectory.into()))?;
+        let (dir, rename) = landing(path, sources).ok_or_else(|| {
+            let hint = "make that directory first";
+            failed(io::ErrorKind::NotADirectory.into()).hinted(hint)
+        })?;
         let destination = Destination::open(&dir, policy, random()?).map_err(failed)?;
         Ok((Self::Receive(destination, asked), rename))
     }
