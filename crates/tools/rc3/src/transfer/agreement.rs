@@ -246,6 +246,8 @@ async fn compare(
 ) -> Result<Vec<FromSender>> {
     let mut open = planned.iter_mut().filter(|planned| !planned.candidates.is_empty());
     let (mut asked, mut words) = (VecDeque::new(), Vec::<FromSender>::new());
+    // What was asked is answered in order, but may overtake the words of early files.
+    let mut answers = VecDeque::new();
     loop {
         while asked.len() < COMPARED_AHEAD
             && let Some(next) = open.next()
@@ -259,19 +261,27 @@ async fn compare(
             return Ok(words);
         };
         let reading = Duration::from_secs(file.bytes / HASHED_BYTES_PER_SECOND_MIN);
+        let is_early = file.entry < early;
         let word = loop {
-            if let Some(word) = words.iter().find(|word| word.about() == Some(file.entry)) {
-                break word.clone();
-            }
-            let word = session.hear_soon("the hash of a file that exists", reading).await?;
-            let about = word.about().filter(|&about| about < early);
-            if about.is_none() {
+            let held = if is_early {
+                words.iter().find(|word| word.about() == Some(file.entry)).cloned()
+            } else {
+                answers.pop_front()
+            };
+            if let Some(word) = held {
                 break word;
             }
-            if words.iter().any(|other| other.about() == about) {
-                return Err(Error::protocol("a file sent twice"));
+            let word = session.hear_soon("the hash of a file that exists", reading).await?;
+            match word.about() {
+                Some(about) if about < early => {
+                    if words.iter().any(|other| other.about() == Some(about)) {
+                        return Err(Error::protocol("a file sent twice"));
+                    }
+                    words.push(word);
+                }
+                Some(_) if answers.len() < COMPARED_AHEAD => answers.push_back(word),
+                _ => break word,
             }
-            words.push(word);
         };
         match word {
             FromSender::Hash { entry, hash } if entry == file.entry => {
@@ -291,7 +301,7 @@ async fn compare(
                 *fate = Fate::Settled(Verdict::Omitted(omission));
             }
             // It has changed.
-            FromSender::Again { entry, .. } if entry == file.entry && entry < early => {}
+            FromSender::Again { entry, .. } if entry == file.entry && is_early => {}
             FromSender::Abort { reason } => return Err(Error::peer(&reason)),
             _ => return Err(Error::protocol("a message other than the requested hash")),
         }

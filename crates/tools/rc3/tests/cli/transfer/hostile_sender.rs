@@ -142,6 +142,34 @@ fn hostile_manifests_are_refused_before_anything_is_made() {
 }
 
 #[test]
+fn answers_may_overtake_what_is_said_of_files_that_do_not_wait() {
+    let to = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        fs::write(to.path().join(name), content(10)).unwrap();
+    }
+    let receiver = Receiver::start(to.path(), &[]);
+    let replies = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let mut intruder = Intruder::meet(&receiver.ticket).await;
+        intruder.entry(b"a", file(10)).await;
+        intruder.entry(b"b", file(10)).await;
+        intruder.say(&FromSender::ManifestEnd { dry_run: false, early: 1 }).await;
+        let hash = *blake3::hash(&content(10)).as_bytes();
+        for entry in [1, 0] {
+            intruder.say(&FromSender::Hash { entry, hash }).await;
+        }
+        // The stream that was promised comes although it is not wanted.
+        let mut stream = intruder.connection.open_uni().await.expect("a stream");
+        let _ = stream.write_all(&content(10)).await;
+        intruder.replies().await
+    });
+    let same = |entry| FromReceiver::Settled { entry, verdict: Verdict::Same };
+    let compare = FromReceiver::Compare { entry: 1 };
+    let expected = [compare, same(0), same(1), FromReceiver::Accepted, FromReceiver::Finished];
+    assert_eq!(replies, expected);
+    assert_eq!(receiver.finish().0, Some(0));
+}
+
+#[test]
 fn lengths_that_are_lies_cost_nothing_and_leave_nothing() {
     let (root, inside, receiver, runtime) = stronghold(&[]);
     // Fewer bytes than announced, and more.
