@@ -340,7 +340,7 @@ fn broken(error: WriteError) -> Error {
 /// A file to send.
 enum Opened {
     Read(Bytes, blake3::Hash),
-    Long(FileSource),
+    Long(Arc<FileSource>),
 }
 
 /// Sends the missing ranges of one file on one stream.
@@ -354,7 +354,7 @@ async fn send_file(
     let opened = blocking(move || {
         let source = FileSource::open(&file, gaps, throttle)?;
         if len > SMALL_BYTES_MAX {
-            return Ok(Opened::Long(source));
+            return Ok(Opened::Long(source.into()));
         }
         let bytes = source.read(len)?;
         Ok(Opened::Read(bytes, source.finish()?))
@@ -378,8 +378,12 @@ async fn send_file(
 }
 
 /// Reads a file while it is sent.
-async fn send_long(mut stream: SendStream, source: FileSource, len: u64, file_bytes: u64) -> Result<Sent> {
-    let source = Arc::new(source);
+async fn send_long(
+    mut stream: SendStream,
+    source: Arc<FileSource>,
+    len: u64,
+    file_bytes: u64,
+) -> Result<Sent> {
     match stream.send_file(Arc::clone(&source), len).await {
         Ok(()) => {}
         Err(SendFileError::SinkFailed | SendFileError::Stopped(_)) => return Ok(Sent::Stopped),
