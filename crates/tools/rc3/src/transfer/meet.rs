@@ -210,10 +210,10 @@ pub(crate) async fn resolve(ticket: &Ticket) -> Result<Vec<SocketAddr>> {
         let hint = "check the host in the ticket; the receiver can set it with --advertise";
         Error::new(ErrorKind::Resolve, format!("cannot find {host}: {error}"), hint)
     };
-    // The ticket of an attacker must not reach more than single hosts.
-    let is_one_host = |ip: &&IpAddr| !ip.is_multicast() && !ip.is_unspecified() && !ip.is_loopback();
-    let others: Vec<_> =
-        ticket.others().iter().filter(is_one_host).map(|&ip| SocketAddr::new(ip, port)).collect();
+    // The ticket of an attacker must not reach more than single hosts. Broadcasts need a permission of the socket.
+    let is_one_host = |ip: &IpAddr| !ip.is_multicast() && !ip.is_unspecified() && !ip.is_loopback();
+    let others = ticket.others().iter().map(IpAddr::to_canonical).filter(is_one_host);
+    let others: Vec<_> = others.map(|ip| SocketAddr::new(ip, port)).collect();
     match lookup(host, port).await {
         Err(error) if others.is_empty() => Err(failed(error)),
         found => Ok(in_turn([found.unwrap_or_default(), others].concat(), &zones(), is_routed)),
@@ -382,6 +382,14 @@ mod tests {
         let of_ipv4 = in_turn(given.clone(), &[], SocketAddr::is_ipv4);
         assert_eq!(of_ipv4, [given[2], given[3], given[0], given[1]]);
         assert_eq!(in_turn(given[3..].to_vec(), &[], |_| false), given[3..]);
+    }
+
+    #[tokio::test]
+    async fn further_addresses_of_a_ticket_are_single_hosts() {
+        let others = ["224.0.0.1", "0.0.0.0", "127.0.0.1", "::1", "::ffff:127.0.0.1", "ff02::1", "192.0.2.2"];
+        let ticket = Ticket::new("192.0.2.1", 9, Fingerprint([1; 32]), Secret([1; 16])).unwrap();
+        let ticket = ticket.with_others(others.map(|ip| ip.parse().unwrap()));
+        assert_eq!(resolve(&ticket).await.unwrap(), addresses(&["192.0.2.1:9", "192.0.2.2:9"]));
     }
 
     #[test]
