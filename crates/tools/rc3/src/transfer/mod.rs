@@ -21,9 +21,6 @@
 //! ([`content`]), and both hash the bytes in that order ([`tree`]). Existing files are not sent, nor the parts that an
 //! interrupted transfer left ([`part`], [`record`], [`gaps`]). A pipe is an entry of unknown length, read and written in
 //! order.
-//!
-//! Places for what is not there yet: connecting again after an outage, and to several addresses at once, belong into
-//! [`meet`]; sending before the manifest is agreed belongs into `Sender::next_file`.
 
 use std::{net::SocketAddr, time::Duration};
 
