@@ -14,7 +14,7 @@ use super::{
     content::Content,
     destination::Destination,
     expected::{Expected, Received, Totals},
-    message::{Change, FromReceiver, FromSender, Refusal, Work},
+    message::{Change, EARLY_FILES_MAX, FromReceiver, FromSender, Refusal, Work},
     paths::SafePath,
     places::{Fate, Places, Planned},
     session::Session,
@@ -107,7 +107,7 @@ impl Agreement {
     ) -> Result<Self> {
         let mut agreement = Self { totals: manifest.totals, ..Self::default() };
         // Of these, what is not wanted comes all the same.
-        let is_early = |file: &Expected| file.entry < early && file.link.is_none();
+        let is_early = |file: &Expected| file.entry < early && !file.is_link();
         let unwanted = |file: &Expected| {
             let coming = Coming { file: file.entry, has_stream: file.has_stream(), settled: true };
             is_early(file).then_some(coming)
@@ -274,7 +274,8 @@ async fn compare(
             let word = session.hear_soon("the hash of a file that exists", reading).await?;
             match word.about() {
                 Some(about) if about < early => {
-                    if words.iter().any(|other| other.about() == Some(about)) {
+                    let again = words.iter().any(|other| other.about() == Some(about));
+                    if again || words.len() == EARLY_FILES_MAX as usize {
                         return Err(Error::protocol("a file sent twice"));
                     }
                     words.push(word);

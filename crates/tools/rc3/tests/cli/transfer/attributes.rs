@@ -139,3 +139,22 @@ fn a_receiver_applies_only_what_it_wants() {
     );
     assert!(!has_acl(&copy.join("granted")));
 }
+
+/// It is refused before anything is sent, and no stream of it comes.
+#[test]
+fn another_name_that_is_taken_is_a_conflict_and_holds_up_nothing() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (top, there) = (from.path().join("top"), to.path().join("top"));
+    fs::create_dir(&top).unwrap();
+    fs::write(top.join("a"), b"content").unwrap();
+    fs::hard_link(top.join("a"), top.join("b")).unwrap();
+    fs::write(top.join("c"), b"c").unwrap();
+    fs::create_dir(&there).unwrap();
+    fs::write(there.join("b"), b"other").unwrap();
+    let receiver = Receiver::start(to.path(), &["--hard-links"]);
+    let output = send(&receiver.ticket, &[&top], &["--hard-links"]);
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert_eq!(receiver.finish().0, Some(5));
+    assert_eq!(fs::read(there.join("b")).unwrap(), b"other");
+    assert_eq!(fs::read(there.join("c")).unwrap(), b"c");
+}
