@@ -93,7 +93,7 @@ async fn transfer(
         // The last packets may still be on their way.
         () = wire.run() => match timeout(END_PATIENCE, moving.as_mut()).await {
             Ok(Ok(())) => Ok(()),
-            _ => Err(Error::lost("ssh or the far end ended")),
+            _ => Err(Error::gone("ssh or the far end ended")),
         },
         () = stop => Err(Error::interrupted(0)),
     };

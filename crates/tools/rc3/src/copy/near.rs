@@ -27,6 +27,7 @@ use crate::transfer::{
     manifest::Found,
     meet::{Settings, open, resolve},
     message::{MessageError, Messages, encode, listen_up_to},
+    outage::Tries,
     paths::printable,
     progress::{Event, Reporter},
     session::outbox,
@@ -66,14 +67,24 @@ pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: 
     }
     let (first, last) = job.args.port;
     let udp = Carrier::Udp { first, last };
-    let carrier = if job.args.via_ssh == ViaSsh::Always { Carrier::Ssh } else { udp };
+    let mut carrier = if job.args.via_ssh == ViaSsh::Always { Carrier::Ssh } else { udp };
     let action = action(&job, rename);
-    let skipped = match attempt(stop.as_mut(), &job, &mut side, &action, carrier, reporter).await {
-        Err(error) if error.kind() == ErrorKind::NoUdp && job.args.via_ssh == ViaSsh::Auto => {
+    let mut tries = Tries::new(job.args.network.give_up_after);
+    let skipped = loop {
+        let error = match attempt(stop.as_mut(), &job, &mut side, &action, carrier, reporter).await {
+            Ok(skipped) => break skipped,
+            Err(error) => error,
+        };
+        let auto = job.args.via_ssh == ViaSsh::Auto && carrier == udp;
+        if auto && error.kind() == ErrorKind::NoUdp {
             reporter.note("UDP does not answer; trying again through ssh");
-            attempt(stop, &job, &mut side, &action, Carrier::Ssh, reporter).await?
+            carrier = Carrier::Ssh;
+            continue;
         }
-        outcome => outcome?,
+        tokio::select! {
+            again = tries.wait_after(error, reporter) => again?,
+            () = stop.as_mut() => return Err(Error::interrupted(0)),
+        }
     };
     if skipped == 0 { Ok(()) } else { Err(Error::left_out(skipped)) }
 }

@@ -6,9 +6,10 @@ use std::{
 };
 
 use rc3_net::Connection;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::error::{Error, ErrorKind};
+use super::progress::{Event, Reporter};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Default time after which a side that answers nothing is given up: a night without network ends a transfer, a lunch
 /// break does not. The lower one of both sides counts (RFC 9000 §10.1).
@@ -62,6 +63,15 @@ impl Tries {
         Self { give_up_after, began: Instant::now(), met: false, pause: PAUSE_MIN }
     }
 
+    /// Waits for the next try, or returns the failure if there is none after it.
+    pub(crate) async fn wait_after(&mut self, error: Error, reporter: &mut Reporter) -> Result<()> {
+        let Some(pause) = self.pause_after(&error) else { return Err(error) };
+        reporter.clear();
+        reporter.report(&Event::Retrying { reason: error.to_string(), seconds: pause.as_secs_f64() });
+        sleep(pause).await;
+        Ok(())
+    }
+
     /// The pause before the next try, if there is one after this failure.
     pub(crate) fn pause_after(&mut self, error: &Error) -> Option<Duration> {
         let limit = match error.kind() {
@@ -70,7 +80,9 @@ impl Tries {
                 self.give_up_after
             }
             ErrorKind::Busy if !self.met => BUSY_PATIENCE,
-            ErrorKind::Busy | ErrorKind::Connect if self.met => self.give_up_after,
+            ErrorKind::Busy | ErrorKind::Connect | ErrorKind::NoUdp | ErrorKind::Ssh if self.met => {
+                self.give_up_after
+            }
             _ => return None,
         };
         let pause = self.pause;

@@ -117,12 +117,10 @@ async fn send_found(
             };
             let Err(error) = once.await else { return Ok(()) };
             // What the receiver had of a pipe is gone.
-            let is_spent = found.is_pipe() && input.is_none();
-            let pause = if is_spent { None } else { tries.pause_after(&error) };
-            let Some(pause) = pause else { return Err(error) };
-            reporter.clear();
-            reporter.report(&Event::Retrying { reason: error.to_string(), seconds: pause.as_secs_f64() });
-            tokio::time::sleep(pause).await;
+            if found.is_pipe() && input.is_none() {
+                return Err(error);
+            }
+            tries.wait_after(error, reporter).await?;
         }
     };
     let stopped = async {
