@@ -146,28 +146,36 @@ pub(crate) async fn connect(
     Ok(control)
 }
 
-/// Tries the addresses in turn: the next one when one fails, or has not answered for a moment.
+/// Connects to one of these addresses.
 async fn connect_to_any(
     endpoint: &Endpoint,
     addresses: &[SocketAddr],
     command: &str,
     config: &ClientConfig,
 ) -> Result<Connection> {
+    let connect = |address| {
+        let begun = endpoint.connect_with(config.clone(), address, SERVER_NAME);
+        let command = command.to_owned();
+        async move {
+            let connecting = begun.map_err(|error| no_connection(address, &command, &error.to_string()))?;
+            let connected = timeout(CONNECT_PATIENCE, connecting).await;
+            let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
+            connected.map_err(|error| not_connected(address, &command, error))
+        }
+    };
+    race(addresses, connect).await
+}
+
+/// Tries the addresses in turn: the next one when one fails, or has not answered for a moment (RFC 8305 §5).
+async fn race<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+    addresses: &[SocketAddr],
+    connect: impl Fn(SocketAddr) -> F,
+) -> Result<T> {
     let (mut untried, mut tries, mut failure) = (addresses.iter(), JoinSet::new(), None);
     loop {
         if let Some(&address) = untried.next() {
-            let begun = endpoint.connect_with(config.clone(), address, SERVER_NAME);
-            let command = command.to_owned();
-            tries.spawn(async move {
-                let connect = async {
-                    let connecting =
-                        begun.map_err(|error| no_connection(address, &command, &error.to_string()))?;
-                    let connected = timeout(CONNECT_PATIENCE, connecting).await;
-                    let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
-                    connected.map_err(|error| not_connected(address, &command, error))
-                };
-                connect.await.map_err(|error| (address, error))
-            });
+            let connecting = connect(address);
+            tries.spawn(async move { connecting.await.map_err(|error| (address, error)) });
         }
         tokio::select! {
             Some(tried) = tries.join_next() => match tried.map_err(background)? {
@@ -400,5 +408,31 @@ mod tests {
         assert_eq!(in_turn(given[..1].to_vec(), &[], |_| true), given[..1]);
         let zones: Vec<_> = (1..100).collect();
         assert_eq!(in_turn(given, &zones, |_| true).len(), ADDRESSES_MAX);
+    }
+
+    /// In virtual time: one address is silent, another one refuses, and further ones answer.
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_address_holds_up_the_next_for_a_moment_and_one_that_refuses_not_at_all() {
+        let given = addresses(&["192.0.2.1:9", "192.0.2.2:9", "192.0.2.3:9"]);
+        let kinds = |first: ErrorKind| {
+            move |address: SocketAddr| async move {
+                match address.ip().to_string().as_str() {
+                    "192.0.2.1" if first == ErrorKind::Connect => std::future::pending().await,
+                    "192.0.2.1" => Err(Error::new(first, "", "")),
+                    _ => {
+                        sleep(Duration::from_millis(80)).await;
+                        Ok(address)
+                    }
+                }
+            }
+        };
+        for (first, expected) in [(ErrorKind::Connect, 330), (ErrorKind::Refused, 80)] {
+            let begun = tokio::time::Instant::now();
+            assert_eq!(race(&given, kinds(first)).await.unwrap(), given[1]);
+            assert_eq!(begun.elapsed().as_millis(), expected, "{first:?}");
+        }
+        let nobody = |address| async move { Err::<(), _>(no_connection(address, "rc3 recv", "no answer")) };
+        let failed = race(&given, nobody).await.unwrap_err().to_string();
+        assert!(given.iter().all(|address| failed.contains(&address.ip().to_string())), "{failed}");
     }
 }
