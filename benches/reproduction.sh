@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all experiments of the papers and writes their reports, the list of every printed figure
 # (docs/reproduction/coverage.md), the coverage at the end of docs/REPRODUCTION.md, and the score in README.md. Usage:
-#   benches/reproduction.sh [--quick] [--jobs N]   everything at full size: about 75 minutes on two cores; --quick: minutes,
+#   benches/reproduction.sh [--quick] [--jobs N]   everything at full size: hours on two cores, 10 GB; --quick: minutes,
 #                                                  without fits and what-ifs, whose reports stay as they are
 #   benches/reproduction.sh --page                 only write the coverage from the reports that are there
 # An interrupted run goes on where it was: OUT (target/reproduction) keeps what has run. The working tree must be
