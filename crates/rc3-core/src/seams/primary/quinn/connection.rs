@@ -120,7 +120,11 @@ impl Quic {
     /// When to ask the peer for an acknowledgement, if one is missing or quinn-proto would stop for ever without it.
     pub(super) fn silence_deadline(&self) -> Option<Instant> {
         let window = self.window();
-        let waits = window.in_flight > 0 || window.packets() == 0 || self.waiting == Waiting::ForWindow;
+        // A change of path ends what is in flight, and not the wait for an answer.
+        let waits = self.silence.asked_since().is_some()
+            || window.in_flight > 0
+            || window.packets() == 0
+            || self.waiting == Waiting::ForWindow;
         let is_open = !self.conn.is_handshaking() && !self.conn.is_closed();
         (self.asks && waits && is_open).then(|| self.silence.deadline(self.conn.rtt()))
     }
