@@ -1,4 +1,4 @@
-//! Lines for the user and for whoever reads a log, on standard error.
+//! Lines for the user and for readers of a log, on standard error.
 //!
 //! A terminal or a pipe gets them as they are, a file with the time of each. The journal of systemd has times of its own.
 //! Colours go to terminals only.
