@@ -1,52 +1,38 @@
-//! What `rc3 send`, `copy` and `tunnel` do when the path goes away, a side sleeps, moves or is started again.
+//! One run of a command with a fault.
 
 use std::{
     fmt, fs,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path as FilePath, PathBuf},
-    sync::{
-        Mutex,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
-    thread,
     time::Duration,
 };
 
 use nix::sys::signal::Signal::{self, SIGCONT, SIGKILL, SIGSTOP};
 use serde_json::Value;
 
-use super::{
+use super::{BEFORE, BYTES, fault::Fault};
+use crate::net::{
     act::Job,
     clock,
     error::NetError,
     interrupt,
     path::Path,
     process::Process,
-    programs::{rc3, ticket_of},
-    run::Lab,
+    programs::ticket_of,
     scheme::PORT,
     site::{RECEIVER, Site},
 };
-use crate::{
-    document::{Document, Table},
-    statistics::Estimate,
-};
 
-/// So many runs at once: they mostly wait.
-const PARALLEL: usize = 20;
-/// Content of a transfer: twelve seconds at 10 Mbit/s.
-const BYTES: u64 = 15_000_000;
-/// How long a transfer runs before something happens.
-const BEFORE: Duration = Duration::from_secs(3);
-/// How long it may take from then on.
+/// How long it may take from the fault on.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// How long a killed side is gone.
 const GONE: Duration = Duration::from_secs(3);
-/// Where the tunnel listens at the sender, and what it leads to at the receiver.
-const TUNNEL: [&str; 2] = ["127.0.0.1:9007", "127.0.0.1:9008"];
+/// Ports of loopback where the tunnel listens at the sender, and to which it leads at the receiver.
+const TUNNEL: [u16; 2] = [9007, 9008];
 
 /// A command that moves the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subject {
+pub(super) enum Subject {
     Send,
     Pipe,
     Copy,
@@ -64,138 +50,29 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    Nothing,
-    /// Routers forward nothing for so many seconds.
-    Blackout(u64),
-    /// The near side's card has no address for so many seconds.
-    Unplugged(u64),
-    /// The near side has another address at once.
-    Moved,
-    /// The near side's process stands still for so many seconds.
-    NearStopped(u64),
-    FarStopped(u64),
-    /// The far side is killed, and started again with the same identity.
-    FarKilled,
-}
-
-const FAULTS: [Fault; 9] = [
-    Fault::Nothing,
-    Fault::Blackout(8),
-    Fault::Blackout(30),
-    Fault::Blackout(60),
-    Fault::Unplugged(15),
-    Fault::Moved,
-    Fault::NearStopped(40),
-    Fault::FarStopped(40),
-    Fault::FarKilled,
-];
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => f.write_str("none"),
-            Self::Blackout(seconds) => write!(f, "no packet passes for {seconds} s"),
-            Self::Unplugged(seconds) => write!(f, "card down for {seconds} s"),
-            Self::Moved => f.write_str("new address"),
-            Self::NearStopped(seconds) => write!(f, "SIGSTOP here for {seconds} s"),
-            Self::FarStopped(seconds) => write!(f, "SIGSTOP there for {seconds} s"),
-            Self::FarKilled => f.write_str("killed there, started again"),
-        }
-    }
-}
-
 /// How a run ended.
 #[derive(Debug)]
-struct Outcome {
+pub(super) struct Outcome {
     /// Why the content is not there, if it is not.
-    failure: Option<String>,
+    pub(super) failure: Option<String>,
     /// Bytes that left the near side's card, over those of the content.
-    sent: f64,
+    pub(super) sent: f64,
     /// Seconds from the end of the fault to the first large packet.
-    resumed: Option<f64>,
-}
-
-/// Measures each command with each fault.
-///
-/// # Errors
-/// If the network cannot be made.
-pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
-    let path = lab.options.path_of(10, 80);
-    let (runs, program) = (lab.options.runs(), rc3()?);
-    let content = tempfile::NamedTempFile::new()?;
-    let mut bytes = vec![0; BYTES as usize];
-    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
-    fs::write(content.path(), &bytes)?;
-    let mut table = Table::new([
-        "command",
-        "fault",
-        "#runs",
-        "#whole",
-        "#bytes sent over content",
-        "#first packet after the fault, ms: median",
-        "#largest",
-        "otherwise",
-    ]);
-    for subject in [Subject::Send, Subject::Pipe, Subject::Copy, Subject::Tunnel] {
-        for fault in FAULTS {
-            let what = format!("{subject}: {fault}");
-            let run = || Run::new(subject, fault, &path, &program, content.path())?.finish();
-            let outcomes = lab.step(&what, || repeat(runs, run))?;
-            table.row(subject.to_string(), cells(fault, &outcomes));
-        }
-    }
-    let text = format!(
-        "{path}, {} MB, the fault after {} s. The first packet is one of at least 1000 bytes at the receiver's card.",
-        BYTES / 1_000_000,
-        BEFORE.as_secs()
-    );
-    Ok(vec![Document::new("Outages").text(text).table(table)])
-}
-
-/// Runs something so often, several at once.
-fn repeat(runs: u32, run: impl Fn() -> Result<Outcome, NetError> + Sync) -> Result<Vec<Outcome>, NetError> {
-    let (begun, outcomes) = (AtomicU32::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        while begun.fetch_add(1, Relaxed) < runs {
-            let outcome = run();
-            if let Ok(mut outcomes) = outcomes.lock() {
-                outcomes.push(outcome);
-            }
-        }
-    };
-    thread::scope(|scope| (0..PARALLEL.min(runs as usize)).for_each(|_| drop(scope.spawn(work))));
-    outcomes.into_inner().unwrap_or_default().into_iter().collect()
-}
-
-fn cells(fault: Fault, outcomes: &[Outcome]) -> [String; 7] {
-    let whole: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.failure.is_none()).collect();
-    let mean = whole.iter().map(|outcome| outcome.sent).sum::<f64>() / whole.len() as f64;
-    let resumed: Vec<f64> = whole.iter().filter_map(|outcome| outcome.resumed).collect();
-    let estimate = Estimate::of(&resumed).filter(|_| fault != Fault::Nothing);
-    let millis = |seconds: f64| format!("{:.0}", seconds * 1e3);
-    let largest = resumed.iter().copied().fold(0.0, f64::max);
-    [
-        fault.to_string(),
-        outcomes.len().to_string(),
-        whole.len().to_string(),
-        if whole.is_empty() { String::new() } else { format!("{mean:.3}") },
-        estimate.map_or_else(String::new, |estimate| millis(estimate.median)),
-        estimate.map_or_else(String::new, |_| millis(largest)),
-        outcomes.iter().find_map(|outcome| outcome.failure.clone()).unwrap_or_default(),
-    ]
+    pub(super) resumed: Option<f64>,
 }
 
 /// What a command says last, without its progress and its hint.
-fn reason(complaint: &str) -> String {
+pub(super) fn reason(complaint: &str) -> String {
     let said = complaint.rsplit_once("rc3: ").map_or(complaint, |(_, said)| said);
     said.split_once("; hint:").map_or(said, |(said, _)| said).to_owned()
 }
 
+fn local(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
 /// One run.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     subject: Subject,
     fault: Fault,
     path: &'a Path,
@@ -206,7 +83,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(
+    pub(super) fn new(
         subject: Subject,
         fault: Fault,
         path: &'a Path,
@@ -295,7 +172,7 @@ impl<'a> Run<'a> {
                 self.start(false, &self.rc3("", &words))?
             }
             Subject::Tunnel => {
-                let forward = format!("{}:{}", &TUNNEL[0]["127.0.0.1:".len()..], TUNNEL[1]);
+                let forward = format!("{}:127.0.0.1:{}", TUNNEL[0], TUNNEL[1]);
                 let words = [
                     "tunnel",
                     "--no-path-memory",
@@ -307,8 +184,7 @@ impl<'a> Run<'a> {
                     &forward,
                 ];
                 let tunnel = self.start(false, &self.rc3("", &words))?;
-                let address = TUNNEL[0].parse().expect("an address");
-                let job = Job::Upload(address, self.content.to_owned());
+                let job = Job::Upload(local(TUNNEL[0]), self.content.to_owned());
                 return Ok((Process::job("upload", &self.site.sender, &job)?, Some(tunnel)));
             }
         };
@@ -370,7 +246,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn finish(&self) -> Result<Outcome, NetError> {
+    pub(super) fn finish(&self) -> Result<Outcome, NetError> {
         let _wan = self.site.start_wan(self.path, 1)?;
         let arrivals = Process::job("arrivals", &self.site.receiver, &Job::Arrivals("card".to_owned()))?;
         let received = self.file("there").join(match self.subject {
@@ -379,7 +255,7 @@ impl<'a> Run<'a> {
         });
         let sink = match self.subject {
             Subject::Tunnel => {
-                let job = Job::Collect(TUNNEL[1].parse().expect("an address"), received.clone());
+                let job = Job::Collect(local(TUNNEL[1]), received.clone());
                 let sink = Process::job("collect", &self.site.receiver, &job)?;
                 sink.line()?;
                 Some(sink)
@@ -414,29 +290,5 @@ impl<'a> Run<'a> {
             sent: sent as f64 / BYTES as f64,
             resumed: resumed.map(|at| (at - back) as f64 / 1e9),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_counts_what_arrived_whole_and_says_why_the_rest_did_not() {
-        let outcome = |sent, resumed| Outcome { failure: None, sent, resumed };
-        let failed = Outcome { failure: Some("ended".to_owned()), ..outcome(0.5, Some(9.0)) };
-        let outcomes = [outcome(1.1, Some(0.1)), outcome(1.3, Some(0.3)), failed];
-        let expected = ["new address", "3", "2", "1.200", "200", "300", "ended"];
-        assert_eq!(cells(Fault::Moved, &outcomes), expected);
-        assert_eq!(cells(Fault::Nothing, &outcomes[..2])[4..], ["", "", ""]);
-        let complaint = "`rc3 copy`, here: 7 %, 1.19 MB; rc3: lost the connection: ssh ended; hint: check it";
-        assert_eq!(reason(complaint), "lost the connection: ssh ended");
-        assert_eq!(reason("upload: reset"), "upload: reset");
-    }
-
-    #[test]
-    fn all_runs_are_made() {
-        let runs = repeat(45, || Ok(Outcome { failure: None, sent: 1.0, resumed: None })).unwrap();
-        assert_eq!(runs.len(), 45);
     }
 }

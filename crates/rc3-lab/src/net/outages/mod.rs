@@ -1,0 +1,125 @@
+//! What `rc3 send`, `copy` and `tunnel` do when the path goes away, a side sleeps, moves or is started again.
+
+mod fault;
+mod run;
+
+use std::{
+    fs,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
+    thread,
+    time::Duration,
+};
+
+use self::{
+    fault::{FAULTS, Fault},
+    run::{Outcome, Run, Subject},
+};
+use super::{error::NetError, programs::rc3, run::Lab};
+use crate::{
+    document::{Document, Table},
+    statistics::Estimate,
+};
+
+/// So many runs at once: they mostly wait.
+const PARALLEL: usize = 20;
+/// Content of a transfer: twelve seconds at 10 Mbit/s.
+const BYTES: u64 = 15_000_000;
+/// How long a transfer runs before something happens.
+const BEFORE: Duration = Duration::from_secs(3);
+
+/// Measures each command with each fault.
+///
+/// # Errors
+/// If the network cannot be made.
+pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
+    let path = lab.options.path_of(10, 80);
+    let (runs, program) = (lab.options.runs(), rc3()?);
+    let content = tempfile::NamedTempFile::new()?;
+    let mut bytes = vec![0; BYTES as usize];
+    blake3::Hasher::new().finalize_xof().fill(&mut bytes);
+    fs::write(content.path(), &bytes)?;
+    let mut table = Table::new([
+        "command",
+        "fault",
+        "#runs",
+        "#whole",
+        "#bytes sent over content",
+        "#first packet after the fault, ms: median",
+        "#largest",
+        "otherwise",
+    ]);
+    for subject in [Subject::Send, Subject::Pipe, Subject::Copy, Subject::Tunnel] {
+        for fault in FAULTS {
+            let what = format!("{subject}: {fault}");
+            let run = || Run::new(subject, fault, &path, &program, content.path())?.finish();
+            let outcomes = lab.step(&what, || repeat(runs, run))?;
+            table.row(subject.to_string(), cells(fault, &outcomes));
+        }
+    }
+    let text = format!(
+        "{path}, {} MB, the fault after {} s. The first packet is one of at least 1000 bytes at the receiver's card.",
+        BYTES / 1_000_000,
+        BEFORE.as_secs()
+    );
+    Ok(vec![Document::new("Outages").text(text).table(table)])
+}
+
+/// Runs something so often, several at once.
+fn repeat(runs: u32, run: impl Fn() -> Result<Outcome, NetError> + Sync) -> Result<Vec<Outcome>, NetError> {
+    let (begun, outcomes) = (AtomicU32::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while begun.fetch_add(1, Relaxed) < runs {
+            let outcome = run();
+            if let Ok(mut outcomes) = outcomes.lock() {
+                outcomes.push(outcome);
+            }
+        }
+    };
+    thread::scope(|scope| (0..PARALLEL.min(runs as usize)).for_each(|_| drop(scope.spawn(work))));
+    outcomes.into_inner().unwrap_or_default().into_iter().collect()
+}
+
+fn cells(fault: Fault, outcomes: &[Outcome]) -> [String; 7] {
+    let whole: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.failure.is_none()).collect();
+    let mean = whole.iter().map(|outcome| outcome.sent).sum::<f64>() / whole.len() as f64;
+    let resumed: Vec<f64> = whole.iter().filter_map(|outcome| outcome.resumed).collect();
+    let estimate = Estimate::of(&resumed).filter(|_| fault != Fault::Nothing);
+    let millis = |seconds: f64| format!("{:.0}", seconds * 1e3);
+    let largest = resumed.iter().copied().fold(0.0, f64::max);
+    [
+        fault.to_string(),
+        outcomes.len().to_string(),
+        whole.len().to_string(),
+        if whole.is_empty() { String::new() } else { format!("{mean:.3}") },
+        estimate.map_or_else(String::new, |estimate| millis(estimate.median)),
+        estimate.map_or_else(String::new, |_| millis(largest)),
+        outcomes.iter().find_map(|outcome| outcome.failure.clone()).unwrap_or_default(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{run::reason, *};
+
+    #[test]
+    fn a_row_counts_what_arrived_whole_and_says_why_the_rest_did_not() {
+        let outcome = |sent, resumed| Outcome { failure: None, sent, resumed };
+        let failed = Outcome { failure: Some("ended".to_owned()), ..outcome(0.5, Some(9.0)) };
+        let outcomes = [outcome(1.1, Some(0.1)), outcome(1.3, Some(0.3)), failed];
+        let expected = ["new address", "3", "2", "1.200", "200", "300", "ended"];
+        assert_eq!(cells(Fault::Moved, &outcomes), expected);
+        assert_eq!(cells(Fault::Nothing, &outcomes[..2])[4..], ["", "", ""]);
+        let complaint = "`rc3 copy`, here: 7 %, 1.19 MB; rc3: lost the connection: ssh ended; hint: check it";
+        assert_eq!(reason(complaint), "lost the connection: ssh ended");
+        assert_eq!(reason("upload: reset"), "upload: reset");
+    }
+
+    #[test]
+    fn all_runs_are_made() {
+        let runs = repeat(45, || Ok(Outcome { failure: None, sent: 1.0, resumed: None })).unwrap();
+        assert_eq!(runs.len(), 45);
+    }
+}
