@@ -29,6 +29,7 @@ use crate::{
     figures::PathFigures,
     scheme::Scheme,
     transfer::{
+        addresses,
         conclude::{Parting, conclude},
         identity, interrupted,
         meet::{self, Settings},
@@ -67,7 +68,7 @@ pub struct VisitJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress) -> Result<()> {
-    let mut remotes = meet::resolve(&job.ticket).await?;
+    let mut remotes = addresses::resolve(&job.ticket).await?;
     let forget = job.plan.as_ref().is_some_and(|plan| plan.forget);
     let path_memory = job.network.path_memory.clone().filter(|_| !forget);
     let network = Network { path_memory, ..job.network.clone() };

@@ -22,10 +22,11 @@ use super::{
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::{
+    addresses::resolve,
     asked::Asked,
     interrupted,
     manifest::Found,
-    meet::{Settings, open, resolve},
+    meet::{Settings, open},
     message::{MessageError, Messages, encode, listen_up_to},
     outage::Tries,
     paths::printable,

@@ -23,7 +23,9 @@ pub(crate) async fn conclude<T, E>(
         outcome = work.as_mut() => outcome,
         error = stopped => Err(error),
     };
-    parting(outcome.as_ref().err()).part(endpoint).await;
+    let parting = parting(outcome.as_ref().err());
+    parting.close(endpoint);
+    parting.leave(endpoint).await;
     outcome
 }
 
@@ -36,9 +38,13 @@ pub(crate) struct Parting {
 }
 
 impl Parting {
-    /// Closes the endpoint, and saves its paths once the peers were sent the close.
-    pub(crate) async fn part(self, endpoint: &Endpoint) {
+    /// Closes the endpoint.
+    pub(crate) fn close(&self, endpoint: &Endpoint) {
         endpoint.close(self.code, self.reason.as_bytes());
+    }
+
+    /// Waits until the peers were sent the close, and saves the endpoint's paths.
+    pub(crate) async fn leave(self, endpoint: &Endpoint) {
         let sent = async {
             if self.is_needed { endpoint.wait_idle().await } else { endpoint.wait_closes_sent().await }
         };

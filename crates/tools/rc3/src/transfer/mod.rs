@@ -34,6 +34,7 @@ use crate::{
 use conclude::Parting;
 use destination::Destination;
 
+pub(crate) mod addresses;
 mod agreement;
 mod arrivals;
 mod arriving;

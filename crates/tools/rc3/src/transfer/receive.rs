@@ -292,11 +292,11 @@ pub(crate) async fn wind_up(
     outcome: Result<()>,
 ) -> Result<()> {
     let parting = parting(outcome.as_ref().err(), destination);
-    endpoint.close(parting.code, parting.reason.as_bytes());
+    parting.close(endpoint);
     // Record files that are still being written first.
     let _ = timeout(FINAL_PATIENCE, idle(destination)).await;
     destination.into_iter().for_each(Destination::close);
-    parting.part(endpoint).await;
+    parting.leave(endpoint).await;
     match outcome {
         Err(error) if error.kind() == ErrorKind::Interrupted => {
             Err(Error::interrupted(destination.map_or(0, Destination::kept)))

@@ -8,11 +8,12 @@ use std::{
 use rc3_core::units::Rate;
 
 use super::{
+    addresses::resolve,
     background,
     conclude::conclude,
     interrupted,
     manifest::{Found, Selection},
-    meet::{Settings, join, open, resolve},
+    meet::{Settings, join, open},
     outage::Tries,
     outbound::{Input, Outbound},
     parting,

@@ -17,7 +17,7 @@ use crate::{
         mutual,
         peers::{KnownPeer, Pin},
     },
-    transfer::{meet, network::Network, paths::printable, session::Control, ticket::Ticket},
+    transfer::{addresses, meet, network::Network, paths::printable, session::Control, ticket::Ticket},
 };
 
 /// The command that listens.
@@ -76,8 +76,8 @@ pub(super) async fn open(
 ) -> Result<(Endpoint, Vec<SocketAddr>)> {
     let failed = |error: std::io::Error| Error::local(format!("find {}", peer.host), error);
     let addresses = match ticket {
-        Some(ticket) => meet::resolve(ticket).await?,
-        None => meet::addresses_of(&peer.host, peer.port).await.map_err(failed)?,
+        Some(ticket) => addresses::resolve(ticket).await?,
+        None => addresses::addresses_of(&peer.host, peer.port).await.map_err(failed)?,
     };
     Ok((meet::open(network, &addresses)?, addresses))
 }
