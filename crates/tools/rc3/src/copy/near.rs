@@ -83,6 +83,8 @@ pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: 
             continue;
         }
         tokio::select! {
+            // If `stop` was the failure, it must not be awaited again.
+            biased;
             again = tries.wait_after(error, reporter) => again?,
             () = stop.as_mut() => return Err(Error::interrupted(0)),
         }
