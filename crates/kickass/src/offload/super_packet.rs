@@ -98,7 +98,9 @@ impl Offload {
         };
         let start = usize::from(checksum.start);
         let field = start + usize::from(checksum.offset);
-        if field + 2 > packet.total_len() || start < packet.total_len() - packet.payload().len() {
+        // Headers of IP end where the transport's begins; a host completes checksums before it makes fragments.
+        let (_, transport_at) = packet.transport().ok_or(Malformed::Offload)?;
+        if field + 2 > packet.total_len() || start < transport_at {
             return Err(Malformed::Offload);
         }
         if let Some((transport, headers)) = transport(&packet, start)
