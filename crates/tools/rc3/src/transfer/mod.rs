@@ -58,6 +58,7 @@ pub mod message;
 pub(crate) mod moved;
 pub mod network;
 pub(crate) mod newcomers;
+mod openers;
 pub mod outage;
 pub(crate) mod outbound;
 pub mod part;

@@ -28,6 +28,7 @@ use super::{
     manifest::{Found, SourceEntry},
     message::{self, FromReceiver, FromSender, Kind},
     moved::Moved,
+    openers::Openers,
     outage::silence,
     progress::{Reporter, Steered, Summary},
     sender::{Heard, Sender, Sent, refused},
@@ -69,6 +70,7 @@ pub(super) struct Outbound<'a> {
     throttle: Arc<Throttle>,
     /// Files that are being sent; each with its index and the bytes of its stream.
     sending: JoinSet<(u32, u64, Result<Sent>)>,
+    openers: Openers,
     /// Bytes of the files in `sending`.
     on_offer: u64,
     /// Files that the receiver compares, one at a time.
@@ -91,6 +93,7 @@ impl<'a> Outbound<'a> {
             dry_run,
             throttle: Arc::new(Throttle::new(limit)),
             sending: JoinSet::new(),
+            openers: Openers::default(),
             on_offer: 0,
             hashing: JoinSet::new(),
             compared: VecDeque::new(),
@@ -268,8 +271,9 @@ impl<'a> Outbound<'a> {
         let (bytes, throttle) = (gaps.len(), Arc::clone(&self.throttle));
         self.on_offer += bytes;
         if let Some(stream) = &stream {
-            // Earlier files have priority, and the control stream before all. The stream is open, so it has a priority.
-            let _ = stream.set_priority(i32::try_from(entry).map_or(i32::MIN, |at| -1 - at));
+            let priority = self.openers.priority(entry, bytes, !self.sender.has_more_files());
+            // The stream is open, so it has a priority.
+            let _ = stream.set_priority(priority);
         }
         let input = input.take_if(|_| file.kind == Kind::Pipe);
         self.sending.spawn(async move {

@@ -136,9 +136,14 @@ impl<'a> Sender<'a> {
         self.found.entries.get(at).or_else(|| self.again.get(at.checked_sub(self.found.entries.len())?))
     }
 
+    /// Whether files may follow before the receiver says more.
+    pub(super) fn has_more_files(&self) -> bool {
+        (self.accepted && (self.next as usize) < self.states.len()) || self.next < self.early
+    }
+
     /// The next file and what a stream carries of it, in order, so that the receiver can match their streams.
     pub(super) fn next_file(&mut self) -> Option<(u32, Gaps)> {
-        while (self.accepted && (self.next as usize) < self.states.len()) || self.next < self.early {
+        while self.has_more_files() {
             let entry = self.next;
             self.next += 1;
             if self.is_open(entry) || (self.is_promised(entry) && self.entry(entry).is_some_and(is_file)) {
