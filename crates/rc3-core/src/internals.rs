@@ -24,7 +24,7 @@ pub mod security {
         seams::{
             keys::{
                 RECEIPT_SECRET_LEN,
-                protection::{Direction, Generation, Mask, Protection},
+                protection::{DirectionKeys, Generation, Mask, Protection},
             },
             tls::replaced::Replacement,
         },

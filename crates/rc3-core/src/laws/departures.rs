@@ -25,7 +25,7 @@ impl DepartureRate {
 
 /// The times of one sender.
 #[derive(Debug, Clone)]
-pub(crate) struct Departures {
+pub(crate) struct PacedDepartures {
     /// When the last packet was due.
     last: Instant,
     /// Its length, and that of packets sent outside the pace.
@@ -34,7 +34,7 @@ pub(crate) struct Departures {
     backlogged: bool,
 }
 
-impl Departures {
+impl PacedDepartures {
     /// No packet has left yet.
     pub(crate) fn new(now: Instant) -> Self {
         Self { last: now, bytes: 0, backlogged: false }
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn packets_leave_exactly_their_time_apart() {
         let start = Instant::now();
-        let mut departures = Departures::new(start);
+        let mut departures = PacedDepartures::new(start);
         departures.set_backlogged(true);
         for nth in 0..1000 {
             assert_eq!(departures.next(rate()), start + nth * MS);
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_late_timer_is_made_up_for_and_idleness_is_not() {
         let start = Instant::now();
-        let mut departures = Departures::new(start);
+        let mut departures = PacedDepartures::new(start);
         departures.on_sent(start, rate(), 1500);
         departures.set_backlogged(true);
         departures.on_sent(start + 2 * MS, rate(), 1500);
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_new_rate_holds_for_what_was_sent_last() {
         let start = Instant::now();
-        let mut departures = Departures::new(start);
+        let mut departures = PacedDepartures::new(start);
         departures.on_sent(start, rate(), 1500);
         let half = DepartureRate::from_bytes_per_second(0.75e6).unwrap();
         assert_eq!(departures.next(half), start + 2 * MS);

@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{constants::Law, order::Answer};
+use super::{constants::Law, order::BurstOrder};
 use crate::{quic::StreamId, units::Span};
 
 /// RLP packets watched at a time: six round trips, since a queue and loss detection multiply them.
@@ -122,7 +122,7 @@ pub(crate) struct Guard {
     moved: Option<Instant>,
     changed: bool,
     /// Oldest first.
-    samples: VecDeque<Sample>,
+    samples: VecDeque<WatchedPacket>,
     /// RLP bytes sent in total, and up to the packet whose fate was learned last.
     sent: u64,
     learned: u64,
@@ -134,7 +134,7 @@ pub(crate) struct Guard {
 
 /// A watched RLP packet.
 #[derive(Debug, Clone, Copy)]
-struct Sample {
+struct WatchedPacket {
     sent: Instant,
     stream: StreamId,
     /// The stream and offset of one of its bytes.
@@ -163,7 +163,7 @@ struct Partner {
 
 /// The outcome of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+enum TrialOutcome {
     /// The primary overtook an RLP packet that waited.
     Overtook,
     /// Most RLP was lost or late, the primary was not.
@@ -184,7 +184,7 @@ enum Outcome {
     Undecided,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// Weight of evidence: about the base-2 logarithm of how much likelier it is if marks are ignored.
     fn weight(self, law: &Law) -> i32 {
         match self {
@@ -279,7 +279,7 @@ impl Guard {
         primary_in_flight: u64,
     ) {
         self.sent += bytes;
-        let sample = Sample {
+        let sample = WatchedPacket {
             sent: now,
             stream,
             offset,
@@ -335,10 +335,10 @@ impl Guard {
     // --- trials ---
 
     /// The result of the datagram behind a burst. Returns whether the path is now known to ignore marks.
-    pub(crate) fn on_order(&mut self, now: Instant, answer: Answer) -> bool {
+    pub(crate) fn on_order(&mut self, now: Instant, answer: BurstOrder) -> bool {
         let outcome = match answer {
-            Answer::Overtook => Outcome::OvertookBurst,
-            Answer::Followed => Outcome::FollowedBurst,
+            BurstOrder::Overtook => TrialOutcome::OvertookBurst,
+            BurstOrder::Followed => TrialOutcome::FollowedBurst,
         };
         self.weigh(now, outcome)
     }
@@ -346,14 +346,14 @@ impl Guard {
     /// A primary packet is compared with the last RLP packet before it that is known to have arrived. The very last one
     /// before it, if another, may still be overtaken or lost.
     fn try_primary(&mut self, now: Instant, partner: Partner) -> bool {
-        let before = |sample: &&mut Sample| sample.sent < partner.sent;
+        let before = |sample: &&mut WatchedPacket| sample.sent < partner.sent;
         if let Some(last) = self.samples.iter_mut().rev().find(before)
             && last.delay.is_none()
             && last.partner.is_none()
         {
             last.partner = Some(partner);
         }
-        let arrived = |sample: &&mut Sample| sample.sent < partner.sent && sample.delay.is_some();
+        let arrived = |sample: &&mut WatchedPacket| sample.sent < partner.sent && sample.delay.is_some();
         let Some(arrived) = self.samples.iter_mut().rev().find(arrived) else { return false };
         let tried = std::mem::replace(&mut arrived.tried, true);
         let arrived = *arrived;
@@ -382,7 +382,7 @@ impl Guard {
                     self.compare_lost(now, partner, &sample, is_open(sample.stream, sample.offset))
                 }
             };
-            let may_come = sample.delay.is_none() && outcome == Outcome::Undecided;
+            let may_come = sample.delay.is_none() && outcome == TrialOutcome::Undecided;
             self.samples[at].may_come = may_come;
             self.samples[at].tried = !may_come;
             if self.weigh(now, outcome) {
@@ -393,37 +393,43 @@ impl Guard {
     }
 
     /// The primary's packet against an RLP packet sent before it that arrived after `delay`.
-    fn compare(&self, partner: Partner, sample: &Sample, delay: Duration) -> Outcome {
+    fn compare(&self, partner: Partner, sample: &WatchedPacket, delay: Duration) -> TrialOutcome {
         let gap = partner.sent.saturating_duration_since(sample.sent);
         // How long the RLP packet still had to wait when the primary's arrived.
         let left = self.waited(delay).saturating_sub(gap);
         if left < self.wait_min() {
-            return Outcome::Undecided;
+            return TrialOutcome::Undecided;
         }
         match partner.rtt.map(|rtt| self.waited(rtt)) {
             // If marks are honoured, RLP is dropped before the primary.
-            None => Outcome::LostAlone,
-            Some(waited) if waited * 2 <= left => Outcome::Overtook,
-            Some(waited) if waited + self.law.host_jitter < left => Outcome::Undecided,
-            Some(_) if sample.dominant => Outcome::Waited,
-            Some(_) => Outcome::WaitedWithOthers,
+            None => TrialOutcome::LostAlone,
+            Some(waited) if waited * 2 <= left => TrialOutcome::Overtook,
+            Some(waited) if waited + self.law.host_jitter < left => TrialOutcome::Undecided,
+            Some(_) if sample.dominant => TrialOutcome::Waited,
+            Some(_) => TrialOutcome::WaitedWithOthers,
         }
     }
 
     /// The same, for an RLP packet that seemed lost. After two round trips it may have been sent again, and its SACK may be
     /// what was late.
-    fn compare_late(&self, partner: Partner, sample: &Sample, delay: Duration) -> Outcome {
+    fn compare_late(&self, partner: Partner, sample: &WatchedPacket, delay: Duration) -> TrialOutcome {
         match self.compare(partner, sample, delay) {
-            Outcome::Overtook if delay < self.rtt_min * 2 => Outcome::Spared,
-            _ => Outcome::Undecided,
+            TrialOutcome::Overtook if delay < self.rtt_min * 2 => TrialOutcome::Spared,
+            _ => TrialOutcome::Undecided,
         }
     }
 
     /// The primary's packet against an RLP packet sent before it that has not arrived.
-    fn compare_lost(&self, now: Instant, partner: Partner, sample: &Sample, open: bool) -> Outcome {
+    fn compare_lost(
+        &self,
+        now: Instant,
+        partner: Partner,
+        sample: &WatchedPacket,
+        open: bool,
+    ) -> TrialOutcome {
         // Losses come in groups, and a group is one event.
         if self.rlp_lost.is_some_and(|last| now < last + self.rtt_min) {
-            return Outcome::Undecided;
+            return TrialOutcome::Undecided;
         }
         let gap = partner.sent.saturating_duration_since(sample.sent);
         match partner.rtt {
@@ -431,13 +437,13 @@ impl Guard {
             Some(_)
                 if open && gap < self.wait_min() && self.lost_share(sample.sent) >= self.law.lost_most =>
             {
-                Outcome::Spared
+                TrialOutcome::Spared
             }
             // If normal priority alone exceeds the link, no RLP of that time arrives.
             None if sample.dominant && gap <= self.rtt_min / 2 && self.arrived_near(partner.sent) => {
-                Outcome::LostTogether
+                TrialOutcome::LostTogether
             }
-            _ => Outcome::Undecided,
+            _ => TrialOutcome::Undecided,
         }
     }
 
@@ -456,16 +462,16 @@ impl Guard {
 
     /// Whether RLP sent at about this time arrived.
     fn arrived_near(&self, sent: Instant) -> bool {
-        let is_near = |sample: &Sample| apart(sample.sent, sent) <= self.wait_min();
+        let is_near = |sample: &WatchedPacket| apart(sample.sent, sent) <= self.wait_min();
         self.samples.iter().any(|sample| sample.delay.is_some() && is_near(sample))
     }
 
     /// Adds an outcome to the score; returns whether the path is now known to ignore marks.
-    fn weigh(&mut self, now: Instant, outcome: Outcome) -> bool {
-        let is_wait = matches!(outcome, Outcome::Waited | Outcome::WaitedWithOthers);
+    fn weigh(&mut self, now: Instant, outcome: TrialOutcome) -> bool {
+        let is_wait = matches!(outcome, TrialOutcome::Waited | TrialOutcome::WaitedWithOthers);
         // A busy host delays many packets at once: one event.
         let is_same = is_wait && self.waited_at.is_some_and(|last| now < last + self.rtt_min);
-        if outcome == Outcome::Undecided || is_same {
+        if outcome == TrialOutcome::Undecided || is_same {
             return false;
         }
         if is_wait {
@@ -473,12 +479,16 @@ impl Guard {
         }
         tracing::trace!(?outcome, score = self.score, "trial of the path");
         match outcome {
-            Outcome::Overtook | Outcome::OvertookBurst | Outcome::Spared => self.stats.overtook += 1,
-            Outcome::Waited | Outcome::FollowedBurst | Outcome::WaitedWithOthers => self.stats.waited += 1,
-            Outcome::LostAlone | Outcome::LostTogether => self.stats.lost += 1,
-            Outcome::Undecided => {}
+            TrialOutcome::Overtook | TrialOutcome::OvertookBurst | TrialOutcome::Spared => {
+                self.stats.overtook += 1
+            }
+            TrialOutcome::Waited | TrialOutcome::FollowedBurst | TrialOutcome::WaitedWithOthers => {
+                self.stats.waited += 1
+            }
+            TrialOutcome::LostAlone | TrialOutcome::LostTogether => self.stats.lost += 1,
+            TrialOutcome::Undecided => {}
         }
-        if matches!(outcome, Outcome::Spared | Outcome::LostTogether) {
+        if matches!(outcome, TrialOutcome::Spared | TrialOutcome::LostTogether) {
             self.rlp_lost = Some(now);
         }
         let before = self.verdict();
@@ -525,13 +535,13 @@ mod tests {
     }
 
     /// A guard and the path of its packets.
-    struct World {
+    struct Bottleneck {
         start: Instant,
         guard: Guard,
         offset: u64,
     }
 
-    impl World {
+    impl Bottleneck {
         fn new() -> Self {
             Self { start: Instant::now(), guard: Guard::new(Law::default(), AGE, RTT), offset: 1 << 40 }
         }
@@ -562,14 +572,14 @@ mod tests {
 
     #[test]
     fn a_primary_that_waits_like_rlp_speaks_against_the_path_and_one_that_overtakes_for_it() {
-        let mut fifo = World::new();
+        let mut fifo = Bottleneck::new();
         assert!(!fifo.trial(ms(0), Some(30), Some(29)));
         assert_eq!(fifo.guard.verdict(), Verdict::Unproven, "one trial decides nothing");
         assert!(fifo.trial(ms(200), Some(30), Some(30)));
         assert_eq!(fifo.guard.verdict(), Verdict::Ignored);
         assert!(!fifo.trial(ms(400), Some(30), Some(30)), "already known");
 
-        let mut priority = World::new();
+        let mut priority = Bottleneck::new();
         for round in 0..20 {
             assert!(!priority.trial(ms(200 * round), Some(30), Some(0)));
         }
@@ -578,7 +588,7 @@ mod tests {
 
     #[test]
     fn a_primary_that_is_lost_behind_rlp_that_arrives_speaks_against_the_path() {
-        let mut fifo = World::new();
+        let mut fifo = Bottleneck::new();
         assert!(!fifo.trial(ms(0), Some(30), None));
         assert!(fifo.trial(ms(200), Some(30), None));
         assert_eq!((fifo.guard.stats().lost, fifo.guard.stats().waited), (2, 0));
@@ -586,7 +596,7 @@ mod tests {
 
     #[test]
     fn chance_losses_are_outweighed_where_the_primary_overtakes() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         for round in 0..300 {
             let primary = if round % 10 == 9 { None } else { Some(0) };
             assert!(!world.trial(ms(200 * round), Some(30), primary), "round {round}");
@@ -595,7 +605,7 @@ mod tests {
 
     #[test]
     fn without_a_queue_nothing_is_learned() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         for round in 0..100 {
             assert!(!world.trial(ms(200 * round), Some(1), Some(1)));
             assert!(!world.trial(ms(200 * round + 100), Some(1), None), "a loss unrelated to RLP");
@@ -606,7 +616,7 @@ mod tests {
 
     #[test]
     fn losses_of_both_are_no_evidence_when_no_rlp_of_that_time_arrives() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         for round in 0..100 {
             assert!(!world.trial(ms(200 * round), None, None));
         }
@@ -615,7 +625,7 @@ mod tests {
 
     #[test]
     fn a_verdict_ends_with_its_age_and_is_handed_on_until_then() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         world.trial(ms(0), Some(30), Some(30));
         world.trial(ms(200), Some(30), Some(30));
         assert!(world.guard.take_changed() && !world.guard.take_changed());

@@ -14,7 +14,7 @@ use crate::wire::order::Order;
 
 /// How the path treats priorities, by one burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum BurstOrder {
     /// Normal priority arrived before the burst that had left before it.
     Overtook,
     /// It arrived after the burst, which had waited longer than the time between them.
@@ -41,7 +41,7 @@ struct Question {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-enum Phase {
+enum BurstPhase {
     /// No burst yet in this busy period.
     #[default]
     Open,
@@ -62,7 +62,7 @@ pub(crate) struct OrderTrial {
     burst: u64,
     /// The last of them, and its departure time.
     last: Option<(u64, Instant)>,
-    phase: Phase,
+    phase: BurstPhase,
 }
 
 impl OrderTrial {
@@ -73,7 +73,7 @@ impl OrderTrial {
 
     /// What follows is another flow.
     pub(crate) fn start_busy_period(&mut self) {
-        self.phase = Phase::Open;
+        self.phase = BurstPhase::Open;
         self.burst = 0;
     }
 
@@ -83,11 +83,11 @@ impl OrderTrial {
         let goes_on =
             self.last.is_some_and(|(_, at)| now.saturating_duration_since(at) < self.law.host_jitter / 2);
         match self.phase {
-            Phase::Open | Phase::Waits(_) if goes_on || self.burst < self.law.few => {
+            BurstPhase::Open | BurstPhase::Waits(_) if goes_on || self.burst < self.law.few => {
                 self.burst = if goes_on { self.burst + packets } else { packets };
                 self.last = Some((last, now));
                 if self.burst >= self.law.few {
-                    self.phase = Phase::Waits(now + self.law.host_lateness);
+                    self.phase = BurstPhase::Waits(now + self.law.host_lateness);
                 }
             }
             _ => {}
@@ -97,28 +97,28 @@ impl OrderTrial {
     /// When to call [`Self::on_timeout`].
     pub(crate) fn timeout(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Waits(at) => Some(at),
+            BurstPhase::Waits(at) => Some(at),
             _ => None,
         }
     }
 
     /// Call it when the time of [`Self::timeout`] may have come.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
-        if let Phase::Waits(at) = self.phase
+        if let BurstPhase::Waits(at) = self.phase
             && at <= now
         {
-            self.phase = if now < at + self.law.host_lateness { Phase::Due } else { Phase::Done };
+            self.phase = if now < at + self.law.host_lateness { BurstPhase::Due } else { BurstPhase::Done };
         }
     }
 
     /// Whether the datagram should leave now.
     pub(crate) fn is_due(&self) -> bool {
-        self.phase == Phase::Due
+        self.phase == BurstPhase::Due
     }
 
     /// The datagram left with this packet number. `missing` datagrams with DATA are known to be lost.
     pub(crate) fn on_probe_sent(&mut self, at: Instant, number: u64, missing: u64) {
-        if let (Phase::Due, Some((burst_last, burst_at))) = (self.phase, self.last) {
+        if let (BurstPhase::Due, Some((burst_last, burst_at))) = (self.phase, self.last) {
             let gap = at.saturating_duration_since(burst_at);
             let question = Question {
                 burst_first: burst_last.saturating_sub(self.burst.saturating_sub(1)),
@@ -130,19 +130,19 @@ impl OrderTrial {
                 least: None,
                 in_order: false,
             };
-            self.phase = Phase::Asked(question);
+            self.phase = BurstPhase::Asked(question);
         }
     }
 
     /// The receiver's report about it.
-    pub(crate) fn on_order(&mut self, order: Order) -> Option<Answer> {
-        let Phase::Asked(question) = &mut self.phase else { return None };
+    pub(crate) fn on_order(&mut self, order: Order) -> Option<BurstOrder> {
+        let BurstPhase::Asked(question) = &mut self.phase else { return None };
         if order.packet_number != question.number {
             return None;
         }
         if order.overtaken >= self.law.few {
-            self.phase = Phase::Done;
-            return Some(Answer::Overtook);
+            self.phase = BurstPhase::Done;
+            return Some(BurstOrder::Overtook);
         }
         question.in_order |= question.sent.saturating_sub(order.came) < self.law.few;
         None
@@ -155,8 +155,8 @@ impl OrderTrial {
         number: u64,
         delay: f64,
         waited: impl Fn(f64) -> f64,
-    ) -> Option<Answer> {
-        let Phase::Asked(question) = &mut self.phase else { return None };
+    ) -> Option<BurstOrder> {
+        let BurstPhase::Asked(question) = &mut self.phase else { return None };
         if (question.burst_last.saturating_sub(self.law.burst)..=question.burst_last).contains(&number) {
             question.delay = Some(delay);
         }
@@ -168,8 +168,8 @@ impl OrderTrial {
         if !question.in_order || waited < question.gap.as_secs_f64() {
             return None;
         }
-        self.phase = Phase::Done;
-        Some(Answer::Followed)
+        self.phase = BurstPhase::Done;
+        Some(BurstOrder::Followed)
     }
 }
 
@@ -204,15 +204,15 @@ mod tests {
     fn an_overtaken_burst_decides_once() {
         let mut trial = asked();
         assert_eq!(trial.on_order(order(1, 3)), None, "that may be chance");
-        assert_eq!(trial.on_order(order(1, 4)), Some(Answer::Overtook));
+        assert_eq!(trial.on_order(order(1, 4)), Some(BurstOrder::Overtook));
         assert_eq!(trial.on_order(order(1, 5)), None);
     }
 
     #[test]
     fn kept_order_decides_only_if_packets_waited() {
         for (came, head, queue, answer) in [
-            (16, 0.0, 0.003, Some(Answer::Followed)),
-            (13, 0.0, 0.0021, Some(Answer::Followed)),
+            (16, 0.0, 0.003, Some(BurstOrder::Followed)),
+            (13, 0.0, 0.0021, Some(BurstOrder::Followed)),
             // Less than the time between burst and datagram.
             (16, 0.0, 0.001, None),
             // Lost, or in flight.
@@ -245,7 +245,7 @@ mod tests {
         trial.on_arrival(100, 5.0, |delay| delay - 5.0);
         trial.on_arrival(115, 5.003, |delay| delay - 5.0);
         assert_eq!(trial.on_order(Order { packet_number: 116, came: 106, overtaken: 0 }), None);
-        assert_eq!(trial.on_arrival(117, 5.0, |delay| delay - 5.0), Some(Answer::Followed));
+        assert_eq!(trial.on_arrival(117, 5.0, |delay| delay - 5.0), Some(BurstOrder::Followed));
     }
 
     #[test]

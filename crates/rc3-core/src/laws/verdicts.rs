@@ -88,12 +88,12 @@ impl KnownPath {
     pub const ROUND_TRIPS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(60);
 
     /// The record it gives at `now`, if such knowledge is valid for `good_for`.
-    fn record(self, now: Instant, good_for: Duration) -> Option<Record> {
+    fn record(self, now: Instant, good_for: Duration) -> Option<PathRecord> {
         let left = good_for.checked_sub(self.age).filter(|left| !left.is_zero())?;
         let believable = |pace: &Pace| {
             Self::RATES.contains(&pace.rate.bits_per_second()) && Self::ROUND_TRIPS.contains(&pace.rtt_min)
         };
-        Some(Record {
+        Some(PathRecord {
             score: as_sure_as_needed(self.score),
             pace: self.pace.filter(believable),
             network: None,
@@ -106,7 +106,7 @@ impl KnownPath {
 
 /// What one connection passes to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct PathRecord {
     /// Of the [`guard::Guard`].
     pub(crate) score: i32,
     /// Of the [`super::clock::Clock`].
@@ -119,7 +119,7 @@ pub(crate) struct Record {
     pub until: Instant,
 }
 
-impl Record {
+impl PathRecord {
     /// What it says.
     pub(crate) fn verdict(&self) -> Verdict {
         guard::verdict(self.score)
@@ -159,9 +159,9 @@ pub(crate) fn network(local: IpAddr) -> IpAddr {
 }
 
 /// The memory.
-pub(crate) type Verdicts = DestinationCache<Record>;
+pub(crate) type Verdicts = DestinationCache<PathRecord>;
 
-impl Aged for Record {
+impl Aged for PathRecord {
     fn at(&self) -> Instant {
         self.at
     }
@@ -178,17 +178,22 @@ impl Verdicts {
         now: Instant,
         network: Option<IpAddr>,
         remote: SocketAddr,
-    ) -> Option<Record> {
+    ) -> Option<PathRecord> {
         let is_other =
-            |known: &Record| known.network.is_some() && network.is_some() && known.network != network;
+            |known: &PathRecord| known.network.is_some() && network.is_some() && known.network != network;
         self.recall(now, remote).filter(|known| !is_other(known))
     }
 
     /// Stores what a connection has learned about the path to `remote`, and keeps other fields. Returns the result.
-    pub(crate) fn learn(&mut self, now: Instant, remote: SocketAddr, record: Record) -> DestinationVerdict {
+    pub(crate) fn learn(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        record: PathRecord,
+    ) -> DestinationVerdict {
         let known = self.recall_from(now, record.network, remote).and_then(|known| known.pace);
         let pace = record.pace.map(|found| found.or_known(known)).or(known);
-        let record = Record { pace, ..record };
+        let record = PathRecord { pace, ..record };
         self.remember(remote, record);
         record.about(remote.ip().to_canonical())
     }
@@ -197,7 +202,7 @@ impl Verdicts {
     /// process knows better.
     pub(crate) fn import(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
         let Some(record) = known.record(now, good_for) else { return };
-        let is_newer = |own: Record| now.saturating_duration_since(own.at) <= known.age;
+        let is_newer = |own: PathRecord| now.saturating_duration_since(own.at) <= known.age;
         if !self.recall(now, remote).is_some_and(is_newer) {
             self.remember(remote, record);
         }
@@ -208,7 +213,7 @@ impl Verdicts {
         let &DestinationVerdict { destination, score, pace, network, at, until, .. } = learned;
         let remote = SocketAddr::new(destination, 0);
         if until > now && self.recall(now, remote).is_none_or(|own| own.at < at) {
-            self.remember(remote, Record { score, pace, network, at, until });
+            self.remember(remote, PathRecord { score, pace, network, at, until });
         }
     }
 
@@ -235,7 +240,7 @@ mod tests {
         KnownPath { score, pace, age }
     }
 
-    fn imported(known: KnownPath) -> Option<Record> {
+    fn imported(known: KnownPath) -> Option<PathRecord> {
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         memory.import(now, remote(), known, DAY);
         memory.recall(now, remote())
@@ -255,7 +260,7 @@ mod tests {
     fn what_is_too_old_is_not_taken_and_what_is_newer_stays() {
         assert_eq!(imported(known(-9, 1 << 20, DAY / 86_400, DAY)), None);
         let (now, mut memory) = (Instant::now(), Verdicts::default());
-        let own = Record { score: 1, pace: None, network: None, at: now, until: now + DAY };
+        let own = PathRecord { score: 1, pace: None, network: None, at: now, until: now + DAY };
         memory.remember(remote(), own);
         memory.import(now, remote(), known(-9, 1 << 20, DAY / 86_400, Duration::from_secs(1)), DAY);
         assert_eq!(memory.recall(now, remote()), Some(own));
@@ -265,11 +270,11 @@ mod tests {
     fn a_shared_verdict_counts_as_much_as_an_own_one_unless_that_is_newer() {
         let now = Instant::now();
         let (mut one, mut other) = (Verdicts::default(), Verdicts::default());
-        let record = Record { score: -40, pace: None, network: None, at: now, until: now + DAY };
+        let record = PathRecord { score: -40, pace: None, network: None, at: now, until: now + DAY };
         let learned = one.learn(now, remote(), record);
         other.adopt(now, &learned);
         assert_eq!(other.recall(now, remote()), Some(record));
-        let newer = Record { score: 1, at: now + DAY / 2, ..record };
+        let newer = PathRecord { score: 1, at: now + DAY / 2, ..record };
         other.remember(remote(), newer);
         other.adopt(now + DAY / 2, &learned);
         assert_eq!(other.recall(now + DAY / 2, remote()), Some(newer));
@@ -282,11 +287,11 @@ mod tests {
     fn a_verdict_without_a_rate_leaves_the_rate_that_was_known() {
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         let pace = known(0, 1 << 20, DAY / 86_400, DAY).pace;
-        memory.remember(remote(), Record { score: 0, pace, network: None, at: now, until: now + DAY });
+        memory.remember(remote(), PathRecord { score: 0, pace, network: None, at: now, until: now + DAY });
         let learned = memory.learn(
             now,
             remote(),
-            Record { score: 6, pace: None, network: None, at: now, until: now + DAY },
+            PathRecord { score: 6, pace: None, network: None, at: now, until: now + DAY },
         );
         assert_eq!((learned.pace, learned.verdict), (pace, Verdict::Ignored));
     }
@@ -318,7 +323,7 @@ mod tests {
             memory.learn(
                 now,
                 remote(),
-                Record { score: 0, pace: Some(pace), network: None, at: now, until: now + DAY },
+                PathRecord { score: 0, pace: Some(pace), network: None, at: now, until: now + DAY },
             );
         }
         assert_eq!(memory.recall(now, remote()).and_then(|record| record.pace), Some(known));
@@ -329,12 +334,13 @@ mod tests {
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         let [home, away] = [[192, 168, 0, 7], [10, 0, 0, 7]].map(|ip| Some(IpAddr::from(ip)));
         let pace = known(0, 1 << 20, DAY / 86_400, DAY).pace;
-        let record = Record { score: -9, pace, network: home, at: now, until: now + DAY };
+        let record = PathRecord { score: -9, pace, network: home, at: now, until: now + DAY };
         memory.learn(now, remote(), record);
         let of = |memory: &mut Verdicts, network| memory.recall_from(now, network, remote());
         assert_eq!([home, None, away].map(|network| of(&mut memory, network).is_some()), [true, true, false]);
         // Its rate is not that of a record from there either.
-        let learned = memory.learn(now, remote(), Record { score: 3, pace: None, network: away, ..record });
+        let learned =
+            memory.learn(now, remote(), PathRecord { score: 3, pace: None, network: away, ..record });
         assert_eq!((learned.pace, of(&mut memory, home)), (None, None));
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
         assert_eq!(network(ip("2001:db8::1:2:3:4")), network(ip("2001:db8::5")));

@@ -39,7 +39,7 @@ use crate::{
     laws::{primary_window::Waiting, shares::Use},
     machines::{
         overlay::Overlay,
-        rlp::{Rlp, watch::Watch},
+        rlp::{Rlp, watch::PathLaws},
         stream::{send::SendStream, set::Streams, writers::SendRoom},
         telemetry::Telemetry,
     },
@@ -736,7 +736,7 @@ impl Connection {
         self.overlay.as_mut()?.rlp.as_mut()
     }
 
-    fn watch(&mut self) -> Option<&mut Watch> {
+    fn watch(&mut self) -> Option<&mut PathLaws> {
         self.rlp()?.watch.as_mut()
     }
 

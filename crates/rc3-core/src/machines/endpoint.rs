@@ -21,7 +21,7 @@ use bytes::BytesMut;
 pub use self::handshakes::IncomingStats;
 use self::{
     handshakes::Admission,
-    neighbours::{Neighbours, Origin},
+    neighbours::{DatagramOrigin, Neighbours},
     path_memory::PathMemory,
     schedule::Schedule,
 };
@@ -41,7 +41,7 @@ use crate::{
     quic::ConnectionHandle,
     seams::{
         keys::{Secrets, receiver_id},
-        primary::quinn::{Bounds, ConnectFailed, Incoming, QuicEndpoint, Routed},
+        primary::quinn::{Bounds, ConnectFailed, Incoming, QuicEndpoint, RoutedDatagram},
         tls::ConfigError,
     },
     transmit::Transmit,
@@ -173,13 +173,16 @@ impl Endpoint {
         now: Instant,
         datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
     ) {
-        self.handle_all(now, datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, Origin::Port)));
+        self.handle_all(
+            now,
+            datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, DatagramOrigin::Port)),
+        );
     }
 
     fn handle_all(
         &mut self,
         now: Instant,
-        datagrams: impl Iterator<Item = (DatagramMeta, BytesMut, Origin)>,
+        datagrams: impl Iterator<Item = (DatagramMeta, BytesMut, DatagramOrigin)>,
     ) {
         for (meta, datagram, origin) in datagrams {
             let concerned = match datagram.first() {
@@ -202,7 +205,7 @@ impl Endpoint {
         now: Instant,
         meta: DatagramMeta,
         datagram: BytesMut,
-        origin: Origin,
+        origin: DatagramOrigin,
     ) -> Option<ConnectionHandle> {
         let id = receiver_id(&datagram)?;
         let arrived = meta.arrived_by(now);
@@ -226,7 +229,7 @@ impl Endpoint {
         now: Instant,
         meta: DatagramMeta,
         datagram: BytesMut,
-        origin: Origin,
+        origin: DatagramOrigin,
     ) -> Option<ConnectionHandle> {
         let mut response = Vec::new();
         let len = datagram.len();
@@ -236,7 +239,7 @@ impl Endpoint {
             routed = self.consult_neighbours(now, aside, routed, &mut response);
         }
         match routed? {
-            Routed::Connection(handle, event) => {
+            RoutedDatagram::Connection(handle, event) => {
                 let connection = self.connections.get_mut(handle)?;
                 if !connection.admit(now, meta.remote, len) {
                     return Some(handle);
@@ -252,13 +255,13 @@ impl Endpoint {
                 connection.watch_primary(now, late);
                 return Some(handle);
             }
-            Routed::Incoming(mut incoming) => {
+            RoutedDatagram::Incoming(mut incoming) => {
                 incoming.leading_len = meta.leading_len;
                 // Undecryptable data may arrive before the application answers.
                 self.receivers.begin_handshake(incoming.remote_address());
                 self.hand_out(incoming);
             }
-            Routed::Response(transmit) => self.respond(transmit, response),
+            RoutedDatagram::Response(transmit) => self.respond(transmit, response),
         }
         None
     }

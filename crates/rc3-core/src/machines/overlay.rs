@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use self::{recv_credit::RecvCredit, send_credit::SendCredit};
 use crate::{
     config::{RlpMode, TransportConfig},
-    machines::rlp::{Rlp, arrivals::Arrivals, openers::Openers},
+    machines::rlp::{Rlp, arrivals::ArrivalCounts, openers::Openers},
     quic::StreamId,
     units::Level,
     wire::control::{ControlDecoder, Settings},
@@ -30,7 +30,7 @@ pub(crate) struct Overlay {
     /// Streams whose RLP data needs a SACK.
     pub(crate) sacks: BTreeMap<StreamId, SackDue>,
     /// Arrival times of RLP's datagrams.
-    pub(crate) arrivals: Arrivals,
+    pub(crate) arrivals: ArrivalCounts,
     /// Whether this side wants such reports from the peer.
     wants_arrivals: bool,
 }
@@ -56,7 +56,7 @@ impl Overlay {
             send_credit: SendCredit::default(),
             recv_credit: RecvCredit::new(config, rlp_room),
             sacks: BTreeMap::new(),
-            arrivals: Arrivals::default(),
+            arrivals: ArrivalCounts::default(),
             wants_arrivals: config.rlp == RlpMode::Guard,
         }
     }

@@ -18,7 +18,7 @@ use crate::{
         keys::{ReceiverId, receiver_id},
         primary::quinn::QuicEndpoint,
     },
-    structures::undecryptable::{Kept, Undecryptable},
+    structures::undecryptable::{StoredDatagram, Undecryptable},
 };
 
 /// Draws for an id that no connection has. Two random ids of eight bytes are never equal in practice; a generator may
@@ -146,7 +146,7 @@ impl Receivers {
         handle: ConnectionHandle,
         remote: SocketAddr,
         ended: bool,
-    ) -> Vec<Kept> {
+    ) -> Vec<StoredDatagram> {
         let Self { ids, undecryptable, .. } = self;
         let ours = |datagram: &[u8]| receiver_id(datagram).and_then(|id| ids.get(&id)) == Some(&handle);
         if ended { undecryptable.end(remote, &ours) } else { undecryptable.take(remote, &ours) }

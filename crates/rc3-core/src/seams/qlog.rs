@@ -9,7 +9,7 @@ use kickass::endpoint::Mode;
 
 use crate::{
     quic::{StreamId, VarInt},
-    structures::taken::Taken,
+    structures::taken::ReadBytes,
     units::{Level, Span},
 };
 
@@ -21,7 +21,7 @@ mod packets;
 mod writer;
 
 #[cfg(feature = "qlog")]
-pub(crate) use packets::{Direction, LastPackets};
+pub(crate) use packets::{LastPackets, PacketDirection};
 #[cfg(feature = "qlog")]
 pub use writer::Qlog;
 #[cfg(feature = "qlog")]
@@ -32,7 +32,7 @@ pub(crate) use writer::{Begun, begin};
 #[cfg_attr(not(feature = "qlog"), expect(dead_code, reason = "read by the writer"))]
 pub(crate) enum QlogEvent {
     PacketSent { level: Level, stream: StreamId, span: Span, datagram_len: usize },
-    PacketReceived { level: Level, stream: StreamId, offset: u64, taken: Option<Taken> },
+    PacketReceived { level: Level, stream: StreamId, offset: u64, taken: Option<ReadBytes> },
     PacketDiscarded,
     SackSent { level: Level, stream: StreamId, spans: Vec<Span> },
     SackReceived { level: Level, stream: VarInt, spans: Vec<Span> },

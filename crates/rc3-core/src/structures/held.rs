@@ -42,14 +42,14 @@ const PRIMARY_SHARE: u64 = 2;
 
 /// Memory use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
+pub struct MemoryUse {
     /// Stream bytes.
     pub bytes: u64,
     /// Overhead: records of gaps and pieces, and allocations.
     pub overhead: u64,
 }
 
-impl Held {
+impl MemoryUse {
     /// The total. A byte stored in the buffer it arrived in may pin half a byte of others.
     pub fn total(self) -> u64 {
         self.bytes + self.bytes / 2 + self.overhead
@@ -70,16 +70,16 @@ impl Held {
 
 /// Memory use of the receiving side of streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Received {
-    pub(crate) all: Held,
+pub(crate) struct ReceiveMemory {
+    pub(crate) all: MemoryUse,
     /// The part that only the primary causes.
-    pub(crate) by_primary: Held,
+    pub(crate) by_primary: MemoryUse,
     /// Bytes that RLP brought and the primary has not reached.
     pub(crate) ahead: u64,
 }
 
-impl Received {
-    /// As [`Held::replace`].
+impl ReceiveMemory {
+    /// As [`MemoryUse::replace`].
     pub(crate) fn replace(&mut self, before: Self, after: Self) {
         self.all.replace(before.all, after.all);
         self.by_primary.replace(before.by_primary, after.by_primary);
@@ -102,7 +102,7 @@ pub(crate) fn extra(count: usize) -> u64 {
     count.saturating_sub(1) as u64
 }
 
-impl Add for Held {
+impl Add for MemoryUse {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {

@@ -1,6 +1,6 @@
 //! Which loop owns each byte of one send stream, and where the two loops meet.
 //!
-//! The invariant: every byte below [`Ledger::end`] is in exactly one [`State`], and every byte below [`Ledger::cursor`]
+//! The invariant: every byte below [`Ledger::end`] is in exactly one [`ByteState`], and every byte below [`Ledger::cursor`]
 //! has an owner. A byte moves only forward, unless RLP lost it and may send it again:
 //!
 //! ```text
@@ -40,7 +40,7 @@ pub(crate) const DELIVERED_SPANS_MAX: usize = 1 << 14;
 
 /// The owner of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ByteState {
     /// None yet.
     Open,
     /// The primary loop: it has the byte, or it has skipped it because it was delivered. Below the cursor the ledger
@@ -202,16 +202,16 @@ impl Ledger {
         spans * SPAN_COST
     }
 
-    /// The owner of the byte at `offset`; [`State::Open`] beyond the end.
-    pub fn state(&self, offset: u64) -> State {
+    /// The owner of the byte at `offset`; [`ByteState::Open`] beyond the end.
+    pub fn state(&self, offset: u64) -> ByteState {
         if offset < self.cursor {
-            State::Primary
+            ByteState::Primary
         } else if let Some(level) = self.rlp.value_at(offset) {
-            State::Rlp(level)
+            ByteState::Rlp(level)
         } else if self.delivered.run_at(offset).is_some() {
-            State::Delivered
+            ByteState::Delivered
         } else {
-            State::Open
+            ByteState::Open
         }
     }
 
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(ledger.next_for_rlp(5, u64::MAX, 4), Some(span(4, 5)));
         ledger.sent_by_rlp(span(4, 5), level(1));
         assert_eq!(ledger.next_for_rlp(5, u64::MAX, 4), None);
-        assert_eq!((ledger.state(6), ledger.rlp.covered()), (State::Primary, 2));
+        assert_eq!((ledger.state(6), ledger.rlp.covered()), (ByteState::Primary, 2));
         assert_eq!(ledger.delivered(span(4, 8), true, |_, _| unreachable!()), 0);
     }
 
@@ -389,7 +389,7 @@ mod tests {
     /// One byte of the oracle: its state, and whether RLP ever sent it.
     #[derive(Debug, Clone, Copy, PartialEq)]
     struct Byte {
-        state: State,
+        state: ByteState,
         rlp_sent: bool,
     }
 
@@ -410,19 +410,19 @@ mod tests {
             &mut self.0[span.start as usize..span.end as usize]
         }
 
-        fn count(&self, what: impl Fn(State) -> bool) -> u64 {
+        fn count(&self, what: impl Fn(ByteState) -> bool) -> u64 {
             self.0.iter().filter(|byte| what(byte.state)).count() as u64
         }
 
         fn cursor(&self) -> u64 {
-            let answered = |byte: &Byte| matches!(byte.state, State::Primary | State::Delivered);
+            let answered = |byte: &Byte| matches!(byte.state, ByteState::Primary | ByteState::Delivered);
             self.0.iter().take_while(|byte| answered(byte)).count() as u64
         }
 
         fn next_for_primary(&self, max: u64) -> Option<Span> {
             let start = self.cursor();
             let mut end = start;
-            while end < self.end() && end - start < max && self.at(end).state != State::Delivered {
+            while end < self.end() && end - start < max && self.at(end).state != ByteState::Delivered {
                 end += 1;
             }
             (start < end).then(|| span(start, end))
@@ -432,8 +432,8 @@ mod tests {
             let cursor = self.cursor();
             let may = |offset: u64| {
                 let byte = self.at(offset);
-                let late = offset < cursor && offset + overlap >= cursor && byte.state == State::Primary;
-                !byte.rlp_sent && (byte.state == State::Open || late)
+                let late = offset < cursor && offset + overlap >= cursor && byte.state == ByteState::Primary;
+                !byte.rlp_sent && (byte.state == ByteState::Open || late)
             };
             let end = (0..self.end().min(ceiling)).rev().find(|&offset| may(offset))? + 1;
             let mut start = end;
@@ -449,15 +449,15 @@ mod tests {
             for offset in span.start..span.end {
                 let Some(byte) = self.0.get_mut(offset as usize) else { continue };
                 match byte.state {
-                    State::Rlp(level) => {
-                        byte.state = State::Delivered;
+                    ByteState::Rlp(level) => {
+                        byte.state = ByteState::Delivered;
                         newly += 1;
                         match pieces.last_mut() {
                             Some((piece, at)) if piece.end == offset && *at == level => piece.end += 1,
                             _ => pieces.push((Span::new(offset, offset + 1), level)),
                         }
                     }
-                    State::Open | State::Primary | State::Delivered => {}
+                    ByteState::Open | ByteState::Primary | ByteState::Delivered => {}
                 }
             }
             (newly, pieces)
@@ -489,13 +489,13 @@ mod tests {
     fn check(ledger: &Ledger, oracle: &Oracle) -> Result<(), TestCaseError> {
         prop_assert_eq!(ledger.end(), oracle.end());
         prop_assert_eq!(ledger.cursor(), oracle.cursor());
-        prop_assert_eq!(ledger.open(), oracle.count(|state| state == State::Open));
-        prop_assert_eq!(ledger.rlp.covered(), oracle.count(|state| matches!(state, State::Rlp(_))));
-        let answered = oracle.count(|state| matches!(state, State::Primary | State::Delivered));
+        prop_assert_eq!(ledger.open(), oracle.count(|state| state == ByteState::Open));
+        prop_assert_eq!(ledger.rlp.covered(), oracle.count(|state| matches!(state, ByteState::Rlp(_))));
+        let answered = oracle.count(|state| matches!(state, ByteState::Primary | ByteState::Delivered));
         prop_assert_eq!(ledger.is_answered(), answered == oracle.end());
         for offset in 0..oracle.end() {
             let state = oracle.at(offset).state;
-            let seen = if offset < oracle.cursor() { State::Primary } else { state };
+            let seen = if offset < oracle.cursor() { ByteState::Primary } else { state };
             prop_assert_eq!(ledger.state(offset), seen, "at {}", offset);
         }
         for max in [0, 1, 5, u64::MAX] {
@@ -532,16 +532,16 @@ mod tests {
                 match op {
                     Op::Append(len) => {
                         ledger.append(len);
-                        let byte = Byte { state: State::Open, rlp_sent: false };
+                        let byte = Byte { state: ByteState::Open, rlp_sent: false };
                         oracle.0.resize(oracle.0.len() + len as usize, byte);
                     }
                     Op::Primary { max, keep } => {
                         let Some(mut next) = ledger.next_for_primary(max) else { continue };
                         next.end = next.end.min(next.start + keep);
                         let bytes = oracle.bytes(next);
-                        let rlp = |byte: &&Byte| matches!(byte.state, State::Rlp(_));
+                        let rlp = |byte: &&Byte| matches!(byte.state, ByteState::Rlp(_));
                         let duplicates = bytes.iter().filter(rlp).count();
-                        bytes.iter_mut().for_each(|byte| byte.state = State::Primary);
+                        bytes.iter_mut().for_each(|byte| byte.state = ByteState::Primary);
                         prop_assert_eq!(ledger.hand_to_primary(next), duplicates as u64);
                     }
                     Op::Rlp { max, ceiling, overlap, cut, level } => {
@@ -550,8 +550,8 @@ mod tests {
                         ledger.sent_by_rlp(next, level);
                         for byte in oracle.bytes(next) {
                             prop_assert!(!std::mem::replace(&mut byte.rlp_sent, true));
-                            if byte.state == State::Open {
-                                byte.state = State::Rlp(level);
+                            if byte.state == ByteState::Open {
+                                byte.state = ByteState::Rlp(level);
                             }
                         }
                     }
@@ -561,11 +561,11 @@ mod tests {
                         prop_assert_eq!((sacked, pieces), oracle.delivered(span));
                     }
                     Op::Reopen(span) => {
-                        let lost = |byte: &&mut Byte| matches!(byte.state, State::Rlp(_));
+                        let lost = |byte: &&mut Byte| matches!(byte.state, ByteState::Rlp(_));
                         let bytes = oracle.0.iter_mut().skip(span.start as usize).take(span.len() as usize);
                         let mut reopened = 0;
                         for byte in bytes.filter(lost) {
-                            *byte = Byte { state: State::Open, rlp_sent: false };
+                            *byte = Byte { state: ByteState::Open, rlp_sent: false };
                             reopened += 1;
                         }
                         prop_assert_eq!(ledger.reopen(span), reopened);

@@ -25,7 +25,7 @@ pub(crate) const JOIN_MAX: usize = 2048;
 pub(crate) struct Pieces {
     /// Runs that do not touch, by an offset at or below their start and above the run before: reading moves the start
     /// of a run and not its key.
-    runs: OffsetMap<Run>,
+    runs: OffsetMap<Contiguous>,
     /// Number of pieces.
     count: usize,
     /// Sum of their lengths.
@@ -34,7 +34,7 @@ pub(crate) struct Pieces {
 
 /// Pieces without a gap between them; never empty.
 #[derive(Debug)]
-struct Run {
+struct Contiguous {
     start: u64,
     end: u64,
     pieces: VecDeque<Bytes>,
@@ -88,7 +88,7 @@ impl Pieces {
                 let more = above.push_front(piece);
                 (above, more)
             }
-            (None, None) => (Run { start, end, pieces: VecDeque::from([piece]) }, 1),
+            (None, None) => (Contiguous { start, end, pieces: VecDeque::from([piece]) }, 1),
         };
         self.count += more;
         self.runs.insert(start, run);
@@ -128,13 +128,13 @@ impl Pieces {
         (self.runs.iter().count(), lens)
     }
 
-    fn take_starting_at(&mut self, start: u64) -> Option<Run> {
+    fn take_starting_at(&mut self, start: u64) -> Option<Contiguous> {
         let (&key, run) = self.runs.range(..=start).next_back()?;
         if run.start == start { self.runs.remove(key) } else { None }
     }
 }
 
-impl Run {
+impl Contiguous {
     /// Returns by how much the number of pieces has grown.
     fn push_back(&mut self, piece: Bytes) -> usize {
         self.end += piece.len() as u64;

@@ -30,7 +30,7 @@ use thiserror::Error;
 
 use crate::{
     structures::{
-        held::{GAP_COST, Held, SPAN_COST, extra},
+        held::{GAP_COST, MemoryUse, SPAN_COST, extra},
         pieces::{JOIN_MAX, Pieces},
         range_map::SpanSet,
     },
@@ -182,16 +182,16 @@ impl Reassembler {
     }
 
     /// The unread bytes, and their memory including the record of received spans.
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> MemoryUse {
         let overhead = extra(self.run_count()) * SPAN_COST + self.pieces.overhead();
-        Held { bytes: self.buffered(), overhead }
+        MemoryUse { bytes: self.buffered(), overhead }
     }
 
     /// What inserting a span would add to [`Self::held`]: these bytes, and at most this overhead.
-    pub fn cost(&self, span: Span) -> Held {
-        let gaps = self.received.gaps(span).map(|gap| Held { bytes: gap.len(), overhead: GAP_COST });
-        let cost = gaps.fold(Held::default(), Add::add);
-        if self.received.is_empty() { Held { overhead: 0, ..cost } } else { cost }
+    pub fn cost(&self, span: Span) -> MemoryUse {
+        let gaps = self.received.gaps(span).map(|gap| MemoryUse { bytes: gap.len(), overhead: GAP_COST });
+        let cost = gaps.fold(MemoryUse::default(), Add::add);
+        if self.received.is_empty() { MemoryUse { overhead: 0, ..cost } } else { cost }
     }
 
     /// The lowest offset that has not been received.
@@ -586,17 +586,17 @@ mod tests {
             }
         }
         stream.clear();
-        prop_assert_eq!(stream.held(), Held::default());
+        prop_assert_eq!(stream.held(), MemoryUse::default());
         Ok(())
     }
 
     /// What is held, by a look at all of it.
-    fn recounted(stream: &Reassembler) -> Held {
+    fn recounted(stream: &Reassembler) -> MemoryUse {
         let (runs, pieces) = stream.pieces.recounted();
         let bytes = pieces.iter().map(|&len| len as u64).sum();
         let spans = stream.received.iter().count();
         let overhead = extra(spans) * SPAN_COST + extra(runs) * RUN_COST + extra(pieces.len()) * PIECE_COST;
-        Held { bytes, overhead }
+        MemoryUse { bytes, overhead }
     }
 
     proptest! {

@@ -16,7 +16,7 @@ const WORDS: usize = (WINDOW / WORD_BITS) as usize;
 
 /// The state of a packet number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum Freshness {
     /// Not seen.
     New,
     /// Inside the window, and seen.
@@ -46,15 +46,15 @@ impl ReplayWindow {
     }
 
     /// The state of `packet_number`.
-    pub(crate) fn check(&self, packet_number: u64) -> Verdict {
+    pub(crate) fn check(&self, packet_number: u64) -> Freshness {
         if packet_number >= self.next {
-            Verdict::New
+            Freshness::New
         } else if self.next - packet_number > WINDOW {
-            Verdict::TooOld
+            Freshness::TooOld
         } else if self.word(packet_number) & bit(packet_number) != 0 {
-            Verdict::Duplicate
+            Freshness::Duplicate
         } else {
-            Verdict::New
+            Freshness::New
         }
     }
 
@@ -63,8 +63,8 @@ impl ReplayWindow {
     /// Takes constant time, except for a jump ahead, which clears the words it skips: at most 256.
     pub(crate) fn insert(&mut self, packet_number: u64) {
         match self.check(packet_number) {
-            Verdict::Duplicate | Verdict::TooOld => return,
-            Verdict::New => {}
+            Freshness::Duplicate | Freshness::TooOld => return,
+            Freshness::New => {}
         }
         if packet_number >= self.next {
             self.clear_to(packet_number);
@@ -121,14 +121,14 @@ mod tests {
     struct Oracle(BTreeSet<u64>);
 
     impl Oracle {
-        fn check(&self, number: u64) -> Verdict {
-            let Some(&highest) = self.0.last() else { return Verdict::New };
+        fn check(&self, number: u64) -> Freshness {
+            let Some(&highest) = self.0.last() else { return Freshness::New };
             if number.saturating_add(WINDOW) <= highest {
-                Verdict::TooOld
+                Freshness::TooOld
             } else if self.0.contains(&number) {
-                Verdict::Duplicate
+                Freshness::Duplicate
             } else {
-                Verdict::New
+                Freshness::New
             }
         }
     }
@@ -137,22 +137,22 @@ mod tests {
     fn the_window_is_exactly_as_long_as_it_says() {
         let mut window = ReplayWindow::new();
         window.insert(WINDOW);
-        assert_eq!(window.check(0), Verdict::TooOld);
-        assert_eq!(window.check(1), Verdict::New);
+        assert_eq!(window.check(0), Freshness::TooOld);
+        assert_eq!(window.check(1), Freshness::New);
         window.insert(1);
-        assert_eq!(window.check(1), Verdict::Duplicate);
+        assert_eq!(window.check(1), Freshness::Duplicate);
         window.insert(WINDOW + 1);
-        assert_eq!(window.check(1), Verdict::TooOld);
-        assert_eq!(window.check(WINDOW), Verdict::Duplicate);
+        assert_eq!(window.check(1), Freshness::TooOld);
+        assert_eq!(window.check(WINDOW), Freshness::Duplicate);
     }
 
     #[test]
     fn the_end_of_the_number_space_is_harmless() {
         let mut window = ReplayWindow::new();
         for number in [u64::MAX - 70, u64::MAX - 1] {
-            assert_eq!(window.check(number), Verdict::New);
+            assert_eq!(window.check(number), Freshness::New);
             window.insert(number);
-            assert_eq!(window.check(number), Verdict::Duplicate);
+            assert_eq!(window.check(number), Freshness::Duplicate);
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
             for (ahead, distance) in moves {
                 let number = if ahead { highest + distance } else { highest.saturating_sub(distance) };
                 prop_assert_eq!(window.check(number), oracle.check(number), "{}", number);
-                if oracle.check(number) == Verdict::New {
+                if oracle.check(number) == Freshness::New {
                     oracle.0.insert(number);
                 }
                 window.insert(number);

@@ -4,7 +4,7 @@ use super::reassembler::Inserted;
 
 /// Received bytes, by fate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Taken {
+pub(crate) struct ReadBytes {
     /// Taken from the primary, records included.
     pub(crate) read: u64,
     pub(crate) new: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Taken {
     pub(crate) more: bool,
 }
 
-impl Taken {
+impl ReadBytes {
     /// Counts the fates of a piece.
     pub(crate) fn add(&mut self, inserted: Inserted) {
         self.new += inserted.new;

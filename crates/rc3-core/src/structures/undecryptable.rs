@@ -15,20 +15,20 @@ const DATAGRAMS_MAX: usize = 256;
 const BYTES_MAX: usize = 4 << 20;
 
 /// A stored datagram, and when the system received it.
-pub(crate) type Kept = (Instant, BytesMut);
+pub(crate) type StoredDatagram = (Instant, BytesMut);
 
 /// The waiting datagrams, by source address.
 #[derive(Debug, Default)]
 pub(crate) struct Undecryptable {
     /// Hashed with a key: peers choose their addresses.
-    waiting: HashMap<SocketAddr, Waiting>,
+    waiting: HashMap<SocketAddr, AddressBacklog>,
     bytes: usize,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct AddressBacklog {
     handshakes: usize,
-    datagrams: Vec<Kept>,
+    datagrams: Vec<StoredDatagram>,
 }
 
 impl Undecryptable {
@@ -64,7 +64,7 @@ impl Undecryptable {
     }
 
     /// There are keys, and the handshake with `remote` continues: takes the datagrams from there that are `ours`.
-    pub(crate) fn take(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<Kept> {
+    pub(crate) fn take(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<StoredDatagram> {
         let Some(waiting) = self.waiting.get_mut(&remote) else { return Vec::new() };
         let taken: Vec<_> = waiting.datagrams.extract_if(.., |(_, datagram)| ours(datagram)).collect();
         self.bytes -= bytes(&taken);
@@ -72,7 +72,7 @@ impl Undecryptable {
     }
 
     /// A handshake with `remote` has ended: takes the datagrams from there that are `ours`.
-    pub(crate) fn end(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<Kept> {
+    pub(crate) fn end(&mut self, remote: SocketAddr, ours: &dyn Fn(&[u8]) -> bool) -> Vec<StoredDatagram> {
         let taken = self.take(remote, ours);
         if let Some(waiting) = self.waiting.get_mut(&remote) {
             waiting.handshakes -= 1;
@@ -85,7 +85,7 @@ impl Undecryptable {
     }
 }
 
-fn bytes(datagrams: &[Kept]) -> usize {
+fn bytes(datagrams: &[StoredDatagram]) -> usize {
     datagrams.iter().map(|(_, datagram)| datagram.len()).sum()
 }
 
@@ -101,7 +101,7 @@ mod tests {
         undecryptable.keep(remote, Instant::now(), datagram);
     }
 
-    fn contents(kept: Vec<Kept>) -> Vec<BytesMut> {
+    fn contents(kept: Vec<StoredDatagram>) -> Vec<BytesMut> {
         kept.into_iter().map(|(_, datagram)| datagram).collect()
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rc3_core::internals::{
     keys::SECRET_LEN,
-    security::{Direction, Generation, Mask, Protection, RECEIPT_SECRET_LEN, absorb},
+    security::{DirectionKeys, Generation, Mask, Protection, RECEIPT_SECRET_LEN, absorb},
     wire::{HEADER_LEN, ReceiverId, TAG_LEN},
 };
 
@@ -15,7 +15,7 @@ use super::tag::Tagger;
 pub(super) struct Unprotected;
 
 impl Protection for Unprotected {
-    fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn Direction> {
+    fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn DirectionKeys> {
         Arc::new(Tagger::new(secret))
     }
 
@@ -24,7 +24,7 @@ impl Protection for Unprotected {
     }
 }
 
-impl Direction for Tagger {
+impl DirectionKeys for Tagger {
     fn id(&self, path: u64) -> ReceiverId {
         // Those below are for keys.
         const FIRST: u64 = 16;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{departures::Departed, round_trips::noise};
+use super::{round_trips::noise, sent_datagrams::Departed};
 use crate::{laws::constants::Law, wire::arrival::Arrival};
 
 /// Arrivals stored.
@@ -15,7 +15,7 @@ const ARRIVALS_MAX: usize = 64;
 const JITTER_GAIN: f64 = 1.0 / 16.0;
 
 #[derive(Debug, Clone, Copy)]
-struct Point {
+struct RatePoint {
     shown: Shown,
     /// When it was proved, by the sender's clock.
     proved: Instant,
@@ -27,7 +27,7 @@ struct Point {
     came: u64,
 }
 
-impl Point {
+impl RatePoint {
     /// Datagrams that were overtaken and had not arrived.
     fn missing(&self) -> u64 {
         self.passed.saturating_sub(self.came)
@@ -36,13 +36,13 @@ impl Point {
 
 /// The measured rate, in bytes per second.
 #[derive(Debug, Clone, Copy, Default)]
-struct Taken {
+struct MeasuredRate {
     rate: f64,
     /// The certain part of it: a burst that hosts delay or read together looks faster than it was.
     certain: f64,
 }
 
-impl Taken {
+impl MeasuredRate {
     fn of(bytes: u64, micros: u64, resolution: u64) -> Self {
         let over = |micros: u64| bytes as f64 * 1e6 / micros as f64;
         Self { rate: over(micros.max(resolution)), certain: over(micros + 2 * resolution) }
@@ -84,16 +84,16 @@ pub(super) struct PathRate {
 
 /// Bytes per second.
 #[derive(Debug, Default)]
-pub(super) struct Estimate {
+pub(super) struct RateEstimate {
     law: Law,
     /// Bytes that both loops had sent when the newest run began.
     run_began: u64,
     /// The mean difference of successive one-way times, in microseconds.
     jitter: f64,
-    points: VecDeque<Point>,
+    points: VecDeque<RatePoint>,
     largest: Largest,
     /// The same before a sample, up to this point, counted as limited because packets were missing.
-    doubted: Option<(Point, Largest)>,
+    doubted: Option<(RatePoint, Largest)>,
 }
 
 /// The largest recent samples.
@@ -102,7 +102,7 @@ struct Largest {
     /// Of this round trip and the one before: of those that the path limited,
     limited: [f64; 2],
     /// and of the others, which are only lower bounds.
-    taken: [Taken; 2],
+    taken: [MeasuredRate; 2],
     /// The most bytes of a run in these round trips.
     measured: [u64; 2],
     round_began: Option<Instant>,
@@ -115,14 +115,14 @@ impl Largest {
         if self.round_began.is_none_or(|began| now >= began + rtt) {
             self.round_began = Some(now);
             self.limited = [self.limited[1], 0.0];
-            self.taken = [self.taken[1], Taken::default()];
+            self.taken = [self.taken[1], MeasuredRate::default()];
             self.measured = [self.measured[1], of_run];
         }
         self.limited[1] = self.limited[1].max(rate);
     }
 }
 
-impl Estimate {
+impl RateEstimate {
     pub(super) fn new(law: Law) -> Self {
         Self { law, ..Self::default() }
     }
@@ -138,7 +138,7 @@ impl Estimate {
         times: PathTimes,
     ) {
         let Arrival { micros, bytes, datagrams: came, .. } = arrival;
-        let point = Point { shown, proved: now, micros, bytes, departed, passed, came };
+        let point = RatePoint { shown, proved: now, micros, bytes, departed, passed, came };
         let last = self.points.back().copied();
         if let Some(last) = last {
             let between = departed.at.saturating_duration_since(last.departed.at).as_micros() as f64;
@@ -149,14 +149,15 @@ impl Estimate {
             self.run_began = departed.sent_bytes;
         }
         let span = (times.rtt / self.law.sample_part).as_micros() as u64;
-        let is_old = |old: &Point, next: &Point| {
+        let is_old = |old: &RatePoint, next: &RatePoint| {
             next.micros + span <= point.micros
                 && arrived(next, &point) >= self.law.sample_bytes
                 && old.micros <= next.micros
         };
         // Simultaneous arrivals are one point, its end: counting from the first packet of a burst to the last of the
         // next would be too much.
-        let at_once = |old: &Point, next: &Point| old.micros == next.micros && next.micros < point.micros;
+        let at_once =
+            |old: &RatePoint, next: &RatePoint| old.micros == next.micros && next.micros < point.micros;
         while self.points.len() >= 2
             && (is_old(&self.points[0], &self.points[1])
                 || at_once(&self.points[0], &self.points[1])
@@ -179,7 +180,7 @@ impl Estimate {
         (self.law.host_jitter / 4).as_micros() as u64
     }
 
-    fn sample(&mut self, now: Instant, from: Point, to: Point, PathTimes { rtt, late }: PathTimes) {
+    fn sample(&mut self, now: Instant, from: RatePoint, to: RatePoint, PathTimes { rtt, late }: PathTimes) {
         let bytes = arrived(&from, &to);
         // Not in less time than between their proofs, except for noise and for a half of short times, whatever the peer
         // reports.
@@ -205,12 +206,13 @@ impl Estimate {
         if is_policed || (is_late && from.departed.run == to.departed.run) {
             self.largest.limit(now, rate, of_run, rtt);
         } else {
-            self.largest.taken[1] = self.largest.taken[1].max(Taken::of(bytes, micros, self.resolution()));
+            self.largest.taken[1] =
+                self.largest.taken[1].max(MeasuredRate::of(bytes, micros, self.resolution()));
         }
     }
 
     /// By the report of a new point, packets that were missing may have been late.
-    fn reconsider_losses(&mut self, point: &Point) {
+    fn reconsider_losses(&mut self, point: &RatePoint) {
         if let Some((then, before)) = self.doubted {
             if point.missing() < then.missing() {
                 self.largest = before;
@@ -234,7 +236,7 @@ impl Estimate {
 
 /// The bytes that arrived between two points: as reported, but neither what was not sent between them nor what receipts do
 /// not show.
-fn arrived(from: &Point, to: &Point) -> u64 {
+fn arrived(from: &RatePoint, to: &RatePoint) -> u64 {
     let reported = to.bytes.saturating_sub(from.bytes);
     let sent = match from.shown.in_order && to.shown.in_order {
         true => to.departed.sent_bytes.saturating_sub(from.departed.sent_bytes),
@@ -262,7 +264,7 @@ mod tests {
     }
 
     /// Packets of 1200 bytes that leave every `sent` microseconds and arrive every `came`.
-    fn stream(estimate: &mut Estimate, packets: u64, sent: u64, came: impl Fn(u64) -> u64) {
+    fn stream(estimate: &mut RateEstimate, packets: u64, sent: u64, came: impl Fn(u64) -> u64) {
         let start = Instant::now();
         for nth in 0..packets {
             let micros = came(nth);
@@ -280,21 +282,21 @@ mod tests {
         }
     }
 
-    fn mbits(estimate: &Estimate) -> (f64, bool) {
+    fn mbits(estimate: &RateEstimate) -> (f64, bool) {
         let PathRate { rate, known, .. } = estimate.rate().expect("a rate");
         (rate * 8e-6, known)
     }
 
     #[test]
     fn a_burst_comes_at_the_rate_of_the_path() {
-        let mut estimate = Estimate::default();
+        let mut estimate = RateEstimate::default();
         stream(&mut estimate, 16, 0, |nth| nth * 96);
         assert_eq!(mbits(&estimate), (100.0, true));
     }
 
     #[test]
     fn what_comes_as_it_left_is_a_lower_bound() {
-        let mut estimate = Estimate::default();
+        let mut estimate = RateEstimate::default();
         stream(&mut estimate, 60, 1000, |nth| nth * 1000);
         let (rate, known) = mbits(&estimate);
         assert!((rate - 9.6).abs() < 0.1 && !known, "{rate}");
@@ -302,13 +304,13 @@ mod tests {
 
     #[test]
     fn a_burst_that_hosts_pushed_together_gives_way_to_a_longer_sample() {
-        let mut estimate = Estimate::default();
+        let mut estimate = RateEstimate::default();
         // 16 packets of a burst arrive as at 400 Mbit/s, all others at 200: each after 48 microseconds, and they leave
         // after 24.
         let came = |nth: u64| if nth < 16 { nth * 24 } else { 384 + (nth - 16) * 48 };
         stream(&mut estimate, 16, 0, came);
         assert_eq!(mbits(&estimate), (400.0, false));
-        let mut estimate = Estimate::default();
+        let mut estimate = RateEstimate::default();
         stream(&mut estimate, 400, 24, came);
         let (rate, known) = mbits(&estimate);
         // The longer sample includes the burst.
@@ -318,7 +320,7 @@ mod tests {
     #[test]
     fn links_that_collect_packets_do_not_look_fast() {
         // 32 packets at once every 3.84 ms: 80 Mbit/s, sent at twice that.
-        let mut estimate = Estimate::default();
+        let mut estimate = RateEstimate::default();
         stream(&mut estimate, 2000, 60, |nth| nth / 32 * 3840);
         let (rate, known) = mbits(&estimate);
         assert!((40.0..180.0).contains(&rate) && known, "{rate}");
@@ -326,7 +328,7 @@ mod tests {
 
     #[test]
     fn a_policer_is_seen_by_what_is_lost() {
-        let mut estimate = Estimate::default();
+        let mut estimate = RateEstimate::default();
         let start = Instant::now();
         // 200 Mbit/s leave, a tenth of it arrives, without delay.
         for nth in 0..600_u64 {
@@ -344,7 +346,7 @@ mod tests {
     #[test]
     fn an_application_that_pauses_does_not_make_the_path_slow_and_each_run_is_evidence_of_its_own() {
         let start = Instant::now();
-        let mut estimate = Estimate::default();
+        let mut estimate = RateEstimate::default();
         // Bursts of seven packets at 100 Mbit/s every 20 ms, with a jitter that comes and goes in 3 ms.
         for nth in 0..700_u64 {
             let (burst, at) = (nth / 7, nth % 7);
@@ -368,7 +370,7 @@ mod tests {
     /// Packets of 1200 bytes leave every 100 microseconds; the receiver reports `micros` and `bytes` of each, and proves
     /// `shown` bytes. Each is proved by a datagram of its own.
     fn reported(micros: fn(u64) -> u64, bytes: fn(u64) -> u64, shown: fn(u64) -> u64) -> f64 {
-        let (start, mut estimate) = (Instant::now(), Estimate::default());
+        let (start, mut estimate) = (Instant::now(), RateEstimate::default());
         for nth in 0..2000 {
             let at = start + Duration::from_micros(100 * nth);
             let departed = Departed { at, run: 0, sent_bytes: (nth + 1) * 1200, of_primary: 0 };
@@ -399,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_path_that_slows_down_is_followed() {
-        let mut estimate = Estimate::default();
+        let mut estimate = RateEstimate::default();
         // 100 Mbit/s, then 25.
         stream(
             &mut estimate,

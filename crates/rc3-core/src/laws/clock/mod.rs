@@ -4,8 +4,8 @@
 //! beyond the buffer are lost. So here RLP starts with a bounded flight, measures the rate at which it arrives, and
 //! sends the rest at that rate:
 //!
-//! - `Departures` knows when each datagram left and what is in flight,
-//! - `Estimate` computes the path's rate from the arrival times that the receiver reports,
+//! - `SentDatagrams` knows when each datagram left and what is in flight,
+//! - `RateEstimate` computes the path's rate from the arrival times that the receiver reports,
 //! - `RoundTrips` corrects those times by when receipts came,
 //! - `Delay` computes the queueing delay from one-way delays above their minimum,
 //! - `Own` computes the part of it that both loops caused,
@@ -17,27 +17,27 @@
 //! Pure: times and counts come in, decisions go out. Units: bytes of UDP payload, [`Instant`], [`Duration`].
 
 mod delay;
-mod departures;
 mod estimate;
 mod least;
 mod own;
 mod proof;
 mod reordering;
 mod round_trips;
+mod sent_datagrams;
 mod vacancy;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use departures::{Departure, Loss};
+pub(crate) use sent_datagrams::{Departure, Loss};
 
 use self::{
     delay::Delay,
-    departures::Departures,
-    estimate::{Estimate, PathRate, PathTimes, Shown},
+    estimate::{PathRate, PathTimes, RateEstimate, Shown},
     proof::Proof,
     reordering::{Extent, Reordering},
     round_trips::RoundTrips,
-    vacancy::{Sample, Vacancy},
+    sent_datagrams::SentDatagrams,
+    vacancy::{PacketWait, Vacancy},
 };
 use super::{constants::Law, pacer::Pacer, verdicts::Pace};
 use crate::{quic::StreamId, units::Rate, wire::arrival::Arrival};
@@ -91,8 +91,8 @@ pub struct ClockStats {
 pub(crate) struct Clock {
     law: Law,
     rtt_min: Duration,
-    departures: Departures,
-    estimate: Estimate,
+    departures: SentDatagrams,
+    estimate: RateEstimate,
     /// Epoch of the local clock.
     epoch: Option<Instant>,
     delay: Delay,
@@ -104,7 +104,7 @@ pub(crate) struct Clock {
     vacancy: Vacancy,
     /// RLP's part of the rate.
     share: f64,
-    phase: Phase,
+    phase: ClockPhase,
     /// When that phase began, or the share last grew.
     entered: Option<Instant>,
     /// Values of an earlier connection.
@@ -127,7 +127,7 @@ pub(crate) struct Clock {
 
 /// Phases of the clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Phase {
+enum ClockPhase {
     /// The first flight, without feedback yet.
     Start,
     /// Sends at the delivery rate.
@@ -142,8 +142,8 @@ impl Clock {
         Self {
             law,
             rtt_min: rtt,
-            departures: Departures::new(law),
-            estimate: Estimate::new(law),
+            departures: SentDatagrams::new(law),
+            estimate: RateEstimate::new(law),
             epoch: None,
             delay: Delay::new(law),
             pacer: Pacer::new(Rate::from_bits_per_second(1_000_000).expect("not zero"), 1),
@@ -151,7 +151,7 @@ impl Clock {
             sent: 0,
             vacancy: Vacancy::new(law, 0),
             share: 1.0,
-            phase: Phase::Start,
+            phase: ClockPhase::Start,
             entered: None,
             remembered: None,
             recalled: false,
@@ -184,7 +184,7 @@ impl Clock {
             rate: self.pace().map(|pace| pace.rate),
             path_limited: self.estimate.rate().is_some_and(|path| path.known),
             queue: self.delay.queue(),
-            braked: self.phase == Phase::Braked,
+            braked: self.phase == ClockPhase::Braked,
             remembered: self.recalled,
         }
     }
@@ -234,8 +234,8 @@ impl Clock {
             if let Some(pace) = self.pace() {
                 self.remember(pace.or_known(self.remembered));
             }
-            self.estimate = Estimate::new(self.law);
-            self.phase = Phase::Start;
+            self.estimate = RateEstimate::new(self.law);
+            self.phase = ClockPhase::Start;
         }
     }
 
@@ -259,9 +259,9 @@ impl Clock {
 
     fn permit_phase(&mut self, now: Instant, path: PathNow) -> Permit {
         match self.phase {
-            Phase::Start => self.permit_start(now, path),
-            Phase::Clocked => self.permit_clocked(now, path),
-            Phase::Braked => {
+            ClockPhase::Start => self.permit_start(now, path),
+            ClockPhase::Clocked => self.permit_clocked(now, path),
+            ClockPhase::Braked => {
                 let rate = (self.law.few * path.packet_bytes) as f64 / self.rtt_min.as_secs_f64();
                 self.permit_paced(now, path, rate, path.packet_bytes)
             }
@@ -282,7 +282,7 @@ impl Clock {
         let silent = begun + self.rtt_min * self.law.silence;
         if now >= silent {
             // Without feedback: the lower bound.
-            self.enter(now, Phase::Braked);
+            self.enter(now, ClockPhase::Braked);
         }
         let next = begun + self.law.trickle_every * u32::try_from(trickled + 1).unwrap_or(u32::MAX);
         Permit::Wait(if due < self.law.train + self.law.trickle_max { next } else { silent.max(now) })
@@ -306,7 +306,7 @@ impl Clock {
         if now >= begun + self.rtt_min * self.law.silence {
             // Nothing confirmed it. On an unknown path more would have left by now, which must not leave at once.
             self.remembered = None;
-            self.enter(now, Phase::Braked);
+            self.enter(now, ClockPhase::Braked);
             return self.permit_phase(now, path);
         }
         self.permit_paced(now, path, rate, self.law.burst * path.packet_bytes)
@@ -402,7 +402,7 @@ impl Clock {
     pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         self.vacancy.own().on_primary_sent(now, bytes);
         self.departures.on_primary_sent(bytes);
-        if self.phase != Phase::Braked {
+        if self.phase != ClockPhase::Braked {
             self.pacer.on_primary_sent(now, bytes);
         }
     }
@@ -448,7 +448,7 @@ impl Clock {
             (self.missing, self.lost_at) = (missing, Some(now));
         }
         if let Some(PathRate { rate, .. }) = self.estimate.rate() {
-            let sample = Sample {
+            let sample = PacketWait {
                 number: arrival.packet_number,
                 delay,
                 waited,
@@ -492,7 +492,7 @@ impl Clock {
     }
 
     /// Departures in one phase are no debt in the next.
-    fn enter(&mut self, now: Instant, phase: Phase) {
+    fn enter(&mut self, now: Instant, phase: ClockPhase) {
         (self.phase, self.entered) = (phase, Some(now));
         self.pacer.forgive(now);
     }
@@ -501,21 +501,23 @@ impl Clock {
         let queue = self.vacancy.queue().min(self.delay.queue());
         let queue = !honoured && queue > self.queue_max();
         match self.phase {
-            Phase::Start
+            ClockPhase::Start
                 if (honoured && self.estimate.rate().is_some()) || self.vacancy.part(false).is_some() =>
             {
-                self.enter(now, Phase::Clocked);
+                self.enter(now, ClockPhase::Clocked);
             }
-            Phase::Clocked if queue => {
+            ClockPhase::Clocked if queue => {
                 self.share = (self.share / self.law.caution).max(self.law.share_min);
-                self.enter(now, Phase::Braked);
+                self.enter(now, ClockPhase::Braked);
             }
-            Phase::Clocked if self.entered.is_some_and(|at| now >= at + self.rtt_min) => {
+            ClockPhase::Clocked if self.entered.is_some_and(|at| now >= at + self.rtt_min) => {
                 self.share = (self.share * self.law.share_up).min(1.0);
                 self.entered = Some(now);
             }
-            Phase::Braked if !queue && self.estimate.rate().is_some() => self.enter(now, Phase::Clocked),
-            Phase::Start | Phase::Clocked | Phase::Braked => {}
+            ClockPhase::Braked if !queue && self.estimate.rate().is_some() => {
+                self.enter(now, ClockPhase::Clocked)
+            }
+            ClockPhase::Start | ClockPhase::Clocked | ClockPhase::Braked => {}
         }
     }
 
@@ -553,7 +555,7 @@ mod tests {
     const EVERY: Duration = Duration::from_micros(800);
 
     /// A clock in front of a link that serves a packet every [`EVERY`], with `others` queued in front of it.
-    struct World {
+    struct Bottleneck {
         start: Instant,
         clock: Clock,
         /// When the link is free again.
@@ -569,7 +571,7 @@ mod tests {
         proves: bool,
     }
 
-    impl World {
+    impl Bottleneck {
         fn new() -> Self {
             let start = Instant::now();
             Self {
@@ -647,7 +649,7 @@ mod tests {
 
     #[test]
     fn an_unknown_path_gets_a_train_and_a_trickle_then_what_it_takes() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         let sent = world.run(ms(0), ms(400));
         assert_eq!(within(&sent, 0, 1), Law::default().train as usize);
         let trickle = within(&sent, 1, 40);
@@ -662,7 +664,7 @@ mod tests {
 
     #[test]
     fn silence_leaves_a_trickle() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         world.others = ms(10_000);
         let sent = world.run(ms(0), ms(1000));
         assert!(within(&sent, 100, 1000) <= (900 / 40 + 1) * Law::default().few as usize, "{}", sent.len());
@@ -671,7 +673,7 @@ mod tests {
     #[test]
     fn a_queue_of_others_brakes_within_a_round_trip_unless_priorities_are_honoured() {
         for honoured in [false, true] {
-            let mut world = World::new();
+            let mut world = Bottleneck::new();
             world.honoured = honoured;
             world.run(ms(0), ms(400));
             world.others = ms(20);
@@ -687,7 +689,7 @@ mod tests {
 
     #[test]
     fn times_that_a_receiver_makes_up_gain_it_a_bounded_burst() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         (world.haste, world.proves) = (1000, false);
         let sent = world.run(ms(0), ms(3000));
         assert!(sent.len() as u64 * PACKET <= UNPROVEN_BYTES, "{} packets", sent.len());
@@ -695,7 +697,7 @@ mod tests {
 
     #[test]
     fn a_memory_that_is_made_up_is_believed_for_a_bounded_burst() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         (world.haste, world.proves) = (1000, false);
         let rate = Rate::from_bits_per_second(1_000_000_000_000).expect("not zero");
         world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
@@ -706,7 +708,7 @@ mod tests {
     #[test]
     fn times_that_a_receiver_makes_up_give_no_rate_beyond_noise() {
         for haste in [1, 2, 10, 10_000] {
-            let mut world = World::new();
+            let mut world = Bottleneck::new();
             world.haste = haste;
             world.run(ms(0), ms(1000));
             let rate = world.clock.pace().expect("a rate").rate.bits_per_second() as f64;
@@ -716,7 +718,7 @@ mod tests {
 
     #[test]
     fn a_memory_that_nothing_confirms_ends_without_a_burst() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         world.others = ms(10_000);
         let rate = Rate::from_bits_per_second(3_000_000).expect("not zero");
         world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
@@ -727,7 +729,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_sent_at_once_in_part() {
-        let mut world = World::new();
+        let mut world = Bottleneck::new();
         let rate = Rate::from_bits_per_second(12_000_000).expect("not zero");
         world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
         let sent = world.run(ms(0), ms(40));

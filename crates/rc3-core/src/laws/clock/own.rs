@@ -7,7 +7,7 @@ const BATCHES_MAX: usize = 4096;
 
 /// A batch of packets that left together.
 #[derive(Debug, Clone, Copy)]
-struct Batch {
+struct SentBatch {
     at: Instant,
     bytes: u64,
     /// For RLP: the packet number of the last datagram, and the number of datagrams.
@@ -28,7 +28,7 @@ pub(super) struct Wait {
 /// Everything both loops have sent, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Own {
-    batches: VecDeque<Batch>,
+    batches: VecDeque<SentBatch>,
     /// The link's backlog after the last dropped batch, in seconds.
     busy: Option<(Instant, f64)>,
     /// Since when the link has not been idle.
@@ -42,14 +42,14 @@ pub(super) struct Own {
 impl Own {
     /// RLP sends `packets` datagrams of `bytes` in all, the last of them with this number.
     pub(super) fn on_rlp_sent(&mut self, now: Instant, last: u64, packets: u64, bytes: u64) {
-        self.push(Batch { at: now, bytes, rlp: Some((last, packets)) });
+        self.push(SentBatch { at: now, bytes, rlp: Some((last, packets)) });
     }
 
     /// The primary sends.
     pub(super) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
         match self.batches.back_mut() {
             Some(batch) if batch.at == now && batch.rlp.is_none() => batch.bytes += bytes,
-            _ => self.push(Batch { at: now, bytes, rlp: None }),
+            _ => self.push(SentBatch { at: now, bytes, rlp: None }),
         }
     }
 
@@ -78,7 +78,7 @@ impl Own {
         }
     }
 
-    fn push(&mut self, batch: Batch) {
+    fn push(&mut self, batch: SentBatch) {
         if self.batches.len() == BATCHES_MAX {
             self.pop();
         }

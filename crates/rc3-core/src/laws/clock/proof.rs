@@ -1,6 +1,6 @@
 //! The bytes that the peer proved to have received, by the receipts in its SACKs and its acknowledgments.
 
-use super::departures::Departed;
+use super::sent_datagrams::Departed;
 
 /// Bytes of a stream in a full datagram for each byte of overhead.
 const OVERHEAD_OF: u64 = 24;

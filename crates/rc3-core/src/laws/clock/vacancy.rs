@@ -12,7 +12,7 @@ use crate::laws::constants::Law;
 
 /// An RLP packet and what it met.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sample {
+pub(super) struct PacketWait {
     /// The packet number.
     pub(super) number: u64,
     /// Its one-way time, in seconds relative to any epoch.
@@ -31,7 +31,7 @@ pub(super) struct Sample {
 
 /// What the packets of a round trip met.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct WaitCounts {
     /// Packets that found the link idle,
     idle: u64,
     /// that waited for others,
@@ -49,7 +49,7 @@ pub(super) struct Vacancy {
     others: Delay,
     missing: u64,
     /// For the previous and the current round trip.
-    seen: [Seen; 2],
+    seen: [WaitCounts; 2],
     began: Option<Instant>,
 }
 
@@ -65,10 +65,10 @@ impl Vacancy {
     }
 
     /// An RLP packet has arrived.
-    pub(super) fn on_arrival(&mut self, now: Instant, sample: Sample, rtt: Duration) {
+    pub(super) fn on_arrival(&mut self, now: Instant, sample: PacketWait, rtt: Duration) {
         if self.began.is_none_or(|began| now >= began + rtt) {
             self.began = Some(now);
-            self.seen = [self.seen[1], Seen::default()];
+            self.seen = [self.seen[1], WaitCounts::default()];
         }
         let Some(wait) = self.own.wait(sample.number, sample.rate) else { return };
         let host_jitter = self.law.host_jitter.as_secs_f64();
@@ -93,7 +93,7 @@ impl Vacancy {
 
     /// The packet's wait for the own queue, in seconds. Lost packets do not count, but not all losses are known yet: no
     /// packet can arrive earlier than the minimum delay plus this wait.
-    fn own_wait(&mut self, sample: &Sample, wait: f64, lost: u64) -> f64 {
+    fn own_wait(&mut self, sample: &PacketWait, wait: f64, lost: u64) -> f64 {
         let known = lost as f64 * sample.service;
         let own = (wait - known).max(0.0);
         let least = self.others.least().filter(|_| own > self.law.host_jitter.as_secs_f64());
@@ -109,7 +109,7 @@ impl Vacancy {
 
     /// Whether packets were lost, and none waited for others: by chance, or at a policer.
     pub(super) fn has_only_losses(&self) -> bool {
-        let sum = |count: fn(&Seen) -> u64| count(&self.seen[0]) + count(&self.seen[1]);
+        let sum = |count: fn(&WaitCounts) -> u64| count(&self.seen[0]) + count(&self.seen[1]);
         sum(|seen| seen.lost) > 0 && sum(|seen| seen.waited) == 0
     }
 
@@ -118,7 +118,7 @@ impl Vacancy {
     ///
     /// RLP uses a power of the free fraction, which leaves others room to grow.
     pub(super) fn part(&self, known: bool) -> Option<f64> {
-        let sum = |count: fn(&Seen) -> u64| (count(&self.seen[0]) + count(&self.seen[1])) as f64;
+        let sum = |count: fn(&WaitCounts) -> u64| (count(&self.seen[0]) + count(&self.seen[1])) as f64;
         let (idle, waited, lost) = (sum(|seen| seen.idle), sum(|seen| seen.waited), sum(|seen| seen.lost));
         let came = idle + waited;
         if came < 2.0 {
@@ -162,7 +162,7 @@ mod tests {
             // Earlier packets take every third millisecond.
             let own = (train as f64 - 2.0 * nth as f64 - 3.0).max(0.0);
             let delay = 1e-3 * (own + others(at)) + 0.02;
-            let sample = Sample {
+            let sample = PacketWait {
                 number: train + nth,
                 delay,
                 waited: delay - 0.02,
@@ -211,7 +211,7 @@ mod tests {
             let own = if number == 0 { 1e-3 } else { 2e-3 };
             let (delay, rate) = (0.02 + own, 1.001 * RATE);
             let sample =
-                Sample { number, delay, waited: own - 1e-3, service: 1e-3, rate, missing: 0, late: 0.0 };
+                PacketWait { number, delay, waited: own - 1e-3, service: 1e-3, rate, missing: 0, late: 0.0 };
             vacancy.on_arrival(at(number) + RTT, sample, RTT);
         }
         assert_eq!(vacancy.part(true), Some(1.0));
@@ -226,7 +226,7 @@ mod tests {
                 let at = start + Duration::from_millis(3 * nth);
                 vacancy.own().on_rlp_sent(at, nth, 1, 1200);
                 let missing = missing(nth);
-                let sample = Sample {
+                let sample = PacketWait {
                     number: nth,
                     delay: 0.02,
                     waited: 0.0,

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
-    laws::{guard::GuardStats, verdicts::Record},
+    laws::{guard::GuardStats, verdicts::PathRecord},
     machines::overlay::Overlay,
     seams::{keys::Sealer, primary::quinn::PathSample},
-    structures::ledger::State,
+    structures::ledger::ByteState,
     transmit::Transmit,
     wire::order::{self, Order},
 };
 
 impl Connection {
     /// What earlier connections have learned about the path.
-    pub(crate) fn recall(&mut self, now: Instant, record: Record) {
+    pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
         if let Some(rlp) = self.rlp() {
             rlp.recall(now, record);
         }
@@ -27,7 +27,7 @@ impl Connection {
     }
 
     /// The record for later connections, if it has changed.
-    pub(crate) fn take_record(&mut self, now: Instant) -> Option<Record> {
+    pub(crate) fn take_record(&mut self, now: Instant) -> Option<PathRecord> {
         let network = self.network();
         self.rlp()?.take_record(now, network)
     }
@@ -50,7 +50,9 @@ impl Connection {
         let Self { overlay: Some(Overlay { rlp: Some(rlp), .. }), streams, .. } = self else { return };
         let is_open = |id, offset| {
             let stream = streams.send(id);
-            stream.is_some_and(|stream| matches!(stream.ledger.state(offset), State::Rlp(_) | State::Open))
+            stream.is_some_and(|stream| {
+                matches!(stream.ledger.state(offset), ByteState::Rlp(_) | ByteState::Open)
+            })
         };
         if rlp.evaluate_samples(now, is_open) {
             self.report_ignored();

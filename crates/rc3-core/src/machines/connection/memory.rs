@@ -10,7 +10,7 @@ use crate::{
     config::TransportConfig,
     laws::shares::{FLOOR, Use},
     machines::stream::{
-        recv::{PullBounds, Room},
+        recv::{PullBounds, RlpRoom},
         set::Streams,
         writers::SendRoom,
     },
@@ -104,9 +104,9 @@ impl Memory {
     }
 
     /// The limits for RLP data, with at most `window` bytes of it.
-    pub(super) fn rlp_limits(&self, streams: &Streams, window: u64) -> Room {
+    pub(super) fn rlp_limits(&self, streams: &Streams, window: u64) -> RlpRoom {
         let held = streams.received().all;
-        Room {
+        RlpRoom {
             bytes: window.saturating_sub(held.bytes).min(self.rlp_room(streams)),
             stream: self.windows.stream_receive,
             held,

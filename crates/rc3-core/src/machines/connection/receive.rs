@@ -11,7 +11,7 @@ use crate::{
     machines::stream::recv::RecvStream,
     quic::{Dir, StreamId, VarInt},
     seams::qlog::QlogEvent,
-    structures::{ledger::State, taken::Taken},
+    structures::{ledger::ByteState, taken::ReadBytes},
     units::Level,
     wire::{
         arrival::Arrival,
@@ -75,9 +75,9 @@ impl Connection {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
         let watch = rlp.and_then(|rlp| rlp.watch.as_ref());
         watch.and_then(|watch| watch.clock.byte_of(packet_number)).is_some_and(|(id, offset)| {
-            self.streams
-                .send(id)
-                .is_none_or(|stream| matches!(stream.ledger.state(offset), State::Delivered | State::Primary))
+            self.streams.send(id).is_none_or(|stream| {
+                matches!(stream.ledger.state(offset), ByteState::Delivered | ByteState::Primary)
+            })
         })
     }
 
@@ -175,7 +175,7 @@ impl Connection {
         id: StreamId,
         data: &Data,
         payload: &Bytes,
-    ) -> Result<Option<Taken>, PeerMisbehaved> {
+    ) -> Result<Option<ReadBytes>, PeerMisbehaved> {
         let Some(overlay) = &self.overlay else { return Ok(None) };
         let room = self.memory.rlp_limits(&self.streams, overlay.recv_credit.window_max());
         if self.streams.recv(id).is_none() {

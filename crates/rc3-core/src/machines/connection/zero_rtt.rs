@@ -16,7 +16,7 @@ use crate::{
     config::RlpMode,
     error::PeerMisbehaved,
     event::Event,
-    laws::verdicts::Record,
+    laws::verdicts::PathRecord,
     machines::{overlay::Overlay, rlp::Rlp, stream::set::Streams},
     quic::Side,
     wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},
@@ -94,7 +94,7 @@ impl Connection {
         &mut self,
         now: Instant,
         secret: Zeroizing<[u8; EARLY_SECRET_LEN]>,
-        record: Option<Record>,
+        record: Option<PathRecord>,
     ) {
         let secret = EarlySecret(secret);
         self.send_control(ControlFrame::Early(secret.clone()));

@@ -15,12 +15,12 @@ use crate::{
         strays::{ResetToken, Strays, reset_of, reset_token},
         succession::{FromPredecessor, Predecessor, Retirement, has_long_header},
     },
-    seams::primary::quinn::Routed,
+    seams::primary::quinn::RoutedDatagram,
 };
 
 /// How a datagram reached an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum DatagramOrigin {
     /// By the port.
     Port,
     /// By another endpoint on the port, which has looked for further ones.
@@ -64,7 +64,7 @@ impl Neighbours {
 /// What is kept of a QUIC datagram in case that no connection here owns it.
 pub(super) struct Aside {
     pub(super) meta: DatagramMeta,
-    pub(super) origin: Origin,
+    pub(super) origin: DatagramOrigin,
     pub(super) has_long_header: bool,
     /// Present if a connection of the predecessor may own it.
     pub(super) copy: Option<BytesMut>,
@@ -80,13 +80,16 @@ impl Endpoint {
         now: Instant,
         datagrams: impl IntoIterator<Item = (DatagramMeta, BytesMut)>,
     ) {
-        self.handle_all(now, datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, Origin::Worker)));
+        self.handle_all(
+            now,
+            datagrams.into_iter().map(|(meta, datagram)| (meta, datagram, DatagramOrigin::Worker)),
+        );
     }
 
     /// Another endpoint on the port has received what may be a stateless reset (RFC 9000 §10.3) of a connection here.
     /// Nothing about it shows which connection it concerns, except its last bytes.
     pub fn handle_reset(&mut self, now: Instant, meta: DatagramMeta, token: [u8; 16]) {
-        if let Some(handle) = self.handle_quic(now, meta, reset_of(token), Origin::Worker) {
+        if let Some(handle) = self.handle_quic(now, meta, reset_of(token), DatagramOrigin::Worker) {
             self.touch(now, handle);
         }
     }
@@ -111,14 +114,16 @@ impl Endpoint {
     }
 
     /// Whether a datagram of no connection here may be for other workers.
-    fn is_shared(&self, origin: Origin) -> bool {
-        origin != Origin::Worker && self.receivers.is_shared()
+    fn is_shared(&self, origin: DatagramOrigin) -> bool {
+        origin != DatagramOrigin::Worker && self.receivers.is_shared()
     }
 
     /// No connection here can open an RLP datagram: leaves it to the predecessor and to other workers, if there are any.
-    pub(super) fn pass_rlp_on(&mut self, meta: DatagramMeta, datagram: BytesMut, origin: Origin) {
+    pub(super) fn pass_rlp_on(&mut self, meta: DatagramMeta, datagram: BytesMut, origin: DatagramOrigin) {
         let shared = self.is_shared(origin);
-        if let Some(predecessor) = self.neighbours.predecessor.as_mut().filter(|_| origin != Origin::Worker) {
+        if let Some(predecessor) =
+            self.neighbours.predecessor.as_mut().filter(|_| origin != DatagramOrigin::Worker)
+        {
             predecessor.push(meta, datagram.clone());
         }
         if shared {
@@ -127,7 +132,12 @@ impl Endpoint {
     }
 
     /// Keeps what [`Self::consult_neighbours`] needs of a QUIC datagram; `None` without neighbours.
-    pub(super) fn set_aside(&self, meta: DatagramMeta, datagram: &[u8], origin: Origin) -> Option<Aside> {
+    pub(super) fn set_aside(
+        &self,
+        meta: DatagramMeta,
+        datagram: &[u8],
+        origin: DatagramOrigin,
+    ) -> Option<Aside> {
         let reset = self.is_shared(origin).then(|| reset_token(datagram)).flatten();
         if reset.is_none() && !self.neighbours.has_succession() {
             return None;
@@ -148,11 +158,11 @@ impl Endpoint {
         &mut self,
         now: Instant,
         aside: Aside,
-        routed: Option<Routed>,
+        routed: Option<RoutedDatagram>,
         response: &mut Vec<u8>,
-    ) -> Option<Routed> {
-        if matches!(routed, Some(Routed::Connection(..))) {
-            if let Origin::Successor(Some(offer)) = aside.origin {
+    ) -> Option<RoutedDatagram> {
+        if matches!(routed, Some(RoutedDatagram::Connection(..))) {
+            if let DatagramOrigin::Successor(Some(offer)) = aside.origin {
                 self.neighbours.claim(offer, true);
             }
             return routed;

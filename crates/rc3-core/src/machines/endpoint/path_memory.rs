@@ -6,7 +6,7 @@ use crate::laws::fragments::Drops;
 use crate::{
     laws::{
         path_mtu::PathMtu,
-        verdicts::{DestinationVerdict, Record, Verdicts},
+        verdicts::{DestinationVerdict, PathRecord, Verdicts},
     },
     machines::connection::Connection,
     seams::primary::quinn::Found,
@@ -41,7 +41,7 @@ impl PathMemory {
         now: Instant,
         connection: &Connection,
         remote: SocketAddr,
-    ) -> Option<Record> {
+    ) -> Option<PathRecord> {
         self.verdicts.recall_from(now, connection.network(), remote)
     }
 

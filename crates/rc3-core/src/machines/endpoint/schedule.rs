@@ -11,10 +11,10 @@ use crate::{machines::connection::Connection, quic::ConnectionHandle, structures
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     pub(super) timers: Timers,
-    pub(super) primary: Queue,
-    pub(super) rlp: Queue,
+    pub(super) primary: ServiceQueue,
+    pub(super) rlp: ServiceQueue,
     /// Connections with input that were not served since; empty between calls.
-    pub(super) changed: Queue,
+    pub(super) changed: ServiceQueue,
 }
 
 impl Schedule {
@@ -33,13 +33,13 @@ impl Schedule {
 
 /// Connections in the order in which they came, each once.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct ServiceQueue {
     row: VecDeque<ConnectionHandle>,
     /// By handle: whether the connection is in the row.
     queued: Vec<bool>,
 }
 
-impl Queue {
+impl ServiceQueue {
     /// Appends a connection, unless it waits already.
     pub(super) fn push(&mut self, handle: ConnectionHandle) {
         if self.queued.len() <= handle.0 {

@@ -6,12 +6,12 @@ use bytes::BytesMut;
 
 use super::{
     Endpoint,
-    neighbours::{Aside, Origin},
+    neighbours::{Aside, DatagramOrigin},
 };
 use crate::{
     datagram_meta::DatagramMeta,
     machines::succession::{Detour, FromPredecessor, Predecessor, Retirement, Withheld},
-    seams::primary::quinn::{Incoming, Routed},
+    seams::primary::quinn::{Incoming, RoutedDatagram},
 };
 
 impl Endpoint {
@@ -78,7 +78,8 @@ impl Endpoint {
         let detours = detours.into_iter();
         self.handle_all(
             now,
-            detours.map(|Detour { meta, datagram, offer }| (meta, datagram, Origin::Successor(offer))),
+            detours
+                .map(|Detour { meta, datagram, offer }| (meta, datagram, DatagramOrigin::Successor(offer))),
         );
     }
 
@@ -93,32 +94,32 @@ impl Endpoint {
         &mut self,
         now: Instant,
         aside: Aside,
-        routed: Option<Routed>,
+        routed: Option<RoutedDatagram>,
         response: &mut Vec<u8>,
-    ) -> Option<Routed> {
+    ) -> Option<RoutedDatagram> {
         let Aside { meta, copy, origin, has_long_header, .. } = aside;
         // Perhaps the datagram was stored for a handshake that waits for an answer.
         let stored = routed.is_none() && self.has_waiting();
         let routed = self.decline_if_retired(routed);
-        let by_successor = matches!(origin, Origin::Successor(_));
+        let by_successor = matches!(origin, DatagramOrigin::Successor(_));
         let Some((copy, predecessor)) = copy.zip(self.neighbours.predecessor.as_mut()) else {
-            if let Origin::Successor(Some(offer)) = origin {
+            if let DatagramOrigin::Successor(Some(offer)) = origin {
                 self.neighbours.claim(offer, stored);
             }
             // The successor has its own answer to the first packet of a connection.
             return routed.filter(|_| !(by_successor && has_long_header));
         };
         let withheld = match (routed, origin) {
-            (_, Origin::Successor(Some(offer))) if stored => {
+            (_, DatagramOrigin::Successor(Some(offer))) if stored => {
                 self.neighbours.claim(offer, true);
                 return None;
             }
-            (_, Origin::Successor(Some(offer))) => Withheld::Relayed(offer),
-            (Some(Routed::Incoming(incoming)), _) => {
+            (_, DatagramOrigin::Successor(Some(offer))) => Withheld::Relayed(offer),
+            (Some(RoutedDatagram::Incoming(incoming)), _) => {
                 self.withhold_incoming(now, (meta, copy), incoming);
                 return None;
             }
-            (Some(Routed::Response(transmit)), _) if has_long_header && !by_successor => {
+            (Some(RoutedDatagram::Response(transmit)), _) if has_long_header && !by_successor => {
                 Withheld::Response(transmit, std::mem::take(response))
             }
             _ => {
@@ -132,9 +133,9 @@ impl Endpoint {
     }
 
     /// A retired endpoint accepts nobody; the client's packet is for the successor.
-    fn decline_if_retired(&mut self, routed: Option<Routed>) -> Option<Routed> {
+    fn decline_if_retired(&mut self, routed: Option<RoutedDatagram>) -> Option<RoutedDatagram> {
         match routed {
-            Some(Routed::Incoming(incoming)) if self.neighbours.retirement.is_some() => {
+            Some(RoutedDatagram::Incoming(incoming)) if self.neighbours.retirement.is_some() => {
                 self.quic.ignore(incoming);
                 None
             }

@@ -10,7 +10,7 @@ const REPORTS_MAX: usize = 16;
 
 /// Arrivals on one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals {
+pub(crate) struct ArrivalCounts {
     /// Whether the peer wants reports, once it has said so. Until then they are stored.
     wanted: Option<bool>,
     /// Epoch of the reported times.
@@ -25,7 +25,7 @@ pub(crate) struct Arrivals {
     order_reported: bool,
 }
 
-impl Arrivals {
+impl ArrivalCounts {
     /// Sets whether the peer wants reports.
     pub(crate) fn on_wanted(&mut self, wanted: bool) {
         self.wanted = Some(wanted);
@@ -128,7 +128,7 @@ mod tests {
 
     /// The reports after packets with these numbers arrived at these times, in microseconds.
     fn reports(packets: impl IntoIterator<Item = (u64, u64)>) -> Vec<Arrival> {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = ArrivalCounts::default();
         let epoch = Instant::now() + Duration::from_secs(1);
         arrivals.on_wanted(true);
         for (number, micros) in packets {
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn bytes_of_the_primary_count_from_the_time_at_which_they_arrived() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = ArrivalCounts::default();
         let epoch = Instant::now();
         arrivals.on_wanted(true);
         let at = |micros| epoch + Duration::from_micros(micros);
@@ -188,7 +188,7 @@ mod tests {
     /// A peer that has not said yet gets reports of what came before it did.
     #[test]
     fn a_peer_that_wants_no_reports_costs_none() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = ArrivalCounts::default();
         let epoch = Instant::now();
         arrivals.on_data(epoch, 0);
         assert_eq!(arrivals.reports.len(), 1);

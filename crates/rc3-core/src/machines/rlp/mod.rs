@@ -2,7 +2,7 @@
 //! connection asks it for an [allowance](Rlp::allowance) and reports what was sent, and does not ask while the primary
 //! sends to an address that is not validated (`connection/addresses.rs`).
 //!
-//! In guard mode a [`Watch`] limits its rate, and decides whether a queue of RLP would harm others. In trust mode it sends as fast as the card accepts, as in the papers.
+//! In guard mode a [`PathLaws`] limits its rate, and decides whether a queue of RLP would harm others. In trust mode it sends as fast as the card accepts, as in the papers.
 
 pub(crate) mod arrivals;
 pub(crate) mod openers;
@@ -13,13 +13,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::watch::Watch;
+use self::watch::PathLaws;
 use crate::laws::{
     clock::{Departure, PathNow, Permit},
     constants::Law,
     ladder::Ladder,
     pacer::Pacer,
-    verdicts::Record,
+    verdicts::PathRecord,
 };
 use crate::seams::{
     keys::{ReceiptKey, Sealer, Sealing},
@@ -57,7 +57,7 @@ pub(crate) struct Rlp {
     ladder: Ladder,
     pacer: Option<Pacer>,
     /// Present in [`RlpMode::Guard`].
-    pub(crate) watch: Option<Watch>,
+    pub(crate) watch: Option<PathLaws>,
     /// Packets sent in this busy period.
     sent: u64,
     /// When the loop may continue, if its rate or the card stopped it.
@@ -74,14 +74,14 @@ impl Rlp {
             receipts,
             ladder: config.ladder,
             pacer: config.nic_rate.map(|rate| new_pacer(config.law, rate)),
-            watch: (config.rlp == RlpMode::Guard).then(|| Watch::new(config, rtt)),
+            watch: (config.rlp == RlpMode::Guard).then(|| PathLaws::new(config, rtt)),
             sent: 0,
             wake: None,
         }
     }
 
     /// Starts before the handshake is complete, with the memory of the path.
-    pub(crate) fn begin_early(&mut self, now: Instant, record: Record) {
+    pub(crate) fn begin_early(&mut self, now: Instant, record: PathRecord) {
         self.recall(now, record);
         self.early_left = record.pace.filter(|_| self.watch.is_some()).map(|pace| pace.bdp() / EARLY_PART);
     }
@@ -151,14 +151,14 @@ impl Rlp {
     }
 
     /// The memory of the path from an earlier connection.
-    pub(crate) fn recall(&mut self, now: Instant, record: Record) {
+    pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
         if let Some(watch) = self.watch.as_mut().filter(|_| record.until > now) {
             watch.recall(now, record);
         }
     }
 
     /// The record to remember, if it has changed. Confirming a remembered rate counts as a change.
-    pub(crate) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<Record> {
+    pub(crate) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<PathRecord> {
         self.watch.as_mut()?.take_record(now, network)
     }
 
@@ -266,7 +266,7 @@ impl Rlp {
 
     /// When to call [`Self::on_timeout`].
     pub(crate) fn timeout(&self) -> Option<Instant> {
-        self.wake.into_iter().chain(self.watch.as_ref().and_then(Watch::timeout)).min()
+        self.wake.into_iter().chain(self.watch.as_ref().and_then(PathLaws::timeout)).min()
     }
 
     /// Call it when the time of [`Self::timeout`] may have come.

@@ -12,8 +12,8 @@ use crate::{
         clock::{Clock, Departure},
         constants::Law,
         guard::{Guard, Verdict},
-        order::{Answer, OrderTrial},
-        verdicts::{Pace, Record},
+        order::{BurstOrder, OrderTrial},
+        verdicts::{Pace, PathRecord},
     },
     seams::primary::quinn::PathSample,
     wire::{arrival::Arrival, order::Order},
@@ -21,7 +21,7 @@ use crate::{
 
 /// The laws that watch a path.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct PathLaws {
     pub(crate) guard: Guard,
     pub(crate) clock: Clock,
     pub(super) order: OrderTrial,
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     unconfirmed: bool,
 }
 
-impl Watch {
+impl PathLaws {
     pub(super) fn new(config: &TransportConfig, rtt: Duration) -> Self {
         let (law, verdict_age) = (config.law, config.verdict_age);
         Self {
@@ -82,7 +82,7 @@ impl Watch {
     }
 
     /// A valid memory of the path from an earlier connection.
-    pub(super) fn recall(&mut self, now: Instant, record: Record) {
+    pub(super) fn recall(&mut self, now: Instant, record: PathRecord) {
         // The guard uses it as long as the record is valid, and no longer than its own evidence.
         let left = record.until.saturating_duration_since(now).min(self.verdict_age);
         self.guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
@@ -93,7 +93,7 @@ impl Watch {
     }
 
     /// As [`super::Rlp::take_record`].
-    pub(super) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<Record> {
+    pub(super) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<PathRecord> {
         let changed = self.guard.take_changed() | self.clock.take_changed();
         if !changed && !self.unconfirmed {
             return None;
@@ -108,7 +108,7 @@ impl Watch {
             (None, known) => known,
         };
         let (score, pace, until) = (self.guard.score(), self.pace, now + self.verdict_age);
-        (changed || confirmed).then_some(Record { score, pace, network, at: now, until })
+        (changed || confirmed).then_some(PathRecord { score, pace, network, at: now, until })
     }
 
     /// The receiver's report of a datagram that it has proved to have.
@@ -130,7 +130,7 @@ impl Watch {
         self.on_answer(now, answer)
     }
 
-    fn on_answer(&mut self, now: Instant, answer: Option<Answer>) -> bool {
+    fn on_answer(&mut self, now: Instant, answer: Option<BurstOrder>) -> bool {
         answer.is_some_and(|answer| self.guard.on_order(now, answer))
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::{
     structures::{
-        held::{Held, SPAN_COST, extra},
+        held::{MemoryUse, SPAN_COST, extra},
         range_map::SpanMap,
     },
     units::{Receipt, Span},
@@ -49,14 +49,14 @@ impl Receipts {
     }
 
     /// Memory used by the runs.
-    pub(crate) fn held(&self) -> Held {
-        Held { bytes: 0, overhead: extra(self.runs.span_count()) * SPAN_COST }
+    pub(crate) fn held(&self) -> MemoryUse {
+        MemoryUse { bytes: 0, overhead: extra(self.runs.span_count()) * SPAN_COST }
     }
 
     /// The most by which [`Self::insert`] would increase it.
-    pub(crate) fn cost(&self, span: Span) -> Held {
+    pub(crate) fn cost(&self, span: Span) -> MemoryUse {
         let more = !self.runs.is_empty() && !self.runs.touches(span);
-        Held { bytes: 0, overhead: if more { SPAN_COST } else { 0 } }
+        MemoryUse { bytes: 0, overhead: if more { SPAN_COST } else { 0 } }
     }
 
     /// The spans for a sender that sends lost bytes again, lowest first: all runs, or of many the latest changed ones

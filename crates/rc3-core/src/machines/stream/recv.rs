@@ -11,9 +11,9 @@ use crate::{
     quic::{StreamId, VarInt},
     seams::primary::quinn::Quic,
     structures::{
-        held::{GAP_COST, Held, Received, SPAN_COST, extra},
+        held::{GAP_COST, MemoryUse, ReceiveMemory, SPAN_COST, extra},
         reassembler::{Chunk, Loop, Reassembler},
-        taken::Taken,
+        taken::ReadBytes,
     },
     units::{Receipt, Span},
     wire::{
@@ -36,7 +36,7 @@ const UNREAD_MAX: u64 = 1 << 20;
 const SPANS_MAX: usize = 16 * 1024;
 
 /// Gaps the primary may leave in one stream: losses of one window of 180 MB, every other packet. A peer that leaves
-/// more is hostile, as is one that leaves smaller ones in many streams ([`Received::is_hostile`]).
+/// more is hostile, as is one that leaves smaller ones in many streams ([`ReceiveMemory::is_hostile`]).
 const PENDING_SPANS_MAX: usize = 64 * 1024;
 
 /// Bytes of one stream that may wait for a reader in any order: the primary waits for a slow reader, and RLP data
@@ -102,18 +102,18 @@ pub(crate) struct PullBounds {
 
 /// Limits for RLP data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct RlpRoom {
     /// Bytes of stream data.
     pub(crate) bytes: u64,
     /// Unread bytes of this stream.
     pub(crate) stream: u64,
     /// Bytes of all streams.
-    pub(crate) held: Held,
+    pub(crate) held: MemoryUse,
     /// Allowed overhead beyond what its bytes pay for.
     pub(crate) overhead_max: u64,
 }
 
-impl Room {
+impl RlpRoom {
     fn has(&self, reassembler: &Reassembler, receipts: &Receipts, span: Span) -> bool {
         let overhead = self.held.overhead_room(self.overhead_max).unwrap_or(0);
         span.len() <= self.bytes
@@ -153,7 +153,7 @@ impl RecvStream {
     /// Takes the primary's data, within the bounds of unread bytes on this stream and on all streams. Data that makes a
     /// stream readable is always taken: otherwise another stream could wait for its room in vain. The primary's
     /// datagrams had at most `datagram_len` bytes. `chunks` is a buffer for pieces, empty before and after. Returns
-    /// early, with [`Taken::more`], once `bounds.step` bytes were read.
+    /// early, with [`ReadBytes::more`], once `bounds.step` bytes were read.
     pub(crate) fn pull(
         &mut self,
         primary: &mut Quic,
@@ -161,8 +161,8 @@ impl RecvStream {
         bounds: PullBounds,
         datagram_len: usize,
         chunks: &mut Vec<(u64, Bytes)>,
-    ) -> Result<Taken, PeerMisbehaved> {
-        let mut taken = Taken::default();
+    ) -> Result<ReadBytes, PeerMisbehaved> {
+        let mut taken = ReadBytes::default();
         self.backlogged = false;
         while self.head == HeadState::Open {
             let max = self.pull_max(bounds, taken.new);
@@ -206,7 +206,7 @@ impl RecvStream {
         offset: u64,
         bytes: Bytes,
         datagram_len: usize,
-        taken: &mut Taken,
+        taken: &mut ReadBytes,
     ) -> Result<(), PeerMisbehaved> {
         let Framing::Records { pending_records, .. } = &mut self.framing else {
             taken.add(self.reassembler.insert(offset, bytes, datagram_len, Loop::Primary));
@@ -242,7 +242,7 @@ impl RecvStream {
         &mut self,
         bytes: Bytes,
         datagram_len: usize,
-        taken: &mut Taken,
+        taken: &mut ReadBytes,
     ) -> Result<(), PeerMisbehaved> {
         let Framing::Records { decoder, .. } = &mut self.framing else { return Ok(()) };
         decoder.push(bytes);
@@ -300,9 +300,9 @@ impl RecvStream {
         datagram_len: usize,
         final_size: Option<u64>,
         receipt: Receipt,
-        mut room: Room,
-    ) -> Result<Taken, PeerMisbehaved> {
-        let mut taken = Taken::default();
+        mut room: RlpRoom,
+    ) -> Result<ReadBytes, PeerMisbehaved> {
+        let mut taken = ReadBytes::default();
         if self.head != HeadState::Open || self.done {
             taken.duplicate = data.len() as u64;
             return Ok(taken);
@@ -494,21 +494,21 @@ impl RecvStream {
     }
 
     /// Memory use, including record bytes that wait for their order.
-    pub(crate) fn held(&self) -> Received {
+    pub(crate) fn held(&self) -> ReceiveMemory {
         // For out-of-order reads, quinn-proto also stores the received spans.
         let with_record = |part: &Reassembler| {
-            let record = Held { bytes: 0, overhead: extra(part.run_count()) * SPAN_COST };
+            let record = MemoryUse { bytes: 0, overhead: extra(part.run_count()) * SPAN_COST };
             part.held() + record
         };
         match &self.framing {
             Framing::Plain => {
                 let all = with_record(&self.reassembler);
-                Received { all, by_primary: all, ahead: 0 }
+                ReceiveMemory { all, by_primary: all, ahead: 0 }
             }
             Framing::Records { pending_records, .. } => {
                 let by_primary = with_record(pending_records);
                 let all = self.reassembler.held() + self.receipts.held() + by_primary;
-                Received { all, by_primary, ahead: self.receipts.bytes() }
+                ReceiveMemory { all, by_primary, ahead: self.receipts.bytes() }
             }
         }
     }
@@ -544,9 +544,9 @@ mod tests {
     const PACKET: usize = 1155;
 
     /// Record bytes of the primary that can never be put in order: their cost, or the fault.
-    fn gaps(count: usize, len: usize) -> Result<Received, PeerMisbehaved> {
+    fn gaps(count: usize, len: usize) -> Result<ReceiveMemory, PeerMisbehaved> {
         let mut stream = RecvStream::new(true, 0);
-        let mut taken = Taken::default();
+        let mut taken = ReadBytes::default();
         for nth in 0..count {
             let offset = (nth * 2 + 1) * len;
             stream.on_head_bytes(
@@ -577,14 +577,14 @@ mod tests {
     fn refused_data_leaves_a_stream_as_it_was_and_full_packets_pay_for_themselves() {
         let mut stream = RecvStream::new(true, u64::MAX);
         let mut rlp = |offset, len, overhead_max| {
-            let room = Room { bytes: u64::MAX, stream: u64::MAX, held: stream.held().all, overhead_max };
+            let room = RlpRoom { bytes: u64::MAX, stream: u64::MAX, held: stream.held().all, overhead_max };
             let data = Bytes::from_static(&[0; PACKET]).slice(..len);
             let taken = stream.on_rlp(offset, data, len, None, Receipt(0), room).unwrap();
             (taken.refused, stream.held().all, stream.sack_spans().count())
         };
-        assert_eq!(rlp(10, 1, 0), (0, Held { bytes: 1, overhead: 0 }, 1));
-        assert_eq!(rlp(20, 1, GAP_COST), (0, Held { bytes: 2, overhead: GAP_COST }, 2));
-        assert_eq!(rlp(30, 1, GAP_COST), (1, Held { bytes: 2, overhead: GAP_COST }, 2));
+        assert_eq!(rlp(10, 1, 0), (0, MemoryUse { bytes: 1, overhead: 0 }, 1));
+        assert_eq!(rlp(20, 1, GAP_COST), (0, MemoryUse { bytes: 2, overhead: GAP_COST }, 2));
+        assert_eq!(rlp(30, 1, GAP_COST), (1, MemoryUse { bytes: 2, overhead: GAP_COST }, 2));
         assert_eq!(rlp(5000, PACKET, GAP_COST).0, 0);
         assert_eq!(rlp(10, 1, GAP_COST).0, 0, "a duplicate costs nothing");
     }

@@ -14,7 +14,7 @@ use self::source::StreamSource;
 use crate::{
     quic::{FinishError, StreamId, VarInt, WriteError},
     seams::primary::PrimaryWriter,
-    structures::{held::Held, ledger::Ledger, send_buffer::SendBuffer},
+    structures::{held::MemoryUse, ledger::Ledger, send_buffer::SendBuffer},
     units::{Level, Span},
     wire::head::HeadEncoder,
 };
@@ -143,9 +143,9 @@ impl SendStream {
     }
 
     /// Memory use: written bytes, and the records of their state.
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> MemoryUse {
         let overhead = self.ledger.overhead() + self.buffer.overhead();
-        Held { bytes: self.buffer.held(), overhead }
+        MemoryUse { bytes: self.buffer.held(), overhead }
     }
 
     /// Abandons the rest; `false` if that had already happened.

@@ -28,13 +28,13 @@ use crate::{
     seams::primary::{PrimaryWriter, quinn::Quic},
     structures::{
         blocked_writers::BlockedWriters,
-        held::{Held, Received},
-        taken::Taken,
+        held::{MemoryUse, ReceiveMemory},
+        taken::ReadBytes,
     },
 };
 
 /// Order of service: priority first, then a number (a turn, or the age of the stream).
-type Place = (Reverse<i32>, u64, StreamId);
+type ServiceOrder = (Reverse<i32>, u64, StreamId);
 
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
@@ -45,13 +45,13 @@ pub(crate) struct Streams {
     incoming: [VecDeque<StreamId>; 2],
     /// The number of streams so far, by opener and direction.
     opened: [[u64; 2]; 2],
-    primary_turns: BTreeSet<Place>,
-    primary_place: FxHashMap<StreamId, Place>,
+    primary_turns: BTreeSet<ServiceOrder>,
+    primary_place: FxHashMap<StreamId, ServiceOrder>,
     next_turn: u64,
     /// Streams that may have bytes for RLP: better priority first, then the older.
-    rlp_queue: BTreeSet<Place>,
+    rlp_queue: BTreeSet<ServiceOrder>,
     next_age: u64,
-    sending: Held,
+    sending: MemoryUse,
     present: u64,
     /// Streams whose source should be read, or is no longer needed.
     readable_sources: VecDeque<StreamId>,
@@ -63,7 +63,7 @@ pub(crate) struct Streams {
     fed: Vec<StreamId>,
     /// Streams that the peer reports as complete, until the application knows.
     completed: Vec<StreamId>,
-    received: Received,
+    received: ReceiveMemory,
     /// Buffer for pieces on their way from the primary to a stream; empty between calls.
     pieces: Vec<(u64, Bytes)>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Streams {
 /// What [`Streams::pull`] took of a stream.
 #[derive(Debug)]
 pub(crate) struct Pulled {
-    pub(crate) result: Result<Taken, PeerMisbehaved>,
+    pub(crate) result: Result<ReadBytes, PeerMisbehaved>,
     /// Bytes that a reset dropped: they count as consumed.
     pub(crate) dropped: u64,
     /// As [`RecvStream::is_complete_early`].
@@ -159,7 +159,7 @@ impl Streams {
     }
 
     /// Memory use of the receiving streams: bytes for the application, and records of gaps.
-    pub(crate) fn received(&self) -> Received {
+    pub(crate) fn received(&self) -> ReceiveMemory {
         self.received
     }
 
@@ -170,7 +170,7 @@ impl Streams {
 
     pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<RecvStream> {
         let stream = self.recv.remove(&id)?;
-        self.received.replace(stream.held(), Received::default());
+        self.received.replace(stream.held(), ReceiveMemory::default());
         Some(*stream)
     }
 
@@ -250,7 +250,7 @@ impl Streams {
 
     pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<SendStream> {
         let stream = self.send.remove(&id)?;
-        self.sending.replace(stream.held(), Held::default());
+        self.sending.replace(stream.held(), MemoryUse::default());
         self.present -= stream.buffer.present();
         self.place(id, false, 0);
         self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
@@ -388,7 +388,7 @@ impl Streams {
     }
 
     /// Memory use of sending streams: written bytes, and their records.
-    pub(crate) fn sending(&self) -> Held {
+    pub(crate) fn sending(&self) -> MemoryUse {
         self.sending
     }
 

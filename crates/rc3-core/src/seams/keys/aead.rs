@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 
 use super::{
     RECEIPT_SECRET_LEN, ReceiverId, SECRET_LEN,
-    protection::{Direction, Generation, Mask, Protection},
+    protection::{DirectionKeys, Generation, Mask, Protection},
 };
 use crate::wire::header::{HEADER_LEN, TAG_LEN};
 
@@ -23,7 +23,7 @@ use crate::wire::header::{HEADER_LEN, TAG_LEN};
 pub struct Aead;
 
 impl Protection for Aead {
-    fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn Direction> {
+    fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn DirectionKeys> {
         Arc::new(AeadDirection(Prk::new_less_safe(HKDF_SHA256, secret)))
     }
 
@@ -35,7 +35,7 @@ impl Protection for Aead {
 /// The secret of one direction.
 pub(super) struct AeadDirection(pub(super) Prk);
 
-impl Direction for AeadDirection {
+impl DirectionKeys for AeadDirection {
     fn id(&self, path: u64) -> ReceiverId {
         let (mut info, mut id) = ([0; 14], [0; 8]);
         let (label, number) = info.split_at_mut(6);

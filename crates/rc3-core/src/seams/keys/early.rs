@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use ring::hkdf::{HKDF_SHA256, Prk};
 
-use super::{Limits, aead::AeadDirection, opener::Opener, protection::Direction, sealer::Sealer};
+use super::{Limits, aead::AeadDirection, opener::Opener, protection::DirectionKeys, sealer::Sealer};
 use crate::wire::control::EarlySecret;
 
 /// Separates this use of the secret from any other.
@@ -26,7 +26,7 @@ impl EarlySecret {
     }
 
     /// The only direction.
-    fn direction(&self) -> Arc<dyn Direction> {
+    fn direction(&self) -> Arc<dyn DirectionKeys> {
         Arc::new(AeadDirection(self.prk()))
     }
 

@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
-use super::{ReceiverId, protection::Direction};
+use super::{ReceiverId, protection::DirectionKeys};
 
 /// Ids that a receiver accepts beyond the last known one: the sender may have used these paths although neither a
 /// datagram nor a PATH frame arrived.
@@ -19,7 +19,7 @@ const CHOSEN_AHEAD: u64 = AHEAD + 1;
 
 /// The sequence at the sender.
 pub(super) struct SendingIds {
-    direction: Arc<dyn Direction>,
+    direction: Arc<dyn DirectionKeys>,
     index: u64,
     current: ReceiverId,
     next: ReceiverId,
@@ -29,7 +29,7 @@ pub(super) struct SendingIds {
 }
 
 impl SendingIds {
-    pub(super) fn new(direction: Arc<dyn Direction>) -> Self {
+    pub(super) fn new(direction: Arc<dyn DirectionKeys>) -> Self {
         Self { current: direction.id(0), next: direction.id(1), index: 0, chosen: Vec::new(), direction }
     }
 
@@ -77,7 +77,7 @@ impl SendingIds {
 
 /// The part of the sequence that a receiver accepts: the last known id, the one before, and those ahead.
 pub(super) struct ReceivingIds {
-    direction: Arc<dyn Direction>,
+    direction: Arc<dyn DirectionKeys>,
     /// The number of the first id in `taken`.
     first: u64,
     taken: VecDeque<Accepted>,
@@ -112,7 +112,7 @@ pub struct IdChange {
 }
 
 impl ReceivingIds {
-    pub(super) fn new(direction: Arc<dyn Direction>) -> Self {
+    pub(super) fn new(direction: Arc<dyn DirectionKeys>) -> Self {
         let mut ids =
             Self { direction, first: 0, taken: VecDeque::new(), unchosen: 0, change: IdChange::default() };
         ids.on_number(0);
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::seams::keys::{aead::Aead, protection::Protection};
 
-    fn direction() -> Arc<dyn Direction> {
+    fn direction() -> Arc<dyn DirectionKeys> {
         Aead.direction(&[7; 32])
     }
 

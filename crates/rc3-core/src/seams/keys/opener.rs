@@ -7,11 +7,11 @@ use thiserror::Error;
 use super::{
     Limits, ReceiverId,
     ids::{IdChange, ReceivingIds},
-    protection::{Direction, Generation, Mask},
+    protection::{DirectionKeys, Generation, Mask},
     receiver_id,
 };
 use crate::{
-    structures::replay::{ReplayWindow, Verdict},
+    structures::replay::{Freshness, ReplayWindow},
     units::Level,
     wire::header::{self, HEADER_LEN, Header, SAMPLE_LEN},
 };
@@ -23,9 +23,9 @@ use crate::{
 /// an id of ours makes all of them, whatever else is in it: most connections never receive one.
 pub struct Opener {
     pub(super) ids: ReceivingIds,
-    direction: Arc<dyn Direction>,
+    direction: Arc<dyn DirectionKeys>,
     /// `None` before the first datagram.
-    ready: Option<Box<Ready>>,
+    ready: Option<Box<OpenerKeys>>,
     /// The key phase of the current keys.
     pub(super) key_phase: bool,
     pub(super) failures: u64,
@@ -33,7 +33,7 @@ pub struct Opener {
 }
 
 /// Some five kilobytes: keys of [`Opener`], and the packet numbers that they have opened.
-struct Ready {
+struct OpenerKeys {
     mask: Box<dyn Mask>,
     /// For packets that the key update overtook. Before the first update these are random keys, so that a flipped key
     /// phase takes as long to refuse as any other forgery (RFC 9001 §9.5).
@@ -45,8 +45,8 @@ struct Ready {
     replay: ReplayWindow,
 }
 
-impl Ready {
-    fn new(direction: &dyn Direction) -> Self {
+impl OpenerKeys {
+    fn new(direction: &dyn DirectionKeys) -> Self {
         let current = direction.generation();
         Self {
             mask: direction.mask(),
@@ -71,7 +71,7 @@ impl Ready {
 }
 
 impl Opener {
-    pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
+    pub(super) fn new(direction: &Arc<dyn DirectionKeys>, limits: Limits) -> Self {
         Self {
             ids: ReceivingIds::new(direction.clone()),
             direction: direction.clone(),
@@ -94,7 +94,7 @@ impl Opener {
         let (header, sealed) = datagram.split_first_chunk_mut::<HEADER_LEN>().ok_or(OpenError::NotForUs)?;
         let sample = sealed.get(..SAMPLE_LEN).ok_or(OpenError::NotForUs)?;
         let Self { direction, ready, .. } = self;
-        let ready = ready.get_or_insert_with(|| Box::new(Ready::new(&**direction)));
+        let ready = ready.get_or_insert_with(|| Box::new(OpenerKeys::new(&**direction)));
         let mask = ready.mask.of(sample).ok_or(OpenError::NotForUs)?;
         header::apply_mask(header, mask);
         let fields = Header::parse(header);
@@ -120,9 +120,9 @@ impl Opener {
             self.key_phase = fields.key_phase;
         }
         match ready.replay.check(packet_number) {
-            Verdict::New => ready.replay.insert(packet_number),
-            Verdict::Duplicate => return Err(OpenError::Duplicate),
-            Verdict::TooOld => return Err(OpenError::TooOld),
+            Freshness::New => ready.replay.insert(packet_number),
+            Freshness::Duplicate => return Err(OpenError::Duplicate),
+            Freshness::TooOld => return Err(OpenError::TooOld),
         }
         self.ids.on_number(path);
         if fields.reserved {

@@ -8,14 +8,14 @@ use crate::wire::header::{HEADER_LEN, TAG_LEN};
 /// Protects all connections with the same settings.
 pub trait Protection: fmt::Debug + Send + Sync {
     /// One direction of a connection, from its exported secret.
-    fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn Direction>;
+    fn direction(&self, secret: &[u8; SECRET_LEN]) -> Arc<dyn DirectionKeys>;
 
     /// The key of the receipts of a sender with this secret.
     fn receipts(&self, secret: &[u8; RECEIPT_SECRET_LEN]) -> Box<dyn Mask>;
 }
 
 /// Derives the keys of one direction of a connection.
-pub trait Direction: Send + Sync {
+pub trait DirectionKeys: Send + Sync {
     /// The receiver id of the path with this number.
     fn id(&self, path: u64) -> ReceiverId;
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use super::{
     Limits, ReceiverId,
     ids::SendingIds,
-    protection::{Direction, Generation, Mask},
+    protection::{DirectionKeys, Generation, Mask},
 };
 use crate::{
     units::Level,
@@ -15,9 +15,9 @@ use crate::{
 /// Seals datagrams in the order they are finished, which is the order of their packet numbers.
 pub struct Sealer {
     pub(super) ids: SendingIds,
-    direction: Arc<dyn Direction>,
+    direction: Arc<dyn DirectionKeys>,
     /// `None` before the first datagram: most connections never send one.
-    ready: Option<Ready>,
+    ready: Option<SealerKeys>,
     key_phase: bool,
     pub(super) packet_number: u64,
     /// How many packets `generation` may still seal.
@@ -26,7 +26,7 @@ pub struct Sealer {
 }
 
 /// The keys of a [`Sealer`], about a kilobyte.
-struct Ready {
+struct SealerKeys {
     mask: Box<dyn Mask>,
     generation: Box<dyn Generation>,
 }
@@ -35,7 +35,7 @@ impl Sealer {
     /// Overhead of a datagram beyond its payload, in bytes: header and tag.
     pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
-    pub(super) fn new(direction: &Arc<dyn Direction>, limits: Limits) -> Self {
+    pub(super) fn new(direction: &Arc<dyn DirectionKeys>, limits: Limits) -> Self {
         let packets_per_key = limits.packets_per_key.max(1);
         Self {
             ids: SendingIds::new(direction.clone()),
@@ -131,9 +131,9 @@ impl Sealer {
         self.direction.mask()
     }
 
-    fn ready(&mut self) -> &mut Ready {
+    fn ready(&mut self) -> &mut SealerKeys {
         let Self { direction, ready, .. } = self;
-        ready.get_or_insert_with(|| Ready { mask: direction.mask(), generation: direction.generation() })
+        ready.get_or_insert_with(|| SealerKeys { mask: direction.mask(), generation: direction.generation() })
     }
 }
 

@@ -15,24 +15,24 @@ use serde_json::{Value, json};
 use super::{
     QlogEvent, Trace,
     frames::INTEGER_MAX,
-    packets::{Direction, LastPackets},
+    packets::{LastPackets, PacketDirection},
 };
 use crate::{
     quic::{ConnectionId, Side, StreamId, VarInt},
     units::Span,
 };
 
-type Output = Box<dyn io::Write + Send>;
-type Open = dyn Fn(Side, SocketAddr) -> Option<Output> + Send + Sync;
+type QlogOutput = Box<dyn io::Write + Send>;
+type OpenQlog = dyn Fn(Side, SocketAddr) -> Option<QlogOutput> + Send + Sync;
 
 /// Where the qlog of each connection goes.
 #[derive(Clone)]
-pub struct Qlog(Arc<Open>);
+pub struct Qlog(Arc<OpenQlog>);
 
 impl Qlog {
     /// `open` returns the file for a connection with this peer as client or server, or `None` to skip it. It is called,
     /// and the file written, while the endpoint works: both should be quick, so buffer.
-    pub fn new(open: impl Fn(Side, SocketAddr) -> Option<Output> + Send + Sync + 'static) -> Self {
+    pub fn new(open: impl Fn(Side, SocketAddr) -> Option<QlogOutput> + Send + Sync + 'static) -> Self {
         Self(Arc::new(open))
     }
 }
@@ -45,7 +45,7 @@ impl fmt::Debug for Qlog {
 
 /// One file with two writers: quinn-proto's and rc3's. They alternate; both belong to one connection.
 struct Log {
-    output: Output,
+    output: QlogOutput,
     /// The connection's id in files of both ends: the one that the client chose for the server's first packets.
     group_id: String,
     packets: LastPackets,
@@ -68,8 +68,8 @@ impl Log {
         let name = event["name"].as_str().unwrap_or_default().to_owned();
         let mut data = event["data"].take();
         let direction = match &*name {
-            "transport:packet_sent" => Some(Direction::Sent),
-            "transport:packet_received" => Some(Direction::Received),
+            "transport:packet_sent" => Some(PacketDirection::Sent),
+            "transport:packet_received" => Some(PacketDirection::Received),
             _ => None,
         };
         if let Some(header) = data.get_mut("header").and_then(Value::as_object_mut) {

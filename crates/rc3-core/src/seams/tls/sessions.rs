@@ -56,11 +56,11 @@ impl Default for Sessions {
 /// One connection's access to the sessions.
 pub(crate) struct ConnectionSessions {
     sessions: Arc<Sessions>,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionState {
     /// Whether the resumed session used rc3, if any was resumed.
     resumed: Option<bool>,
     /// The server of that session.
@@ -100,7 +100,7 @@ impl ConnectionSessions {
         }
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, change: impl FnOnce(&mut SessionState) -> T) -> T {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -37,9 +37,9 @@ impl IdCount {
 /// A generator; ids that quinn-proto cannot use are replaced with random ones of the same length. Clones are handles to
 /// the same one: those of QUIC and of RLP come from one sequence, so that none is in both.
 #[derive(Clone)]
-pub(super) struct CheckedIds(Arc<Mutex<Inner>>);
+pub(super) struct CheckedIds(Arc<Mutex<CheckedGenerator>>);
 
-struct Inner {
+struct CheckedGenerator {
     generator: Box<dyn ConnectionIdGenerator>,
     len: usize,
     destination: Option<Destination>,
@@ -56,7 +56,7 @@ impl CheckedIds {
         count: IdCount,
     ) -> Self {
         let len = generator.cid_len();
-        Self(Arc::new(Mutex::new(Inner { len, generator, destination, count, reported: false })))
+        Self(Arc::new(Mutex::new(CheckedGenerator { len, generator, destination, count, reported: false })))
     }
 
     /// An id for RLP datagrams; `None` if the generator makes longer ones.
@@ -68,12 +68,12 @@ impl CheckedIds {
         })
     }
 
-    fn with<T>(&self, ask: impl FnOnce(&mut Inner) -> T) -> T {
+    fn with<T>(&self, ask: impl FnOnce(&mut CheckedGenerator) -> T) -> T {
         ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Inner {
+impl CheckedGenerator {
     fn generate(&mut self) -> ConnectionId {
         if self.count.0.fetch_add(1, Relaxed) >= IDS_PER_CALL {
             return self.replace("the generator repeats ids that are in use");
@@ -107,7 +107,7 @@ impl Inner {
 
 impl ConnectionIdGenerator for CheckedIds {
     fn generate_cid(&mut self) -> ConnectionId {
-        self.with(Inner::generate)
+        self.with(CheckedGenerator::generate)
     }
 
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::{
     Quic,
-    controller::{Beside, Pace},
+    controller::{PacketPacing, RlpBeside},
     mtu_discovery::udp_ip_headers,
     sample::{PathSample, without_ack_delay},
     seam::{received_frames, varint, with_control},
@@ -89,12 +89,12 @@ impl Quic {
     /// With a rate, checks whether a packet may leave at `now`. Call it before bytes are handed over.
     pub(crate) fn pace(&mut self, now: Instant) {
         let (pace, due) = match self.rate() {
-            _ if self.silence.asked_since().is_some() => (Pace::Hold, 0),
-            None => (Pace::Quinn, u64::MAX),
+            _ if self.silence.asked_since().is_some() => (PacketPacing::Hold, 0),
+            None => (PacketPacing::Quinn, u64::MAX),
             Some(rate) if self.departures.next(rate) <= now => {
-                (Pace::Due, feeding::due(rate, self.conn.current_mtu()))
+                (PacketPacing::Due, feeding::due(rate, self.conn.current_mtu()))
             }
-            Some(_) => (Pace::Hold, 0),
+            Some(_) => (PacketPacing::Hold, 0),
         };
         self.shared.set_pace(pace);
         self.due = due;
@@ -219,7 +219,7 @@ impl Quic {
     /// RLP has this many bytes in flight, and the primary's packets until then share queues with them: RLP may have
     /// caused their losses.
     pub(crate) fn set_rlp_in_flight(&mut self, bytes: u64, until: Instant) {
-        self.shared.set_beside(Beside { bytes, until: Some(until) });
+        self.shared.set_beside(RlpBeside { bytes, until: Some(until) });
     }
 
     /// The negotiated ALPN protocol and the server name, once known.

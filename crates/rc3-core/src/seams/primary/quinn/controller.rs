@@ -33,7 +33,7 @@ use crate::laws::departures::DepartureRate;
 /// State shared by the controller and the seam. One per connection; only one thread touches it at a time, but the
 /// controller must be `Sync`, hence the atomics.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct ControllerState {
     pub(super) cwnd: AtomicU64,
     pub(super) in_flight: AtomicU64,
     /// Of these, a probe of the path MTU.
@@ -48,7 +48,7 @@ pub(super) struct Shared {
     pub(super) fed_late: AtomicBool,
     /// Whether the window allows everything.
     pub(super) window_open: AtomicBool,
-    /// A [`Pace`].
+    /// A [`PacketPacing`].
     pace: AtomicU8,
     /// The controller's pacing rate in bits per second; zero if it has none.
     rate: AtomicU64,
@@ -56,13 +56,13 @@ pub(super) struct Shared {
     pub(super) acks_came: AtomicBool,
     /// The content of the last acks, for comparing the loops.
     fates: Mutex<Fates>,
-    beside: Mutex<Beside>,
+    beside: Mutex<RlpBeside>,
 }
 
 /// Who paces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Pace {
+pub(super) enum PacketPacing {
     /// quinn-proto, or no one.
     Quinn,
     /// rc3, and a packet may leave now.
@@ -71,7 +71,7 @@ pub(super) enum Pace {
     Hold,
 }
 
-/// Send times of packets whose fate was learned since [`Shared::take_fates`].
+/// Send times of packets whose fate was learned since [`ControllerState::take_fates`].
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Fates {
     /// Of the newest acknowledged one, if newer than all before.
@@ -86,14 +86,14 @@ pub(super) struct Fates {
 
 /// RLP's packets in flight in queues that it shares with the primary.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Beside {
+pub(super) struct RlpBeside {
     pub(super) bytes: u64,
     /// The primary's packets until then share queues with them.
     pub(super) until: Option<Instant>,
 }
 
-impl Shared {
-    pub(super) fn set_beside(&self, beside: Beside) {
+impl ControllerState {
+    pub(super) fn set_beside(&self, beside: RlpBeside) {
         *self.beside.lock().unwrap_or_else(PoisonError::into_inner) = beside;
     }
 
@@ -113,12 +113,12 @@ impl Shared {
         self.fates.lock().unwrap_or_else(PoisonError::into_inner).newest
     }
 
-    pub(super) fn set_pace(&self, pace: Pace) {
+    pub(super) fn set_pace(&self, pace: PacketPacing) {
         self.pace.store(pace as u8, Relaxed);
     }
 
     pub(super) fn is_held(&self) -> bool {
-        self.pace.load(Relaxed) == Pace::Hold as u8
+        self.pace.load(Relaxed) == PacketPacing::Hold as u8
     }
 
     /// The controller's pacing rate, if it has one.
@@ -148,7 +148,7 @@ const NOTHING: u64 = 1;
 
 /// How the controllers of one connection differ from those of others.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Settings {
+pub(super) struct ControllerSettings {
     pub(super) paced: bool,
     /// Whether a small window leaves as a burst despite pacing; not with signalled rates.
     pub(super) bursts: bool,
@@ -159,11 +159,11 @@ pub(super) struct Settings {
     pub(super) standard_window: bool,
 }
 
-/// Builds [`Watched`] controllers; one factory per connection, so a migrated path keeps its `Shared`.
+/// Builds [`Watched`] controllers; one factory per connection, so a migrated path keeps its `ControllerState`.
 pub(super) struct Factory {
     pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
-    pub(super) shared: Arc<Shared>,
-    pub(super) settings: Settings,
+    pub(super) shared: Arc<ControllerState>,
+    pub(super) settings: ControllerSettings,
 }
 
 impl ControllerFactory for Factory {
@@ -172,7 +172,7 @@ impl ControllerFactory for Factory {
         self.shared.on_new_path();
         self.shared.mtu.store(current_mtu.into(), Relaxed);
         let shared = self.shared.clone();
-        let watched = Watched { inner, shared, settings: self.settings, path: Path::default() };
+        let watched = Watched { inner, shared, settings: self.settings, path: PathObservations::default() };
         watched.publish();
         Box::new(watched)
     }
@@ -180,14 +180,14 @@ impl ControllerFactory for Factory {
 
 struct Watched {
     inner: Box<dyn Controller>,
-    shared: Arc<Shared>,
-    settings: Settings,
-    path: Path,
+    shared: Arc<ControllerState>,
+    settings: ControllerSettings,
+    path: PathObservations,
 }
 
 /// What a controller has seen of its path.
 #[derive(Debug, Clone, Copy, Default)]
-struct Path {
+struct PathObservations {
     /// Whether discovery has found a larger path MTU. Simulations set it, so that windows there are those of the inner
     /// controllers.
     mtu_grew: bool,
@@ -351,7 +351,8 @@ impl Controller for Watched {
             return NOTHING;
         }
         // The pacer allows everything above u32::MAX; the window test is made here instead.
-        let unpaced = !self.settings.paced || burst || self.shared.pace.load(Relaxed) == Pace::Due as u8;
+        let unpaced =
+            !self.settings.paced || burst || self.shared.pace.load(Relaxed) == PacketPacing::Due as u8;
         if unpaced && self.has_room(cwnd, batched, burst) { everything } else { cwnd }
     }
 
@@ -366,7 +367,7 @@ impl Controller for Watched {
             inner: self.inner.clone_box(),
             shared: self.shared.clone(),
             settings: self.settings,
-            path: Path { forgiven: None, strict: false, ..self.path },
+            path: PathObservations { forgiven: None, strict: false, ..self.path },
         })
     }
 
@@ -387,11 +388,12 @@ mod tests {
 
     use super::*;
 
-    fn controller(shared: &Arc<Shared>, now: Instant) -> Box<dyn Controller> {
+    fn controller(shared: &Arc<ControllerState>, now: Instant) -> Box<dyn Controller> {
         let mut inner = NewRenoConfig::default();
         inner.initial_window(100_000);
         shared.fed_late.store(true, Relaxed);
-        let settings = Settings { paced: true, bursts: true, names_rate: false, standard_window: true };
+        let settings =
+            ControllerSettings { paced: true, bursts: true, names_rate: false, standard_window: true };
         let factory = Factory { inner: Arc::new(inner), shared: shared.clone(), settings };
         Arc::new(factory).build(now, 1200)
     }
@@ -400,10 +402,10 @@ mod tests {
     fn every_other_event_beside_much_of_rlp_changes_no_window() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ControllerState::default());
         let mut controller = controller(&shared, start);
         shared.in_flight.store(10_000, Relaxed);
-        let much = Beside { bytes: 8000, until: Some(at(1000)) };
+        let much = RlpBeside { bytes: 8000, until: Some(at(1000)) };
         let mut lose = |sent, now, lost, beside| {
             let before = shared.cwnd.load(Relaxed);
             shared.set_beside(beside);
@@ -414,8 +416,8 @@ mod tests {
         assert!(!lose(30, 45, 1, much), "of the same event");
         assert!(lose(50, 90, 1, much), "the next one counts");
         assert!(!lose(100, 140, 1, much));
-        assert!(lose(150, 190, 1, Beside { bytes: 100, ..much }), "RLP has too few bytes in flight");
-        assert!(lose(200, 240, 1, Beside { until: Some(at(199)), ..much }), "RLP had left before");
+        assert!(lose(150, 190, 1, RlpBeside { bytes: 100, ..much }), "RLP has too few bytes in flight");
+        assert!(lose(200, 240, 1, RlpBeside { until: Some(at(199)), ..much }), "RLP had left before");
         assert!(lose(250, 290, 0, much), "marks of congestion always count");
     }
 }

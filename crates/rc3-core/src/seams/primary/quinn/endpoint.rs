@@ -54,7 +54,7 @@ impl fmt::Debug for Incoming {
 }
 
 /// Result of handling a datagram.
-pub(crate) enum Routed {
+pub(crate) enum RoutedDatagram {
     /// It went to this connection.
     Connection(ConnectionHandle, ConnectionEvent),
     /// A client wants to connect.
@@ -123,16 +123,16 @@ impl QuicEndpoint {
         ecn: u8,
         data: BytesMut,
         response: &mut Vec<u8>,
-    ) -> Option<Routed> {
+    ) -> Option<RoutedDatagram> {
         self.ids.reset();
         let ecn = quic::EcnCodepoint::from_bits(ecn);
         let len = data.len() as u16;
         Some(match self.endpoint.handle(now, remote, local_ip, ecn, data, response)? {
-            quic::DatagramEvent::ConnectionEvent(handle, event) => Routed::Connection(handle, event),
+            quic::DatagramEvent::ConnectionEvent(handle, event) => RoutedDatagram::Connection(handle, event),
             quic::DatagramEvent::NewConnection(incoming) => {
-                Routed::Incoming(Incoming { quic: Box::new(incoming), leading_len: None, len })
+                RoutedDatagram::Incoming(Incoming { quic: Box::new(incoming), leading_len: None, len })
             }
-            quic::DatagramEvent::Response(transmit) => Routed::Response(answer(transmit)),
+            quic::DatagramEvent::Response(transmit) => RoutedDatagram::Response(answer(transmit)),
         })
     }
 

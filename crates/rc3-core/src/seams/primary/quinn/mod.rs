@@ -34,17 +34,17 @@ pub use self::endpoint::{ConnectFailed, Incoming};
 pub(crate) use self::mtu_discovery::udp_ip_headers;
 pub(crate) use self::{
     accepting::Accepting,
-    endpoint::{QuicEndpoint, Routed},
+    endpoint::{QuicEndpoint, RoutedDatagram},
     mtu_discovery::Found,
     sample::PathSample,
     seam::Bounds,
 };
 use self::{
-    controller::Shared, mtu_discovery::Search, silence::Silence, steering::SharedSteering,
+    controller::ControllerState, mtu_discovery::Search, silence::Silence, steering::SharedSteering,
     validation::Validation,
 };
 use crate::{
-    laws::{departures::Departures, primary_window::Waiting},
+    laws::{departures::PacedDepartures, primary_window::Waiting},
     seams::{qlog::Trace, tls::sessions::ConnectionSessions},
     transmit::Transmit,
     units::Level,
@@ -53,7 +53,7 @@ use crate::{
 /// One QUIC connection.
 pub(crate) struct Quic {
     conn: quic::Connection,
-    shared: Arc<Shared>,
+    shared: Arc<ControllerState>,
     waiting: Waiting,
     silence: Silence,
     /// Whether a silent peer is asked. TCP, which simulations compare with, only repeats less and less often.
@@ -61,7 +61,7 @@ pub(crate) struct Quic {
     /// Present if routers may signal the rate.
     steering: Option<SharedSteering>,
     /// The pacing state, if [`Self::rate`] returns a rate.
-    departures: Departures,
+    departures: PacedDepartures,
     /// See [`crate::laws::primary_window::Window::due`].
     due: u64,
     /// When a waiting packet may leave.

@@ -12,7 +12,7 @@ use quinn_proto::{
     transport_parameters::TransportParameters,
 };
 
-use crate::seams::qlog::{Direction, LastPackets};
+use crate::seams::qlog::{LastPackets, PacketDirection};
 
 /// Something whose keys are observed.
 pub(super) struct Observed<T> {
@@ -128,14 +128,14 @@ impl Session for Observed<Box<dyn Session>> {
 impl PacketKey for Observed<Box<dyn PacketKey>> {
     fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
         let end = buf.len().saturating_sub(self.tag_len()).max(header_len);
-        self.packets.put(Direction::Sent, packet, &buf[header_len..end], buf.len());
+        self.packets.put(PacketDirection::Sent, packet, &buf[header_len..end], buf.len());
         self.inner.encrypt(packet, buf, header_len);
     }
 
     fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
         let length = header.len() + payload.len();
         self.inner.decrypt(packet, header, payload)?;
-        self.packets.put(Direction::Received, packet, payload, length);
+        self.packets.put(PacketDirection::Received, packet, payload, length);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     laws::{
-        departures::Departures,
+        departures::PacedDepartures,
         primary_window::{Waiting, Window},
     },
     quic::{PrimaryEvent, congestion::Controller},
@@ -61,7 +61,7 @@ impl Quic {
             self.remote = self.conn.remote_address();
             self.shared.on_new_path();
             self.search = None;
-            self.departures = Departures::new(now);
+            self.departures = PacedDepartures::new(now);
             self.silence = Silence::new(now);
         }
         if self.shared.acks_came.swap(false, Relaxed) {

@@ -10,7 +10,7 @@ use quinn_proto::crypto::{ClientConfig as ClientCrypto, ServerConfig as ServerCr
 use super::observed::Observed;
 use super::{
     Quic,
-    controller::{Factory, Settings, Shared},
+    controller::{ControllerSettings, ControllerState, Factory},
     mtu_discovery::Search,
     silence::Silence,
     steering::SharedSteering,
@@ -22,7 +22,7 @@ use crate::seams::qlog::{Begun, LastPackets, begin};
 use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     config::{Congestion, TransportConfig},
-    laws::{departures::Departures, path_mtu::PathMtu, primary_window::Waiting},
+    laws::{departures::PacedDepartures, path_mtu::PathMtu, primary_window::Waiting},
     seams::qlog::Trace,
 };
 
@@ -38,7 +38,7 @@ pub(crate) struct Bounds {
 
 /// The shared state of a connection and its controller, and the configuration that passes it to quinn-proto.
 pub(super) struct Seam {
-    shared: Arc<Shared>,
+    shared: Arc<ControllerState>,
     steering: Option<SharedSteering>,
     search: Option<Search>,
     asks: bool,
@@ -59,7 +59,7 @@ impl Seam {
         bounds: Bounds,
     ) -> Self {
         let Bounds { credit, path_mtu, carried } = bounds;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<ControllerState>::default();
         let steering = SharedSteering::of(now, config);
         let factory = Factory {
             inner: match &steering {
@@ -67,7 +67,7 @@ impl Seam {
                 None => controller_factory(config),
             },
             shared: shared.clone(),
-            settings: Settings {
+            settings: ControllerSettings {
                 paced: config.paced,
                 bursts: config.paced && !config.steered(),
                 names_rate: config.controller.is_some(),
@@ -142,7 +142,7 @@ impl Seam {
             silence: Silence::new(now),
             asks: self.asks,
             steering: self.steering,
-            departures: Departures::new(now),
+            departures: PacedDepartures::new(now),
             due: u64::MAX,
             departure: None,
             sessions,

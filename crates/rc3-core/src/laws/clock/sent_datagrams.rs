@@ -64,7 +64,7 @@ impl Departed {
 
 /// A batch and its place in the order.
 #[derive(Debug, Clone, Copy)]
-struct Batch {
+struct NumberedBatch {
     departure: Departure,
     /// The number of datagrams up to and including it.
     through: u64,
@@ -75,7 +75,7 @@ struct Batch {
     of_primary: u64,
 }
 
-impl Batch {
+impl NumberedBatch {
     /// The departure of its datagram with this number.
     fn departed(&self, packet_number: u64) -> Option<Departed> {
         let behind = self.departure.last.checked_sub(packet_number)?;
@@ -91,9 +91,9 @@ impl Batch {
 
 /// Oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Departures {
+pub(super) struct SentDatagrams {
     law: Law,
-    batches: VecDeque<Batch>,
+    batches: VecDeque<NumberedBatch>,
     run: u64,
     /// Datagrams sent, and those of them that arrived or were overtaken.
     sent: u64,
@@ -106,7 +106,7 @@ pub(super) struct Departures {
     newest: Option<u64>,
 }
 
-impl Departures {
+impl SentDatagrams {
     pub(super) fn new(law: Law) -> Self {
         Self { law, ..Self::default() }
     }
@@ -118,7 +118,7 @@ impl Departures {
         }
         self.sent += departure.packets;
         self.sent_bytes += bytes;
-        self.batches.push_back(Batch {
+        self.batches.push_back(NumberedBatch {
             departure,
             through: self.sent,
             run: self.run,
@@ -148,7 +148,7 @@ impl Departures {
             return None;
         }
         let reordering = late.max(self.law.burst);
-        while let Some(&Batch { departure: first, .. }) = self.batches.front()
+        while let Some(&NumberedBatch { departure: first, .. }) = self.batches.front()
             && first.last + reordering <= packet_number
         {
             self.lost.push(Loss { stream: first.stream, span: first.span });
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn datagrams_passed_by_many_may_be_lost_and_are_reported_once() {
         let at = Instant::now();
-        let mut departures = Departures::default();
+        let mut departures = SentDatagrams::default();
         // Numbers 10 to 13 were not data.
         for (last, packets) in [(9, 10), (23, 10), (33, 10)] {
             departures.push(batch(at, last, packets), 0);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_may_be_late_is_not_lost() {
-        let mut departures = Departures::default();
+        let mut departures = SentDatagrams::default();
         for last in 0..40 {
             departures.push(batch(Instant::now(), last, 1), 0);
         }
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn old_reports_say_nothing_and_old_datagrams_are_not_in_flight_for_ever() {
         let (at, second) = (Instant::now(), std::time::Duration::from_secs(1));
-        let mut departures = Departures::default();
+        let mut departures = SentDatagrams::default();
         departures.push(batch(at, 9, 10), 12_000);
         departures.on_primary_sent(500);
         departures.push(batch(at + second, 19, 10), 12_000);
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn a_run_ends_when_data_does_and_an_empty_one_does_not_count() {
         let at = Instant::now();
-        let mut departures = Departures::default();
+        let mut departures = SentDatagrams::default();
         departures.end_run();
         departures.push(batch(at, 0, 1), 0);
         departures.push(batch(at, 1, 1), 0);
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let at = Instant::now();
-        let mut departures = Departures::default();
+        let mut departures = SentDatagrams::default();
         for nth in 0..2 * BATCHES_MAX as u64 {
             departures.push(batch(at, nth % 1000, 1), 0);
         }
