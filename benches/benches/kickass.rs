@@ -28,9 +28,9 @@ fn packet(dont_fragment: bool) -> Vec<u8> {
 }
 
 /// A router of 1 Gbit/s with the law of RCP, in which some packets wait.
-fn router<Q: Queue<Packet>>(queue: Q, packet: &[u8], now: Instant) -> Router<Q, rcp::Law> {
+fn router<Q: Queue<Packet>>(queue: Q, packet: &[u8], now: Instant) -> Router<Q, rcp::RcpLaw> {
     let capacity = Rate::from_bits_per_second(1_000_000_000).expect("a rate");
-    let law = rcp::Law::new(
+    let law = rcp::RcpLaw::new(
         rcp::RcpConfig::for_codes(),
         capacity.bytes_per_second(),
         now,

@@ -5,9 +5,9 @@ use std::{net::SocketAddr, time::Duration};
 use rc3::{
     check::{
         comparison::Comparison,
-        message::{Arrived, Hello, Reply, Request},
-        outcome::Outcome,
-        plan::{Amount, Plan, RUNS_MAX, SECONDS_MAX, SIZE_BYTES_MAX, SIZES_MAX},
+        message::{Hello, ReceiverCount, Reply, Request},
+        outcome::MeasuredFlow,
+        plan::{Amount, CheckPlan, RUNS_MAX, SECONDS_MAX, SIZE_BYTES_MAX, SIZES_MAX},
     },
     figures::PathFigures,
 };
@@ -31,7 +31,7 @@ pub(crate) fn check(input: &[u8]) {
     }
 }
 
-fn flows(plan: &Plan) {
+fn flows(plan: &CheckPlan) {
     let sizes = plan.sizes.len();
     assert!(sizes <= SIZES_MAX && plan.runs <= RUNS_MAX);
     let turns = 2 * plan.directions().len();
@@ -49,7 +49,7 @@ fn flows(plan: &Plan) {
 
 /// A visitor's report of these replies: what they count and measured, in any combination.
 fn report(replies: Vec<Reply>) {
-    let (mut arrivals, mut paths): (Vec<Arrived>, Vec<PathFigures>) = Default::default();
+    let (mut arrivals, mut paths): (Vec<ReceiverCount>, Vec<PathFigures>) = Default::default();
     for reply in replies {
         match reply {
             Reply::Accepted { .. } => {}
@@ -58,10 +58,10 @@ fn report(replies: Vec<Reply>) {
         }
     }
     let (Some(&last), Some(path)) = (arrivals.last(), paths.last()) else { return };
-    let plan = Plan { sizes: vec![1], runs: 1, seconds: 1, both: true, forget: false };
+    let plan = CheckPlan { sizes: vec![1], runs: 1, seconds: 1, both: true, forget: false };
     let arrivals = arrivals.iter().copied().chain(std::iter::repeat(last));
     let paths = paths.iter().chain(std::iter::repeat(path));
-    let outcomes = plan.flows().zip(arrivals).zip(paths).map(|((flow, arrived), path)| Outcome {
+    let outcomes = plan.flows().zip(arrivals).zip(paths).map(|((flow, arrived), path)| MeasuredFlow {
         flow,
         fct: Duration::from_millis(80),
         arrived,

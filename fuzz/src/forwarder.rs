@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use arbitrary::{Arbitrary, Unstructured};
 use kickass::{
-    offload::{Offload, PartialChecksum, Run},
+    offload::{Offload, PartialChecksum, SegmentRun},
     packet::Packet,
 };
 use kickass_tools::forward::{
@@ -199,7 +199,7 @@ impl Lab {
     fn write(&mut self, to: u8, refused: bool, runs: bool) -> bool {
         let to = port(to);
         let limits = if runs { RunLimits { segments: 64, datagrams: 64 } } else { RunLimits::default() };
-        let mut run = Run::default();
+        let mut run = SegmentRun::default();
         if let Some(packet) = self.forwarder.poll_transmit(self.now, to, limits, &mut run) {
             assert!(run.is_empty());
             assert_eq!(Packet::parse(packet.clone()).map(Packet::into_bytes).as_ref(), Ok(&packet));

@@ -11,7 +11,7 @@ use std::{
 use kickass::{
     code::Code,
     law::{Fixed, RateLaw},
-    offload::{Account, Arrival, Offload, Part, PartialChecksum, Run},
+    offload::{Account, DevicePacket, Offload, PartialChecksum, SegmentRun, SuperSegment},
     packet::Packet,
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, StrictPriority},
     rcp,
@@ -72,11 +72,11 @@ pub(crate) fn offload(input: &[u8]) {
     };
     let account = Account::default();
     match offload.apply(whole, &account) {
-        Ok(Arrival::Super(packet)) => {
+        Ok(DevicePacket::Super(packet)) => {
             let packet = Arc::new(packet);
-            let mut run = Run::default();
+            let mut run = SegmentRun::default();
             let (mut total, mut segments) = (0, Vec::new());
-            for part in Part::all(&packet) {
+            for part in SuperSegment::all(&packet) {
                 if !run.continues_with(&part) {
                     segments.append(&mut segments_of(&mut run, &account));
                 }
@@ -88,9 +88,9 @@ pub(crate) fn offload(input: &[u8]) {
             }
             segments.append(&mut segments_of(&mut run, &account));
             assert_eq!((segments.len(), total), (packet.count(), packet.bytes()));
-            assert!(segments.into_iter().eq(Part::all(&packet).map(|part| part.to_packet())));
+            assert!(segments.into_iter().eq(SuperSegment::all(&packet).map(|part| part.to_packet())));
         }
-        Ok(Arrival::Whole(packet)) => {
+        Ok(DevicePacket::Whole(packet)) => {
             assert_eq!(Packet::parse(packet.as_bytes().to_vec()), Ok(packet));
         }
         Err(_) => {}
@@ -99,7 +99,7 @@ pub(crate) fn offload(input: &[u8]) {
 }
 
 /// What a device makes of a run, which is then empty.
-fn segments_of(run: &mut Run, account: &Account) -> Vec<Packet> {
+fn segments_of(run: &mut SegmentRun, account: &Account) -> Vec<Packet> {
     let mut bytes = Vec::new();
     run.write_header(&mut bytes);
     run.payload().for_each(|piece| bytes.extend_from_slice(piece));
@@ -107,7 +107,9 @@ fn segments_of(run: &mut Run, account: &Account) -> Vec<Packet> {
     let offload = run.offload();
     run.clear(drop);
     match offload.apply(packet, account) {
-        Ok(Arrival::Super(packet)) => Part::all(&Arc::new(packet)).map(|part| part.to_packet()).collect(),
+        Ok(DevicePacket::Super(packet)) => {
+            SuperSegment::all(&Arc::new(packet)).map(|part| part.to_packet()).collect()
+        }
         other => panic!("a run is a super-packet: {other:?}"),
     }
 }
@@ -128,7 +130,7 @@ pub(crate) fn router(input: &[u8]) {
         Box::new(Fixed(code.rate()))
     } else {
         let capacity = code.rate().bytes_per_second();
-        Box::new(rcp::Law::new(rcp::RcpConfig::for_codes(), capacity, now, Duration::from_millis(10)))
+        Box::new(rcp::RcpLaw::new(rcp::RcpConfig::for_codes(), capacity, now, Duration::from_millis(10)))
     };
     let signals = signal::SignalConfig {
         sampling: match sampling & 3 {

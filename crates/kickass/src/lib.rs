@@ -27,7 +27,7 @@
 //! # let packet = packet.to_vec();
 //! let now = Instant::now();
 //! let link = Rate::from_bits_per_second(100_000_000).unwrap();
-//! let law = rcp::Law::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), now, Duration::from_millis(10));
+//! let law = rcp::RcpLaw::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), now, Duration::from_millis(10));
 //! let mut router = Router::new(RouterConfig::default(), DropTail::new(1 << 20), law, now);
 //! router.enqueue(now, packet)?;
 //! let leading = router.dequeue(now).unwrap();

@@ -107,7 +107,7 @@ impl RcpConfig {
 
 /// The law of one link.
 #[derive(Debug, Clone)]
-pub struct Law {
+pub struct RcpLaw {
     config: RcpConfig,
     /// gamma C.
     target: f64,
@@ -120,7 +120,7 @@ pub struct Law {
     since: Instant,
     /// Its end.
     until: Instant,
-    arrivals: Arrivals,
+    arrivals: ArrivalSums,
     indications: Indications,
     /// Since when the rate is withheld from senders; `None` while it is signalled.
     silent: Option<Instant>,
@@ -128,7 +128,7 @@ pub struct Law {
 
 /// Arrivals in an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Arrivals {
+struct ArrivalSums {
     bytes: u64,
     /// Bytes of the packets that indicated a round trip.
     rtt_bytes: u64,
@@ -163,7 +163,7 @@ impl Indications {
     }
 }
 
-impl Arrivals {
+impl ArrivalSums {
     /// The mean round trip in seconds, by bytes.
     fn rtt(&self) -> Option<f64> {
         (self.rtt_bytes > 0).then(|| {
@@ -173,7 +173,7 @@ impl Arrivals {
     }
 }
 
-impl Law {
+impl RcpLaw {
     /// The law of a link of `capacity` bytes per second that is idle since `since`. `first` is the length of the first
     /// interval: give every link a different one, so that they do not all update at the same instants.
     ///
@@ -194,7 +194,7 @@ impl Law {
             capacity,
             since,
             until: since + first,
-            arrivals: Arrivals::default(),
+            arrivals: ArrivalSums::default(),
             indications: Indications { since, now: 0, before: 0 },
             silent: None,
         }
@@ -250,12 +250,12 @@ impl Law {
     }
 }
 
-impl RateLaw for Law {
+impl RateLaw for RcpLaw {
     /// Once the rate of an idle link is constant, further idle time costs no work.
     fn advance(&mut self, now: Instant, queue_bytes: u64) {
         while self.until <= now {
             let rate = self.rate;
-            let idle = self.arrivals == Arrivals::default();
+            let idle = self.arrivals == ArrivalSums::default();
             self.update(queue_bytes);
             if idle && self.rate == rate {
                 self.skip(now);
@@ -335,7 +335,7 @@ mod tests {
     /// Long flows as a fluid: each sends at the rate the law had one round trip ago, and the queue takes what exceeds
     /// the link.
     struct Fluid {
-        law: Law,
+        law: RcpLaw,
         now: Instant,
         capacity: f64,
         rtt: Duration,
@@ -351,7 +351,7 @@ mod tests {
 
         fn new(config: RcpConfig, capacity: f64, rtt: Duration) -> Self {
             let now = Instant::now();
-            let law = Law::new(config, capacity, now, millis(10));
+            let law = RcpLaw::new(config, capacity, now, millis(10));
             let delay = rtt.as_nanos() / Self::STEP.as_nanos();
             let rates = (0..delay).map(|_| law.rate()).collect();
             Self { law, now, capacity, rtt, queue: 0.0, rates, owed: 0.0 }
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn one_update_is_the_formula_of_the_paper() {
         let start = Instant::now();
-        let mut law = Law::new(RcpConfig::default(), 1e6, start, millis(10));
+        let mut law = RcpLaw::new(RcpConfig::default(), 1e6, start, millis(10));
         // 4000 bytes in 10 ms are 0.4 C, the queue is 1000 bytes, d is 200 ms, and this traffic indicates the same.
         law.on_arrival(4000, Some(millis(200)));
         law.advance(start + millis(10), 1000);
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn the_mean_round_trip_rises_faster_than_it_falls() {
         let start = Instant::now();
-        let law = Law::new(RcpConfig::default(), 1e6, start, millis(10));
+        let law = RcpLaw::new(RcpConfig::default(), 1e6, start, millis(10));
         let after = |rtt| {
             let mut law = law.clone();
             law.on_arrival(1500, Some(rtt));
@@ -429,7 +429,7 @@ mod tests {
         let capacity = 150.0 * MBIT;
         let after = |config: RcpConfig| {
             let start = Instant::now();
-            let mut law = Law::new(config, capacity, start, millis(10));
+            let mut law = RcpLaw::new(config, capacity, start, millis(10));
             // Other flows fill the link and 60 ms of queue for 20 s; then they use half the link.
             for interval in 0..2000 {
                 law.on_arrival((capacity / 100.0) as u64, Some(millis(160)));
@@ -456,9 +456,9 @@ mod tests {
     fn in_silence_the_rate_stands_still_and_then_is_half_of_what_is_fair_to_those_who_listen() {
         let capacity = 150.0 * MBIT;
         let start = Instant::now();
-        let mut law = Law::new(RcpConfig::for_codes(), capacity, start, millis(10));
+        let mut law = RcpLaw::new(RcpConfig::for_codes(), capacity, start, millis(10));
         // Senders that indicate 500 round trips a second, and other flows, fill the link and 60 ms of queue.
-        let run = |law: &mut Law, intervals: u32, silent: bool| {
+        let run = |law: &mut RcpLaw, intervals: u32, silent: bool| {
             for _ in 0..intervals {
                 let now = law.until;
                 law.set_silent(now, silent);
@@ -481,7 +481,7 @@ mod tests {
     #[test]
     fn a_century_of_silence_costs_nothing() {
         let start = Instant::now();
-        let mut law = Law::new(RcpConfig::default(), 1e6, start, millis(7));
+        let mut law = RcpLaw::new(RcpConfig::default(), 1e6, start, millis(7));
         let century = Duration::from_secs(100 * 365 * 86_400);
         law.advance(start + century, 0);
         assert_eq!(law.rate(), 1e6);
@@ -493,7 +493,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "carries nothing")]
     fn a_link_without_capacity_has_no_law() {
-        let _ = Law::new(RcpConfig::default(), 0.0, Instant::now(), millis(10));
+        let _ = RcpLaw::new(RcpConfig::default(), 0.0, Instant::now(), millis(10));
     }
 
     proptest! {
@@ -548,7 +548,7 @@ mod tests {
         ) {
             let mut now = Instant::now();
             let config = RcpConfig { alpha, beta, gamma, initial_fraction: fraction, ..RcpConfig::default() };
-            let mut law = Law::new(config, capacity, now, millis(5));
+            let mut law = RcpLaw::new(config, capacity, now, millis(5));
             for step in steps {
                 now += Duration::from_nanos(step.gap);
                 law.advance(now, step.queue);
@@ -563,7 +563,7 @@ mod tests {
         fn lazy_updates_are_those_made_on_time(steps in steps(), first in 1..20_u64) {
             let start = Instant::now();
             let config = RcpConfig { rtt_initial: millis(50), ..RcpConfig::default() };
-            let mut lazy = Law::new(config, 12.5e6, start, millis(first));
+            let mut lazy = RcpLaw::new(config, 12.5e6, start, millis(first));
             let mut prompt = lazy.clone();
             let mut now = start;
             for step in steps {

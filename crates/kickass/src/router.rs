@@ -13,9 +13,9 @@ use rc3_units::Rate;
 use crate::{
     law::RateLaw,
     link::LinkClock,
-    packet::{Flow, Indivisible, Malformed, Packet},
+    packet::{FlowKey, Indivisible, Malformed, Packet},
     queue::{Queue, Queued, Routed},
-    signal::{self, Backlog, Place, Signaller, Subject, Withheld},
+    signal::{self, Backlog, PacketPart, Signaller, Subject, Withheld},
     stats::{Stats, Tally},
 };
 
@@ -49,7 +49,7 @@ pub trait RouterPacket: Queued + Routed + Sized {
     fn subject(&self) -> Subject;
 
     /// The flow it belongs to.
-    fn flow(&self) -> Flow;
+    fn flow(&self) -> FlowKey;
 
     /// Splits it, as [`Packet::split`] does.
     ///
@@ -63,7 +63,7 @@ impl RouterPacket for Packet {
         Subject::of(self)
     }
 
-    fn flow(&self) -> Flow {
+    fn flow(&self) -> FlowKey {
         self.flow()
     }
 
@@ -224,8 +224,8 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
         self.law.on_arrival(overhead, None);
         self.stats.overhead += overhead;
         match subject.place {
-            Place::Leading => self.stats.lowered += 1,
-            Place::Whole | Place::Other => self.stats.signalled += 1,
+            PacketPart::Leading => self.stats.lowered += 1,
+            PacketPart::Whole | PacketPart::Other => self.stats.signalled += 1,
         }
         Ok(())
     }

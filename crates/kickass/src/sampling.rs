@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{indicator::Bucket, packet::Flow};
+use crate::{indicator::Bucket, packet::FlowKey};
 
 /// How often whole packets are fragmented to carry a signal.
 ///
@@ -29,23 +29,23 @@ pub enum Sampling {
 #[derive(Debug)]
 pub(crate) struct Sampler {
     key: u64,
-    rule: Rule,
+    rule: SamplingRule,
 }
 
 #[derive(Debug)]
-enum Rule {
+enum SamplingRule {
     Always,
     Interval {
         every: Duration,
         next: Option<Instant>,
     },
     /// By hash of the flow; a new flow replaces the one in its place.
-    Flows(Vec<Option<Entry>>),
+    Flows(Vec<Option<SampledFlow>>),
 }
 
 /// A flow whose round trip is known.
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct SampledFlow {
     hash: u64,
     rtt: Bucket,
     next: Option<Instant>,
@@ -54,27 +54,27 @@ struct Entry {
 impl Sampler {
     pub(crate) fn new(sampling: Sampling, key: u64) -> Self {
         let rule = match sampling {
-            Sampling::Always | Sampling::Flows(0) => Rule::Always,
-            Sampling::Interval(every) => Rule::Interval { every, next: None },
-            Sampling::Flows(table) => Rule::Flows(vec![None; table]),
+            Sampling::Always | Sampling::Flows(0) => SamplingRule::Always,
+            Sampling::Interval(every) => SamplingRule::Interval { every, next: None },
+            Sampling::Flows(table) => SamplingRule::Flows(vec![None; table]),
         };
         Self { key, rule }
     }
 
     /// The flow indicated its round trip.
-    pub(crate) fn on_indicator(&mut self, flow: impl FnOnce() -> Flow, rtt: Bucket) {
-        let Rule::Flows(table) = &mut self.rule else { return };
+    pub(crate) fn on_indicator(&mut self, flow: impl FnOnce() -> FlowKey, rtt: Bucket) {
+        let SamplingRule::Flows(table) = &mut self.rule else { return };
         let (hash, slot) = look_up(table, self.key, flow());
         let next = slot.filter(|entry| entry.hash == hash).and_then(|entry| entry.next);
-        *slot = Some(Entry { hash, rtt, next });
+        *slot = Some(SampledFlow { hash, rtt, next });
     }
 
     /// Lets a packet of the flow carry a signal if one is due, and returns whether it was. The next one is due later then.
-    pub(crate) fn take_turn(&mut self, now: Instant, flow: impl FnOnce() -> Flow) -> bool {
+    pub(crate) fn take_turn(&mut self, now: Instant, flow: impl FnOnce() -> FlowKey) -> bool {
         let (next, every) = match &mut self.rule {
-            Rule::Always => return true,
-            Rule::Interval { every, next } => (next, *every),
-            Rule::Flows(table) => {
+            SamplingRule::Always => return true,
+            SamplingRule::Interval { every, next } => (next, *every),
+            SamplingRule::Flows(table) => {
                 let (hash, slot) = look_up(table, self.key, flow());
                 let Some(entry) = slot.as_mut().filter(|entry| entry.hash == hash) else { return true };
                 (&mut entry.next, entry.rtt.low() / 2)
@@ -89,7 +89,7 @@ impl Sampler {
 }
 
 /// The hash of a flow and its place in a table, which must not be empty.
-fn look_up(table: &mut [Option<Entry>], key: u64, flow: Flow) -> (u64, &mut Option<Entry>) {
+fn look_up(table: &mut [Option<SampledFlow>], key: u64, flow: FlowKey) -> (u64, &mut Option<SampledFlow>) {
     let hash = flow.hash(key);
     let index = (hash % table.len() as u64) as usize;
     (hash, &mut table[index])
@@ -99,8 +99,8 @@ fn look_up(table: &mut [Option<Entry>], key: u64, flow: Flow) -> (u64, &mut Opti
 mod tests {
     use super::*;
 
-    fn flow(port: u16) -> Flow {
-        Flow {
+    fn flow(port: u16) -> FlowKey {
+        FlowKey {
             source: [10, 0, 0, 1].into(),
             destination: [10, 0, 0, 2].into(),
             protocol: 17,

@@ -9,9 +9,9 @@ use rc3_units::Rate;
 use crate::{
     code::Code,
     indicator::Bucket,
-    packet::{Flow, Packet},
+    packet::{FlowKey, Packet},
     sampling::{Sampler, Sampling},
-    silence::{Rule, Silence},
+    silence::{Silence, SilenceRule},
 };
 
 /// Which IPv6 packets a router may fragment. IPv6 has no Don't Fragment bit and leaves fragmentation to the source (RFC
@@ -40,7 +40,7 @@ pub struct SignalConfig {
     /// rule is 0.
     pub queue_resume: u32,
     /// Whether exceeding the threshold is sufficient.
-    pub silence: Rule,
+    pub silence: SilenceRule,
     /// How often: every packet.
     pub sampling: Sampling,
     /// Which IPv6 packets: those with a Fragment header.
@@ -52,7 +52,7 @@ impl Default for SignalConfig {
         Self {
             queue_threshold: 0.5,
             queue_resume: 8,
-            silence: Rule::default(),
+            silence: SilenceRule::default(),
             sampling: Sampling::default(),
             ipv6: Ipv6::default(),
         }
@@ -61,7 +61,7 @@ impl Default for SignalConfig {
 
 /// What a router sees of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum PacketPart {
     /// The whole packet.
     Whole,
     /// Its leading fragment.
@@ -80,7 +80,7 @@ pub struct Subject {
     /// Fewest bytes of payload in a leading fragment.
     pub leading_min: usize,
     /// Which part of a packet it is.
-    pub place: Place,
+    pub place: PacketPart,
     /// Whether it must not be fragmented.
     pub dont_fragment: bool,
     /// Whether its IP version has no such bit.
@@ -93,9 +93,9 @@ impl Subject {
     /// Reads the properties of a packet.
     pub fn of(packet: &Packet) -> Self {
         let place = match packet.fragment() {
-            None => Place::Whole,
-            Some(fragment) if fragment.offset == 0 => Place::Leading,
-            Some(_) => Place::Other,
+            None => PacketPart::Whole,
+            Some(fragment) if fragment.offset == 0 => PacketPart::Leading,
+            Some(_) => PacketPart::Other,
         };
         Self {
             total_len: packet.total_len(),
@@ -111,7 +111,7 @@ impl Subject {
     /// The round trip it indicates: its length is that of an indicator and cannot result from fragmentation.
     pub fn indicator(&self) -> Option<Bucket> {
         let alone = self.dont_fragment || self.ipv6 && !self.fragment_header;
-        (self.place == Place::Whole && alone).then(|| Bucket::from_total_len(self.total_len))?
+        (self.place == PacketPart::Whole && alone).then(|| Bucket::from_total_len(self.total_len))?
     }
 }
 
@@ -120,7 +120,7 @@ impl Subject {
 pub enum Withheld {
     /// The law has no rate, or one below all codes.
     Rate,
-    /// The queue is too long, or has been until recently, and by [`Rule::Ignored`] the rate is ignored.
+    /// The queue is too long, or has been until recently, and by [`SilenceRule::Ignored`] the rate is ignored.
     Queue,
     /// It is not of the best level, the only one with a rate.
     Level,
@@ -184,7 +184,7 @@ impl Signaller {
     }
 
     /// A packet of the best level arrived. Returns the round trip it indicates, if any; `flow` is called only then.
-    pub fn on_arrival(&mut self, subject: &Subject, flow: impl FnOnce() -> Flow) -> Option<Bucket> {
+    pub fn on_arrival(&mut self, subject: &Subject, flow: impl FnOnce() -> FlowKey) -> Option<Bucket> {
         self.silence.on_arrival(subject.total_len);
         let rtt = subject.indicator()?;
         self.sampler.on_indicator(flow, rtt);
@@ -207,11 +207,11 @@ impl Signaller {
         &mut self,
         now: Instant,
         subject: &Subject,
-        flow: impl FnOnce() -> Flow,
+        flow: impl FnOnce() -> FlowKey,
         rate: Option<Rate>,
     ) -> Result<Code, Withheld> {
         let code = rate.and_then(Code::nearest).ok_or(Withheld::Rate)?;
-        if subject.place == Place::Other {
+        if subject.place == PacketPart::Other {
             return Err(Withheld::Place);
         }
         if !self.may_fragment(subject) {
@@ -227,7 +227,7 @@ impl Signaller {
             return Err(Withheld::Queue);
         }
         // A higher signal from upstream would be taken for that of the path, so it is always lowered.
-        if subject.place == Place::Whole && !self.sampler.take_turn(now, flow) {
+        if subject.place == PacketPart::Whole && !self.sampler.take_turn(now, flow) {
             return Err(Withheld::Sampling);
         }
         Ok(code)

@@ -1,7 +1,7 @@
 //! When a router stops signalling because its queue is long, and when it signals again (Kick-Ass §2.3.2).
 //!
 //! The threshold exists because of senders that ignore signals. A long queue alone does not distinguish them from
-//! senders that have not received a signal yet; the arrivals one round trip later do. So [`Rule::Ignored`] keeps
+//! senders that have not received a signal yet; the arrivals one round trip later do. So [`SilenceRule::Ignored`] keeps
 //! signalling the rate, which its law lowers, as long as arrivals or queue decrease, and stops when neither does.
 //!
 //! While senders that ignore signals hold the link, the queue also falls below the threshold, for a few round trips after
@@ -18,7 +18,7 @@ use crate::signal::{Backlog, SignalConfig};
 /// When to stop signalling, once the queue exceeds [`SignalConfig::queue_threshold`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "kebab-case"))]
-pub enum Rule {
+pub enum SilenceRule {
     /// At once: the paper's rule, if signals also return below that threshold.
     Threshold,
     /// Once the arrivals show that senders ignore the rate.
@@ -77,7 +77,7 @@ impl Silence {
             }
             None if long => {
                 let ignored = match (config.silence, rtt) {
-                    (Rule::Ignored, Some(rtt)) => self.advance_trip(now, backlog.bytes, rtt),
+                    (SilenceRule::Ignored, Some(rtt)) => self.advance_trip(now, backlog.bytes, rtt),
                     _ => true,
                 };
                 self.silent = ignored.then_some(now);
@@ -111,7 +111,7 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     /// After round trips with these arrivals, each with the queue at its end, of 1000 bytes at most.
-    fn is_silent(silence: Rule, queue_resume: u32, trips: &[(usize, u64)]) -> bool {
+    fn is_silent(silence: SilenceRule, queue_resume: u32, trips: &[(usize, u64)]) -> bool {
         let config = SignalConfig { silence, queue_resume, ..SignalConfig::default() };
         let start = Instant::now();
         let mut silence = Silence::default();
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_router_is_ignored_where_neither_load_nor_queue_falls_in_the_second_round_trip() {
-        let silent = |trips: &[_]| is_silent(Rule::Ignored, 8, trips);
+        let silent = |trips: &[_]| is_silent(SilenceRule::Ignored, 8, trips);
         assert!(!silent(&[(3000, 1000)]), "no signal has arrived yet");
         assert!(silent(&[(3000, 1000), (3000, 1000)]));
         assert!(!silent(&[(3000, 1000), (2500, 1000), (2000, 1000), (1000, 800)]), "less comes");
@@ -138,7 +138,9 @@ mod tests {
 
     #[test]
     fn signals_return_when_the_queue_has_been_short_for_long_or_is_empty() {
-        for (rule, ignored) in [(Rule::Ignored, &[(3000, 1000), (3000, 1000)][..]), (Rule::Threshold, &[])] {
+        for (rule, ignored) in
+            [(SilenceRule::Ignored, &[(3000, 1000), (3000, 1000)][..]), (SilenceRule::Threshold, &[])]
+        {
             let silent = |resume, after: &[u64]| {
                 let after: Vec<_> = after.iter().map(|backlog| (1000, *backlog)).collect();
                 is_silent(rule, resume, &[ignored, &after].concat())

@@ -7,7 +7,7 @@ use h3::quic::{self, StreamErrorIncoming, StreamId, WriteBuf};
 
 use crate::{
     exchange::Exchange,
-    guard::{Guard, Message},
+    guard::{Guard, HttpMessage},
     recv_stream::RecvStream,
     send_stream::SendStream,
 };
@@ -24,12 +24,12 @@ pub struct BidiStream<B: Buf> {
 impl<B: Buf> BidiStream<B> {
     /// A server's end.
     pub(crate) fn accepted(streams: Halves, connection: rc3_net::Connection, header_max: u64) -> Self {
-        Self::new(streams, connection, Guard::of_message(Message::request(), header_max), false)
+        Self::new(streams, connection, Guard::of_message(HttpMessage::request(), header_max), false)
     }
 
     /// A client's end.
     pub(crate) fn opened(streams: Halves, connection: rc3_net::Connection, header_max: u64) -> Self {
-        Self::new(streams, connection, Guard::of_message(Message::response(), header_max), true)
+        Self::new(streams, connection, Guard::of_message(HttpMessage::response(), header_max), true)
     }
 
     fn new((send, recv): Halves, connection: rc3_net::Connection, guard: Guard, is_request: bool) -> Self {

@@ -8,16 +8,16 @@ use std::{
 use rc3_net::{Connection, ConnectionError};
 
 /// One run. It owns its handle to the connection, so that it can outlive the poll that started it.
-pub(crate) type Run<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send + Sync>>;
+pub(crate) type RepeatRun<T> = Pin<Box<dyn Future<Output = Result<T, ConnectionError>> + Send + Sync>>;
 
 /// Opens or accepts streams, one after the other.
 pub(crate) struct Repeat<T> {
-    start: fn(Connection) -> Run<T>,
-    running: Option<Run<T>>,
+    start: fn(Connection) -> RepeatRun<T>,
+    running: Option<RepeatRun<T>>,
 }
 
 impl<T> Repeat<T> {
-    pub(crate) fn new(start: fn(Connection) -> Run<T>) -> Self {
+    pub(crate) fn new(start: fn(Connection) -> RepeatRun<T>) -> Self {
         Self { start, running: None }
     }
 

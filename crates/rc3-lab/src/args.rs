@@ -1,7 +1,7 @@
 //! The command line of `rc3-lab`: one command for each kind of experiment.
 
 use clap::{Parser, Subcommand};
-use rc3_cli::exit::Exit;
+use rc3_cli::exit::CommandExit;
 
 #[cfg(target_os = "linux")]
 use crate::net::args::NetCommand;
@@ -9,7 +9,7 @@ use crate::sim::args::SimCommand;
 
 /// Experiments with rc3: those of the papers, and your own.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "rc3-lab", version, after_help = Exit::HELP, max_term_width = 100)]
+#[command(name = "rc3-lab", version, after_help = CommandExit::HELP, max_term_width = 100)]
 pub struct LabArgs {
     /// What to do.
     #[command(subcommand)]

@@ -2,7 +2,7 @@
 
 /// A median and an interval that holds the true one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct MedianInterval {
     /// How many values there were.
     pub count: usize,
     /// The median of the values.
@@ -13,10 +13,10 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// How surely the interval of an [`Estimate`] holds the true median, if there are enough values.
+/// How surely the interval of an [`MedianInterval`] holds the true median, if there are enough values.
 const CONFIDENCE: f64 = 0.95;
 
-impl Estimate {
+impl MedianInterval {
     /// The estimate of these values; `None` if there are none.
     ///
     /// The interval is between order statistics, so it assumes nothing about the distribution: the narrowest symmetric one
@@ -56,7 +56,7 @@ fn skipped(count: usize) -> usize {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ranked {
     /// It.
-    pub estimate: Estimate,
+    pub estimate: MedianInterval,
     /// 1 has the smallest median.
     pub place: usize,
     /// Whether its interval overlaps that of the first, so that it may be as good.
@@ -64,9 +64,9 @@ pub struct Ranked {
 }
 
 /// Ranks estimates. Those that are missing have no rank.
-pub fn ranks(estimates: &[Option<Estimate>]) -> Vec<Option<Ranked>> {
+pub fn ranks(estimates: &[Option<MedianInterval>]) -> Vec<Option<Ranked>> {
     let best = estimates.iter().flatten().min_by(|a, b| a.median.total_cmp(&b.median));
-    let rank = |estimate: &Option<Estimate>| {
+    let rank = |estimate: &Option<MedianInterval>| {
         let (estimate, best) = ((*estimate)?, best?);
         let better = estimates.iter().flatten().filter(|other| other.median < estimate.median).count();
         let as_good = estimate.low <= best.high && best.low <= estimate.high;
@@ -132,8 +132,8 @@ impl Sample {
 mod tests {
     use super::*;
 
-    fn estimate(values: impl IntoIterator<Item = u32>) -> Estimate {
-        Estimate::of(&values.into_iter().map(f64::from).collect::<Vec<_>>()).unwrap()
+    fn estimate(values: impl IntoIterator<Item = u32>) -> MedianInterval {
+        MedianInterval::of(&values.into_iter().map(f64::from).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
             assert_eq!((estimate.low, estimate.high), (f64::from(low), f64::from(high)), "{count}");
             assert_eq!(estimate.median, f64::from(count + 1) / 2.0);
         }
-        assert_eq!(Estimate::of(&[]), None);
+        assert_eq!(MedianInterval::of(&[]), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::{
 use rc3_lab::net::{
     namespace::Namespace,
     recipe::{Recipe, is_lacking},
-    sample::FlowSample,
+    sample::MeasuredFlow,
 };
 
 use nix::{
@@ -158,7 +158,7 @@ fn recipes_for_operators_let_no_primary_packet_wait_behind_rlp() {
     assert!(status.success(), "{stderr}");
     stderr.lines().filter(|line| line.contains("left out")).for_each(|line| eprintln!("skipped: {line}"));
     let mut reader = csv::Reader::from_path(folder.path().join("flows.csv")).unwrap();
-    let flows: Vec<FlowSample> = reader.deserialize().collect::<Result<_, _>>().unwrap();
+    let flows: Vec<MeasuredFlow> = reader.deserialize().collect::<Result<_, _>>().unwrap();
     let of = |name: &str| flows.iter().find(|flow| flow.cell == format!("operators-{name}"));
     for name in ["htb", "htb-nft", "prio"] {
         let Some(flow) = of(name) else { continue };

@@ -61,7 +61,7 @@ impl ConnectionRef {
         &self.0.waiters
     }
 
-    /// See [`crate::state::State::peek`].
+    /// See [`crate::state::EndpointState::peek`].
     pub(crate) fn peek<T>(
         &self,
         ask: impl FnOnce(&core::Connection, &ConnectionState) -> T,
@@ -69,7 +69,7 @@ impl ConnectionRef {
         self.shared().with(|state| state.peek(self.id(), ask))
     }
 
-    /// See [`State::access`](crate::state::State::access).
+    /// See [`EndpointState::access`](crate::state::EndpointState::access).
     pub(crate) fn access<T>(
         &self,
         access: Access,

@@ -27,16 +27,16 @@ use std::{
 };
 
 use self::{
-    channel::{Channel, Sent},
+    channel::{Channel, SendResult},
     queue_limit::{QueueLimit, RETRY_AFTER},
     restart::Relays,
     workers::{RlpTurn, take_mail},
 };
 #[cfg(target_os = "linux")]
-use crate::relay::Link;
+use crate::relay::RelayLink;
 #[cfg(feature = "metrics")]
 use crate::socket::EndpointSocket;
-use crate::{bound::Bound, runtime::AsyncTimer, shared::Shared, state::State, workers::Inbox};
+use crate::{bound::Bound, runtime::AsyncTimer, shared::Shared, state::EndpointState, workers::Inbox};
 
 /// Batches of the primary in one round: as much as stays in the cache until a receiver on the same host reads it.
 const PRIMARY_BATCHES_MAX: usize = 4;
@@ -114,7 +114,7 @@ impl Driver {
 
     /// Takes the port over from the process at the other end of `link`.
     #[cfg(target_os = "linux")]
-    pub(crate) fn set_predecessor(&mut self, link: Link) {
+    pub(crate) fn set_predecessor(&mut self, link: RelayLink) {
         self.shared.with(|state| state.core.follow_predecessor());
         self.relays.set_predecessor(link);
     }
@@ -126,9 +126,9 @@ impl Driver {
             let load = self.round(cx, &mut received)?;
             self.wakers.drain(..).for_each(Waker::wake);
             match load {
-                Load::Light if received <= LIGHT_DATAGRAMS_MAX => {}
-                Load::Light | Load::Heavy => break,
-                Load::None => match self.sleep(cx)? {
+                RemainingWork::Light if received <= LIGHT_DATAGRAMS_MAX => {}
+                RemainingWork::Light | RemainingWork::Heavy => break,
+                RemainingWork::None => match self.sleep(cx)? {
                     Next::Round => {}
                     next => return Ok(next),
                 },
@@ -138,10 +138,10 @@ impl Driver {
     }
 
     /// One round; returns the remaining work. Adds the number of datagrams to `received`.
-    fn round(&mut self, cx: &mut Context<'_>, received: &mut usize) -> io::Result<Load> {
+    fn round(&mut self, cx: &mut Context<'_>, received: &mut usize) -> io::Result<RemainingWork> {
         let count = self.receive(cx)?;
         *received += count;
-        let mut load = if count > 0 { Load::Light } else { Load::None };
+        let mut load = if count > 0 { RemainingWork::Light } else { RemainingWork::None };
         self.wakers.drain(..).for_each(Waker::wake);
         let Self { shared, bound, wakers, .. } = self;
         let now = shared.runtime.now();
@@ -156,7 +156,7 @@ impl Driver {
         });
         if let Some(bound) = rebound {
             self.rebind(bound);
-            load = load.max(Load::Light);
+            load = load.max(RemainingWork::Light);
         }
         self.relays.send(cx);
         #[cfg(feature = "metrics")]
@@ -165,21 +165,21 @@ impl Driver {
         }
         let sent = self.send_primary()?;
         if completed {
-            self.shared.with_later(&mut self.wakers, State::announce_completed);
+            self.shared.with_later(&mut self.wakers, EndpointState::announce_completed);
         }
-        if let Some(closes) = closes.filter(|_| sent == Sent::All) {
+        if let Some(closes) = closes.filter(|_| sent == SendResult::All) {
             self.shared.with_later(&mut self.wakers, |state| state.lifetime.closes_sent = closes);
             self.shared.waiters.idle.notify_waiters();
         }
         load = load.max(sent.into());
         // With the primary's socket full, sending through the low socket would hurt the primary next.
-        if sent == Sent::All {
+        if sent == SendResult::All {
             self.low.blocked = false;
             if self.low.unsent.is_some() || self.rlp_waits {
                 load = load.max(self.send_low()?.into());
                 // RLP may have given the primary something to send.
                 if self.shared.with_later(&mut self.wakers, |state| state.core.wants_primary()) {
-                    load = load.max(Load::Light);
+                    load = load.max(RemainingWork::Light);
                 }
             }
         }
@@ -230,55 +230,55 @@ impl Driver {
         }
     }
 
-    fn send_primary(&mut self) -> io::Result<Sent> {
+    fn send_primary(&mut self) -> io::Result<SendResult> {
         let Self { shared, bound, primary, burst, rlp_waits, wakers, .. } = self;
         let segments_max = bound.primary.segments_max().min(PRIMARY_SEGMENTS_MAX);
         for _ in 0..PRIMARY_BATCHES_MAX {
             let segments = (*burst).min(segments_max);
-            let poll = |state: &mut State, buf: &mut Vec<u8>| {
+            let poll = |state: &mut EndpointState, buf: &mut Vec<u8>| {
                 let now = state.now();
                 let transmit = state.core.poll_primary(now, segments, buf);
                 *rlp_waits = transmit.is_none() && state.core.wants_rlp();
                 transmit
             };
             let sent = primary.send(shared, wakers, &bound.primary, poll)?;
-            shared.member.set_sending_primary(sent != Sent::All);
+            shared.member.set_sending_primary(sent != SendResult::All);
             match sent {
-                Sent::More => *burst = (*burst * 2).min(PRIMARY_SEGMENTS_MAX),
-                Sent::All => {
+                SendResult::More => *burst = (*burst * 2).min(PRIMARY_SEGMENTS_MAX),
+                SendResult::All => {
                     *burst = PRIMARY_SEGMENTS_FIRST;
-                    return Ok(Sent::All);
+                    return Ok(SendResult::All);
                 }
-                Sent::Blocked => return Ok(Sent::Blocked),
+                SendResult::Blocked => return Ok(SendResult::Blocked),
             }
         }
-        Ok(Sent::More)
+        Ok(SendResult::More)
     }
 
-    fn send_low(&mut self) -> io::Result<Sent> {
+    fn send_low(&mut self) -> io::Result<SendResult> {
         let Self { shared, bound, low, queue_limit, wakers, rlp_turn, .. } = self;
         let socket = bound.low();
         let segments_max = socket.segments_max();
         for _ in 0..LOW_BATCHES_MAX {
             if let Some(sent) = rlp_turn.wait_for_primaries(&shared.member) {
-                low.blocked = sent == Sent::Blocked;
+                low.blocked = sent == SendResult::Blocked;
                 return Ok(sent);
             }
             if !queue_limit.admit(socket.queued_bytes()) {
                 low.blocked = true;
-                return Ok(Sent::Blocked);
+                return Ok(SendResult::Blocked);
             }
             let segments = queue_limit.segments().min(segments_max);
-            let poll = |state: &mut State, buf: &mut Vec<u8>| {
+            let poll = |state: &mut EndpointState, buf: &mut Vec<u8>| {
                 let now = state.now();
                 state.core.poll_rlp(now, segments, buf)
             };
             match low.send(shared, wakers, socket, poll)? {
-                Sent::More => {}
+                SendResult::More => {}
                 end => return Ok(end),
             }
         }
-        Ok(Sent::More)
+        Ok(SendResult::More)
     }
 
     /// Arms the wake-ups of the task, unless there is work at once.
@@ -372,7 +372,7 @@ enum Next {
 
 /// The remaining work after a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Load {
+enum RemainingWork {
     /// Nothing.
     None,
     /// Little, perhaps nothing: worth another check.
@@ -381,8 +381,8 @@ enum Load {
     Heavy,
 }
 
-impl From<Sent> for Load {
-    fn from(sent: Sent) -> Self {
-        if sent == Sent::More { Self::Heavy } else { Self::None }
+impl From<SendResult> for RemainingWork {
+    fn from(sent: SendResult) -> Self {
+        if sent == SendResult::More { Self::Heavy } else { Self::None }
     }
 }

@@ -31,7 +31,7 @@ use crate::{
     runtime::{AsyncUdpSocket, Runtime, TokioRuntime, is_tokio},
     shared::Shared,
     socket::{self, EndpointSocket, canonical},
-    state::State,
+    state::EndpointState,
     waiters::EndpointWaiters,
     wake::poll_until,
     workers::Member,
@@ -480,7 +480,7 @@ impl Endpoint {
     /// Counters of the endpoint.
     pub fn stats(&self) -> EndpointStats {
         let mut stats = EndpointStats::default();
-        self.handle.each(|State { core, bound, handshakes, restart, .. }| {
+        self.handle.each(|EndpointState { core, bound, handshakes, restart, .. }| {
             stats.primary += bound.primary.stats();
             if let Some(low) = &bound.low {
                 *stats.low.get_or_insert_default() += low.stats();

@@ -7,7 +7,7 @@ use std::sync::{
 
 use tokio::sync::Mutex;
 
-use crate::{shared::Shared, socket, state::State, waiters::EndpointWaiters};
+use crate::{shared::Shared, socket, state::EndpointState, waiters::EndpointWaiters};
 
 /// State shared by all clones of an endpoint and its waiting handshakes.
 pub(crate) struct EndpointRef {
@@ -50,13 +50,13 @@ impl EndpointRef {
     }
 
     /// Asks each worker, one after the other.
-    pub(crate) fn each<T>(&self, mut ask: impl FnMut(&mut State) -> T) -> Vec<T> {
+    pub(crate) fn each<T>(&self, mut ask: impl FnMut(&mut EndpointState) -> T) -> Vec<T> {
         self.workers.iter().map(|worker| worker.with(&mut ask)).collect()
     }
 }
 
 impl Drop for EndpointRef {
     fn drop(&mut self) {
-        self.each(State::release_endpoint);
+        self.each(EndpointState::release_endpoint);
     }
 }

@@ -6,17 +6,17 @@ use rc3_sim::identity::{SERVER_NAME, identity};
 
 use crate::{
     endpoint::{Capabilities, Endpoint, EndpointStats},
-    socket::{Calls, Fault},
+    socket::{Calls, InjectedError},
 };
 
 const BYTES: usize = 1 << 20;
 
-fn fault(error: i32, calls: Calls, one_in: usize) -> Fault {
-    Fault { error, calls, one_in, count: 0 }
+fn fault(error: i32, calls: Calls, one_in: usize) -> InjectedError {
+    InjectedError { error, calls, one_in, count: 0 }
 }
 
 /// Sends from an endpoint whose sockets have this fault to one without, which must receive everything.
-fn transfer_with(fault: Fault) -> (EndpointStats, Capabilities) {
+fn transfer_with(fault: InjectedError) -> (EndpointStats, Capabilities) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let test = async {
         let (client_config, server_config) = identity(&["test"]);

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::{
     connecting::Connecting, connection::Connection, connection_ref::ConnectionRef, endpoint_ref::EndpointRef,
-    shared::Shared, state::State,
+    shared::Shared, state::EndpointState,
 };
 
 /// A handshake that waits for an answer. Dropping it without one [refuses](Self::refuse) it.
@@ -71,7 +71,7 @@ impl Incoming {
 
     fn accept_by(
         mut self,
-        accept: impl FnOnce(&mut State, core::Incoming) -> Result<ConnectionHandle, ConnectionError>,
+        accept: impl FnOnce(&mut EndpointState, core::Incoming) -> Result<ConnectionHandle, ConnectionError>,
     ) -> Result<Connecting, ConnectionError> {
         let Some(incoming) = self.core.take() else { return Err(ConnectionError::LocallyClosed) };
         let shared = &self.shared;

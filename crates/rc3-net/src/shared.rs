@@ -20,7 +20,7 @@ use crate::{
     marks::Marks,
     paths::{GOOD_FOR, PathMemory},
     runtime::Runtime,
-    state::State,
+    state::EndpointState,
     waiters::EndpointWaiters,
     wake::Monitor,
     workers::Member,
@@ -28,7 +28,7 @@ use crate::{
 
 /// One endpoint, or one of its workers.
 pub(crate) struct Shared {
-    state: Monitor<State>,
+    state: Monitor<EndpointState>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) marks: Marks,
     /// The memory of paths, which outlives the endpoint.
@@ -50,7 +50,7 @@ impl Shared {
         runtime: Arc<dyn Runtime>,
     ) -> Self {
         Self {
-            state: Monitor::new(State::new(core, bound, member.clone(), runtime.clone())),
+            state: Monitor::new(EndpointState::new(core, bound, member.clone(), runtime.clone())),
             runtime,
             marks,
             paths: paths.map(Keeper::new),
@@ -60,7 +60,7 @@ impl Shared {
     }
 
     /// Changes the state, handles the consequences, and wakes the affected waiters after the lock is free again.
-    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn with<T>(&self, change: impl FnOnce(&mut EndpointState) -> T) -> T {
         self.state.with(|state| {
             let result = change(state);
             (result, mem::take(state.take_events(&self.waiters, self.paths.as_ref())))
@@ -68,7 +68,11 @@ impl Shared {
     }
 
     /// Like [`Self::with`]; affected waiters are added to `later`, for the caller to wake.
-    pub(crate) fn with_later<T>(&self, later: &mut Vec<Waker>, change: impl FnOnce(&mut State) -> T) -> T {
+    pub(crate) fn with_later<T>(
+        &self,
+        later: &mut Vec<Waker>,
+        change: impl FnOnce(&mut EndpointState) -> T,
+    ) -> T {
         self.state.with_later(|state| {
             let result = change(state);
             later.append(state.take_events(&self.waiters, self.paths.as_ref()));
@@ -82,7 +86,7 @@ impl Shared {
         &self,
         remote: SocketAddr,
         bound: IpAddr,
-        change: impl FnOnce(&mut State) -> T,
+        change: impl FnOnce(&mut EndpointState) -> T,
     ) -> T {
         // This makes system calls, so it comes before the lock.
         let known = self.paths.as_ref().and_then(|paths| paths.known(remote, bound));

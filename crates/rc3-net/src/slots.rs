@@ -57,16 +57,16 @@ impl Slots {
         let network = network_of(incoming.remote_address().ip());
         let mut table = self.table();
         match table.room(network) {
-            Room::Free => {}
-            Room::None => {
+            FreeSlot::Free => {}
+            FreeSlot::None => {
                 incoming.refuse();
                 return None;
             }
-            Room::Of(_) if incoming.may_retry() => {
+            FreeSlot::Of(_) if incoming.may_retry() => {
                 let _ = incoming.retry();
                 return None;
             }
-            Room::Of(oldest) => table.evict(oldest),
+            FreeSlot::Of(oldest) => table.evict(oldest),
         }
         let (evict, evicted) = oneshot::channel();
         let uses = Uses::default();
@@ -154,13 +154,13 @@ struct SlotTable {
     per_network_max: usize,
     next_id: u64,
     /// Oldest first.
-    taken: Vec<Taken>,
+    taken: Vec<TakenSlot>,
     /// How many of these each network has.
     networks: HashMap<Network, usize>,
 }
 
 #[derive(Debug)]
-struct Taken {
+struct TakenSlot {
     id: u64,
     network: Network,
     evict: oneshot::Sender<()>,
@@ -169,7 +169,7 @@ struct Taken {
 
 /// Where a further connection finds a slot.
 #[derive(Debug, PartialEq, Eq)]
-enum Room {
+enum FreeSlot {
     Free,
     /// In the place of this one.
     Of(usize),
@@ -181,26 +181,26 @@ impl SlotTable {
         self.networks.get(&network).copied().unwrap_or(0)
     }
 
-    fn room(&self, network: Network) -> Room {
+    fn room(&self, network: Network) -> FreeSlot {
         let own = self.count(network);
         let only_own = own >= self.per_network_max;
         if !only_own && self.taken.len() < self.max {
-            return Room::Free;
+            return FreeSlot::Free;
         }
-        let gives_way = |taken: &Taken| {
+        let gives_way = |taken: &TakenSlot| {
             (!only_own || taken.network == network)
                 && (!taken.uses.any() || self.count(taken.network) > own + 1)
         };
         let candidates = self.taken.iter().enumerate().filter(|(_, taken)| gives_way(taken));
         let first =
             candidates.max_by_key(|(at, taken)| (self.count(taken.network), !taken.uses.any(), Reverse(*at)));
-        first.map_or(Room::None, |(at, _)| Room::Of(at))
+        first.map_or(FreeSlot::None, |(at, _)| FreeSlot::Of(at))
     }
 
     fn add(&mut self, network: Network, evict: oneshot::Sender<()>, uses: Uses) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.taken.push(Taken { id, network, evict, uses });
+        self.taken.push(TakenSlot { id, network, evict, uses });
         *self.networks.entry(network).or_default() += 1;
         id
     }
@@ -218,7 +218,7 @@ impl SlotTable {
         }
     }
 
-    fn take(&mut self, at: usize) -> Taken {
+    fn take(&mut self, at: usize) -> TakenSlot {
         let taken = self.taken.remove(at);
         let count = self.count(taken.network);
         match count {
@@ -255,7 +255,7 @@ mod tests {
             self.1.push(uses);
         }
 
-        fn room(&self, address: &str) -> Room {
+        fn room(&self, address: &str) -> FreeSlot {
             self.0.room(network(address))
         }
     }
@@ -271,38 +271,38 @@ mod tests {
     #[test]
     fn the_network_with_the_most_slots_gives_up_its_oldest() {
         let mut slots = Slots::new(4, 4, &["192.0.2.9", "192.0.2.1", "192.0.2.1"]);
-        assert_eq!(slots.room("192.0.2.1"), Room::Free);
+        assert_eq!(slots.room("192.0.2.1"), FreeSlot::Free);
         slots.add("192.0.2.1");
-        assert_eq!(slots.room("192.0.2.7"), Room::Of(1));
-        assert_eq!(slots.room("192.0.2.1"), Room::Of(1));
+        assert_eq!(slots.room("192.0.2.7"), FreeSlot::Of(1));
+        assert_eq!(slots.room("192.0.2.1"), FreeSlot::Of(1));
         slots.0.evict(1);
-        assert_eq!(slots.room("192.0.2.7"), Room::Free);
+        assert_eq!(slots.room("192.0.2.7"), FreeSlot::Free);
     }
 
     #[test]
     fn a_network_with_all_of_its_slots_gives_up_its_own() {
         let slots = Slots::new(10, 2, &["192.0.2.9", "192.0.2.1", "192.0.2.1"]);
-        assert_eq!(slots.room("192.0.2.1"), Room::Of(1));
-        assert_eq!(slots.room("192.0.2.9"), Room::Free);
+        assert_eq!(slots.room("192.0.2.1"), FreeSlot::Of(1));
+        assert_eq!(slots.room("192.0.2.9"), FreeSlot::Free);
     }
 
     #[test]
     fn connections_in_use_make_room_only_for_networks_that_have_fewer() {
         let slots = Slots::new(3, 3, &["192.0.2.1", "192.0.2.1", "192.0.2.9"]);
         let uses: Vec<_> = slots.1.iter().map(Uses::begin).collect();
-        assert_eq!(slots.room("192.0.2.1"), Room::None, "one of its own would give way");
-        assert_eq!(slots.room("192.0.2.9"), Room::None, "both would only change places");
-        assert_eq!(slots.room("192.0.2.7"), Room::Of(0));
+        assert_eq!(slots.room("192.0.2.1"), FreeSlot::None, "one of its own would give way");
+        assert_eq!(slots.room("192.0.2.9"), FreeSlot::None, "both would only change places");
+        assert_eq!(slots.room("192.0.2.7"), FreeSlot::Of(0));
         drop(uses);
-        assert_eq!(slots.room("192.0.2.1"), Room::Of(0));
+        assert_eq!(slots.room("192.0.2.1"), FreeSlot::Of(0));
     }
 
     #[test]
     fn an_idle_connection_goes_before_an_older_one_in_use() {
         let slots = Slots::new(3, 3, &["192.0.2.1", "192.0.2.1", "192.0.2.1"]);
         let _in_use = (slots.1[0].begin(), slots.1[2].begin());
-        assert_eq!(slots.room("192.0.2.7"), Room::Of(1));
-        assert_eq!(slots.room("192.0.2.1"), Room::Of(1));
+        assert_eq!(slots.room("192.0.2.7"), FreeSlot::Of(1));
+        assert_eq!(slots.room("192.0.2.1"), FreeSlot::Of(1));
     }
 
     #[test]

@@ -36,16 +36,16 @@ pub(crate) enum Access {
     Command,
     /// Accepts streams or reads from them, which seldom causes sending.
     Read,
-    /// Like [`Self::Read`], by a reader that continues: see [`State::wake_driver_after_reader`].
+    /// Like [`Self::Read`], by a reader that continues: see [`EndpointState::wake_driver_after_reader`].
     ReadOn,
-    /// Opens streams, or writes to them, which may accept nothing: see [`State::wake_driver`].
+    /// Opens streams, or writes to them, which may accept nothing: see [`EndpointState::wake_driver`].
     Write,
     /// Finishes or stops a stream.
     End,
 }
 
 /// The content of the lock.
-pub(crate) struct State {
+pub(crate) struct EndpointState {
     pub(crate) core: core::Endpoint,
     runtime: Arc<dyn Runtime>,
     pub(crate) bound: Bound,
@@ -60,7 +60,7 @@ pub(crate) struct State {
     wakers: Vec<Waker>,
 }
 
-impl State {
+impl EndpointState {
     pub(crate) fn new(core: core::Endpoint, bound: Bound, member: Member, runtime: Arc<dyn Runtime>) -> Self {
         Self {
             core,

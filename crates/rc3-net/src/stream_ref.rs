@@ -5,7 +5,7 @@ use rc3_core::{self as core, ClosedStream, ConnectionError, StreamId, VarInt};
 use crate::{
     connection_ref::ConnectionRef,
     error::{ReadError, ResetError, StoppedError, WriteError},
-    state::{Access, ConnectionState, State},
+    state::{Access, ConnectionState, EndpointState},
 };
 
 /// A stream of a connection.
@@ -73,7 +73,7 @@ impl StreamRef {
     /// Like [`Self::access`], with the lock held.
     pub(crate) fn access_in<T>(
         &self,
-        endpoint: &mut State,
+        endpoint: &mut EndpointState,
         access: Access,
         with: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, Unavailable> {
@@ -83,7 +83,7 @@ impl StreamRef {
         })?
     }
 
-    /// See [`State::peek`].
+    /// See [`EndpointState::peek`].
     pub(crate) fn peek<T>(
         &self,
         ask: impl FnOnce(&core::Connection, &ConnectionState) -> T,
@@ -94,7 +94,7 @@ impl StreamRef {
         })?
     }
 
-    /// See [`State::access`].
+    /// See [`EndpointState::access`].
     pub(crate) fn access<T>(
         &self,
         access: Access,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// What to do with the packet at the head of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CodelVerdict {
     /// Send it.
     Send,
     /// Mark and send it; or drop it, and ask about the next one.
@@ -37,7 +37,7 @@ impl CoDel {
 
 /// CoDel's state for one queue.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct State {
+pub(crate) struct CodelState {
     /// When the delay will have exceeded the target for an interval; `None` while it does not.
     above_until: Option<Instant>,
     dropping: Option<Dropping>,
@@ -55,25 +55,31 @@ struct Dropping {
     first: u32,
 }
 
-impl State {
+impl CodelState {
     /// Decides on the packet at the head, which has waited for `sojourn`; `short` if at most one full-size packet is
     /// behind it.
-    pub(crate) fn judge(&mut self, codel: &CoDel, now: Instant, sojourn: Duration, short: bool) -> Verdict {
+    pub(crate) fn judge(
+        &mut self,
+        codel: &CoDel,
+        now: Instant,
+        sojourn: Duration,
+        short: bool,
+    ) -> CodelVerdict {
         if !self.note_sojourn(codel, now, sojourn, short) {
             self.end();
-            return Verdict::Send;
+            return CodelVerdict::Send;
         }
         match &mut self.dropping {
-            Some(dropping) if now < dropping.next => Verdict::Send,
+            Some(dropping) if now < dropping.next => CodelVerdict::Send,
             Some(dropping) => {
                 dropping.count = dropping.count.saturating_add(1);
                 dropping.next = codel.next(dropping.next, dropping.count);
-                Verdict::Signal
+                CodelVerdict::Signal
             }
             None => {
                 let count = self.pace(codel, now);
                 self.dropping = Some(Dropping { next: codel.next(now, count), count, first: count });
-                Verdict::Signal
+                CodelVerdict::Signal
             }
         }
     }

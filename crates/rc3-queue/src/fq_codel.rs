@@ -7,7 +7,7 @@ use std::{collections::VecDeque, time::Instant};
 
 use crate::{
     CoDel, Queue, Queued, Routed,
-    codel::{State, Verdict},
+    codel::{CodelState, CodelVerdict},
 };
 
 /// Most packets dropped at once for lack of space (RFC 8290 §4.1): finding the longest flow is expensive.
@@ -81,13 +81,13 @@ struct FlowQueue<T> {
     bytes: u64,
     /// Remaining bytes in its turn.
     deficit: i64,
-    codel: State,
+    codel: CodelState,
     listed: bool,
 }
 
 impl<T> Default for FlowQueue<T> {
     fn default() -> Self {
-        Self { packets: VecDeque::new(), bytes: 0, deficit: 0, codel: State::default(), listed: false }
+        Self { packets: VecDeque::new(), bytes: 0, deficit: 0, codel: CodelState::default(), listed: false }
     }
 }
 
@@ -138,12 +138,12 @@ impl<T: Queued + Routed> FqCodel<T> {
             self.packets -= 1;
             let sojourn = now.saturating_duration_since(arrived);
             match flow.codel.judge(&self.config.codel, now, sojourn, short) {
-                Verdict::Send => return Some(packet),
-                Verdict::Signal if self.config.ecn && packet.mark_congestion() => {
+                CodelVerdict::Send => return Some(packet),
+                CodelVerdict::Signal if self.config.ecn && packet.mark_congestion() => {
                     self.marked += 1;
                     return Some(packet);
                 }
-                Verdict::Signal => dropped(packet),
+                CodelVerdict::Signal => dropped(packet),
             }
         }
     }

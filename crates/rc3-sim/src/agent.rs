@@ -101,14 +101,14 @@ pub struct Parcel {
     /// The host it goes to.
     pub to: HostId,
     /// Its place on its route; agents set the default, the world updates it.
-    pub progress: Progress,
+    pub progress: RoutePosition,
     /// The contents for the receiver.
     pub body: Body,
 }
 
 /// The place of a parcel on its route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct RoutePosition {
     /// Index of its current link among the links of all routes.
     pub(crate) place: u32,
     /// Links it has taken.
@@ -130,7 +130,7 @@ pub enum Body {
         dont_fragment: bool,
     },
     /// A packet of the RCP comparison. Boxed: moved on every link, a parcel costs what its largest body is long.
-    Rcp(Box<rcp::Header>),
+    Rcp(Box<rcp::RcpHeader>),
 }
 
 /// The software of a host.
@@ -181,16 +181,16 @@ pub enum Milestone {
     /// The sender has sent the first bytes of the application.
     FirstData,
     /// The receiver has every byte.
-    LastByte(Received),
+    LastByte(ReceiverCounters),
     /// The sender knows that the receiver has every byte, and is done.
-    LastAck(Sent),
+    LastAck(SenderCounters),
     /// The connection was given up.
     Failed,
 }
 
 /// Counters of a flow's receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Received {
+pub struct ReceiverCounters {
     /// Bytes that the primary loop delivered first.
     pub primary_bytes: u64,
     /// Bytes that RLP delivered first.
@@ -199,7 +199,7 @@ pub struct Received {
 
 /// Counters of a flow's sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Sent {
+pub struct SenderCounters {
     /// Packets of the primary declared lost.
     pub lost_packets: u64,
     /// Packets of the primary sent.

@@ -47,7 +47,7 @@ impl Pair {
         let handle = self.connect();
         let mut source =
             FlowSource { handle, stream: None, next: Bytes::new(), written: 0, bytes, finished: false };
-        let mut sink = Sink::default();
+        let mut sink = FlowReader::default();
         let arrived = self.drive_until(limit, |pair| {
             watch(pair);
             source.pump(pair);
@@ -102,14 +102,14 @@ impl FlowSource {
 }
 
 #[derive(Default)]
-struct Sink {
+struct FlowReader {
     handle: Option<ConnectionHandle>,
     stream: Option<StreamId>,
     read: u64,
     ended: bool,
 }
 
-impl Sink {
+impl FlowReader {
     /// Reads what is there; the final size once the stream has ended.
     fn pump(&mut self, pair: &mut Pair) -> Option<u64> {
         if self.handle.is_none() {

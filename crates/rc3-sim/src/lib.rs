@@ -74,7 +74,7 @@ pub use queue::{
     codel::CodelFifo,
     drop_front::DropFront,
     kick_ass::KickAssQueue,
-    two_classes::{Order, TwoClasses},
+    two_classes::{ServedFirst, TwoClasses},
 };
 pub use rc3_link::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet, Policer, Stamped};
 pub use rc3_queue::{DropTail, FqCodel, Queue, Queued, Routed, StrictPriority, Tally};

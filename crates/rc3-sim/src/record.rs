@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{FlowId, HostId, Received, SchemeId, Sent};
+use crate::agent::{FlowId, HostId, ReceiverCounters, SchemeId, SenderCounters};
 
 /// From when to when a flow takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -43,9 +43,9 @@ pub struct FlowRecord {
     /// From connect to the last acknowledgement at the sender.
     pub fct_acked: Option<Duration>,
     /// What the receiver counted.
-    pub received: Received,
+    pub received: ReceiverCounters,
     /// What the sender counted.
-    pub sent: Sent,
+    pub sent: SenderCounters,
 }
 
 impl FlowRecord {

@@ -8,7 +8,7 @@ use crate::agent::{FlowId, SchemeId};
 
 /// One sample.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct LinkSample {
     /// When, from the beginning of the world. Bytes count from the sample before.
     pub at: Duration,
     /// Bytes that wait in front of the link now.

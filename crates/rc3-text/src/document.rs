@@ -132,7 +132,7 @@ impl Document {
             return Err(Fault::new(key, "not a key, write for example `workload.load`"));
         }
         let mut path = String::new();
-        let mut at = Place::Table(&mut self.table);
+        let mut at = Container::Table(&mut self.table);
         for part in parts {
             at = at
                 .enter(part, &mut path)
@@ -181,12 +181,12 @@ impl Document {
 }
 
 /// A table or an array of the document.
-enum Place<'a> {
+enum Container<'a> {
     Table(&'a mut Table),
     Array(&'a mut Vec<Value>),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Container<'a> {
     /// The table or array at a part of a key, whose path is appended to `path`. A missing table is created.
     fn enter(self, part: &str, path: &mut String) -> Option<Self> {
         let slot = match self {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Offload, Part, SuperPacket, super_packet::TCP_CWR};
+use super::{Offload, SuperPacket, SuperSegment, super_packet::TCP_CWR};
 use crate::packet::REASSEMBLED_MAX;
 
 /// Most super-packets that a run has parts of, and so most pieces of its payload.
@@ -14,7 +14,7 @@ const PIECES_MAX: usize = 64;
 
 /// Segments that follow each other.
 #[derive(Debug, Default)]
-pub struct Run {
+pub struct SegmentRun {
     pieces: Vec<Piece>,
     /// Bytes.
     payload: usize,
@@ -32,17 +32,17 @@ struct Piece {
 }
 
 impl Piece {
-    fn is_before(&self, part: &Part) -> bool {
+    fn is_before(&self, part: &SuperSegment) -> bool {
         Arc::ptr_eq(&self.of, &part.of) && part.index() == self.first + self.count
     }
 }
 
-impl Run {
+impl SegmentRun {
     /// Most pieces of payload.
     pub const PIECES_MAX: usize = PIECES_MAX;
 
     /// Whether a segment may be appended; an empty run takes any.
-    pub fn continues_with(&self, part: &Part) -> bool {
+    pub fn continues_with(&self, part: &SuperSegment) -> bool {
         let Some(last) = self.pieces.last() else { return true };
         let len = part.payload_len();
         // Within a super-packet, all segments but the last are full and without flags.
@@ -51,7 +51,7 @@ impl Run {
     }
 
     /// Appends a segment that [`Self::continues_with`] allows.
-    pub fn push(&mut self, part: Part) {
+    pub fn push(&mut self, part: SuperSegment) {
         debug_assert!(self.continues_with(&part), "{part:?} does not continue the run");
         let (len, end, index) = (part.payload_len(), part.of.end_flags(part.index()), part.index());
         match self.pieces.last_mut() {
@@ -135,7 +135,7 @@ impl Run {
     }
 
     /// Whether a segment of another super-packet, with this much payload, continues the last one.
-    fn is_continued_by(&self, part: &Part, len: usize) -> bool {
+    fn is_continued_by(&self, part: &SuperSegment, len: usize) -> bool {
         let Some(Piece { of: first, first: begin, .. }) = self.pieces.first() else { return true };
         let (next, index) = (&part.of, part.index());
         self.is_open

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::SuperPacket;
 use crate::{
-    packet::{Ecn, Flow, Indivisible, Packet},
+    packet::{Ecn, FlowKey, Indivisible, Packet},
     queue::{Queued, Routed},
     router::RouterPacket,
     signal::Subject,
@@ -16,17 +16,17 @@ pub enum Segment {
     /// On its own.
     Whole(Packet),
     /// A segment.
-    Part(Part),
+    Part(SuperSegment),
 }
 
 /// A segment of a super-packet.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct SuperSegment {
     pub(super) of: Arc<SuperPacket>,
     pub(super) index: u32,
 }
 
-impl Part {
+impl SuperSegment {
     /// All segments of a super-packet, in order.
     pub fn all(of: &Arc<SuperPacket>) -> impl Iterator<Item = Self> {
         // Fewer than a packet has bytes.
@@ -100,7 +100,7 @@ impl RouterPacket for Segment {
         }
     }
 
-    fn flow(&self) -> Flow {
+    fn flow(&self) -> FlowKey {
         match self {
             Self::Whole(packet) => packet.flow(),
             Self::Part(part) => part.of.flow(),

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::{Account, Charge};
 use crate::{
-    packet::{Flow, Malformed, Packet, TCP, UDP, array, set_word, word},
+    packet::{FlowKey, Malformed, Packet, TCP, UDP, array, set_word, word},
     signal::Subject,
 };
 
@@ -34,7 +34,7 @@ pub struct PartialChecksum {
 
 /// A packet from a device.
 #[derive(Debug)]
-pub enum Arrival {
+pub enum DevicePacket {
     /// A packet with complete checksums.
     Whole(Packet),
     /// A super-packet, or a single packet of TCP or UDP whose checksum is not complete.
@@ -61,7 +61,7 @@ pub struct SuperPacket {
     count: usize,
     /// Of a segment without payload.
     empty: Subject,
-    flow: Flow,
+    flow: FlowKey,
     _charge: Charge,
 }
 
@@ -87,12 +87,12 @@ impl Offload {
     ///
     /// # Errors
     /// If they contradict each other.
-    pub fn apply(self, mut packet: Packet, account: &Account) -> Result<Arrival, Malformed> {
+    pub fn apply(self, mut packet: Packet, account: &Account) -> Result<DevicePacket, Malformed> {
         let Self { segment_size, checksum } = self;
         let Some(checksum) = checksum else {
             // Segments need checksums of their own, so the kernel always leaves those, too.
             return match segment_size {
-                None => Ok(Arrival::Whole(packet)),
+                None => Ok(DevicePacket::Whole(packet)),
                 Some(_) => Err(Malformed::Offload),
             };
         };
@@ -108,13 +108,13 @@ impl Offload {
             && (segment_size.is_some() || transport.has_fitting_len(&packet, start))
         {
             return SuperPacket::new(packet, transport, start..headers, segment_size, account)
-                .map(Arrival::Super);
+                .map(DevicePacket::Super);
         }
         if segment_size.is_some() {
             return Err(Malformed::Offload);
         }
         packet.complete_checksum(start, field);
-        Ok(Arrival::Whole(packet))
+        Ok(DevicePacket::Whole(packet))
     }
 }
 
@@ -242,7 +242,7 @@ impl SuperPacket {
         }
     }
 
-    pub(super) fn flow(&self) -> Flow {
+    pub(super) fn flow(&self) -> FlowKey {
         self.flow
     }
 

@@ -6,7 +6,7 @@ use siphasher::sip::SipHasher13;
 
 /// Addresses, protocol, and visible ports: the fields shared by all packets of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Flow {
+pub struct FlowKey {
     /// Address of the sender.
     pub source: IpAddr,
     /// Address of the receiver.
@@ -18,7 +18,7 @@ pub struct Flow {
     pub ports: Option<(u16, u16)>,
 }
 
-impl Flow {
+impl FlowKey {
     /// The same without ports: what all fragments of a packet share.
     pub fn without_ports(self) -> Self {
         Self { ports: None, ..self }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn flows_that_differ_in_anything_hash_apart() {
-        let flow = Flow {
+        let flow = FlowKey {
             source: [10, 0, 0, 1].into(),
             destination: [10, 0, 0, 2].into(),
             protocol: 17,
@@ -70,10 +70,10 @@ mod tests {
         };
         let flows = [
             flow,
-            Flow { source: [10, 0, 0, 3].into(), ..flow },
-            Flow { source: flow.destination, destination: flow.source, ..flow },
-            Flow { protocol: 6, ..flow },
-            Flow { ports: Some((0, 1)), ..flow },
+            FlowKey { source: [10, 0, 0, 3].into(), ..flow },
+            FlowKey { source: flow.destination, destination: flow.source, ..flow },
+            FlowKey { protocol: 6, ..flow },
+            FlowKey { ports: Some((0, 1)), ..flow },
             flow.without_ports(),
         ];
         let mut hashes: Vec<u64> = flows.iter().map(|flow| flow.hash(7)).collect();

@@ -15,7 +15,7 @@ mod split;
 
 use std::{fmt, net::IpAddr, ops::Range};
 
-pub use flow::Flow;
+pub use flow::FlowKey;
 pub use split::Indivisible;
 use thiserror::Error;
 
@@ -318,7 +318,7 @@ impl Packet {
     }
 
     /// The flow it belongs to.
-    pub fn flow(&self) -> Flow {
+    pub fn flow(&self) -> FlowKey {
         let leading = self.fragment().is_none_or(|fragment| fragment.offset == 0);
         let (protocol, ports) = match self.parts.version {
             _ if !leading => (self.protocol(), None),
@@ -328,7 +328,7 @@ impl Packet {
                 (upper.protocol, ports(upper.protocol, &self.payload()[upper.offset..]))
             }
         };
-        Flow { source: self.source(), destination: self.destination(), protocol, ports }
+        FlowKey { source: self.source(), destination: self.destination(), protocol, ports }
     }
 
     /// Fewest bytes of payload in a leading fragment. In IPv6 it must hold the remaining extension headers and the

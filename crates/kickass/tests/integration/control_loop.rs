@@ -17,7 +17,7 @@ use kickass::{
     router::{Router, RouterConfig},
     sampling::Sampling,
     signal,
-    silence::Rule,
+    silence::SilenceRule,
 };
 
 const RTT: Duration = Duration::from_millis(50);
@@ -141,11 +141,15 @@ struct Outcome {
 }
 
 /// Lets this many flows send for twenty seconds, each starting `apart` after the one before.
-fn run(flows: u8, apart: Duration, sampling: Sampling, silence: Rule) -> Outcome {
+fn run(flows: u8, apart: Duration, sampling: Sampling, silence: SilenceRule) -> Outcome {
     let start = Instant::now();
     let link = Rate::nearest(MEGABITS * 1e6).unwrap();
-    let law =
-        rcp::Law::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), start, Duration::from_millis(10));
+    let law = rcp::RcpLaw::new(
+        rcp::RcpConfig::for_codes(),
+        link.bytes_per_second(),
+        start,
+        Duration::from_millis(10),
+    );
     let signals = signal::SignalConfig { sampling, silence, ..signal::SignalConfig::default() };
     let config = RouterConfig { signals, link: Some(link), ..RouterConfig::default() };
     let mut router = Router::new(config, DropTail::new(375_000), law, start);
@@ -212,7 +216,7 @@ fn check(outcome: &Outcome) {
 #[test]
 fn senders_that_follow_signals_share_the_link_and_leave_its_queue_empty() {
     for flows in [1, 3, 10, 40] {
-        let outcome = run(flows, APART, Sampling::Always, Rule::default());
+        let outcome = run(flows, APART, Sampling::Always, SilenceRule::default());
         check(&outcome);
         assert!(outcome.fragmented > 0.5);
     }
@@ -220,7 +224,7 @@ fn senders_that_follow_signals_share_the_link_and_leave_its_queue_empty() {
 
 #[test]
 fn a_few_signals_per_round_trip_do_as_well() {
-    let outcome = run(3, APART, Sampling::Flows(1024), Rule::default());
+    let outcome = run(3, APART, Sampling::Flows(1024), SilenceRule::default());
     check(&outcome);
     // A bucket that begins at 32 ms makes 62 signals per second for each flow of 833 packets per second.
     assert!(outcome.fragmented < 0.1, "{}", outcome.fragmented);
@@ -231,11 +235,11 @@ fn a_few_signals_per_round_trip_do_as_well() {
 #[test]
 fn flows_that_fill_the_queue_before_the_first_signal_run_tcp_unless_the_router_signals_all_the_same() {
     let run = |rule| run(40, Duration::from_millis(7), Sampling::Always, rule);
-    let outcome = run(Rule::Threshold);
+    let outcome = run(SilenceRule::Threshold);
     assert!(outcome.in_kickass_mode < 10, "{}", outcome.in_kickass_mode);
     assert!(outcome.utilisation > 0.94, "{}", outcome.utilisation);
     assert!(outcome.queue_median > 375_000 / 2, "{}", outcome.queue_median);
-    let outcome = run(Rule::Ignored);
+    let outcome = run(SilenceRule::Ignored);
     assert_eq!(outcome.in_kickass_mode, 40);
     assert!(outcome.utilisation > 0.94 && outcome.queue_median < 5 * 1500, "{}", outcome.queue_median);
 }

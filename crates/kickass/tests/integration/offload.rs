@@ -9,7 +9,7 @@ use etherparse::{IpHeaders, Ipv4Header, Ipv6FlowLabel, Ipv6Header, PacketBuilder
 use kickass::{
     Rate,
     law::Fixed,
-    offload::{Account, Arrival, Offload, Part, PartialChecksum, Run, Segment},
+    offload::{Account, DevicePacket, Offload, PartialChecksum, Segment, SegmentRun, SuperSegment},
     packet::Packet,
     queue::{DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, Routed, StrictPriority},
     router::{Router, RouterConfig, RouterPacket},
@@ -121,8 +121,8 @@ fn leave_to_device(bytes: &mut [u8], headers: usize, tcp: bool) -> Offload {
 
 fn arrive(packet: Packet, offload: Offload) -> Vec<Segment> {
     match offload.apply(packet, &Account::default()).unwrap() {
-        Arrival::Whole(packet) => vec![packet.into()],
-        Arrival::Super(packet) => Part::all(&Arc::new(packet)).map(Segment::Part).collect(),
+        DevicePacket::Whole(packet) => vec![packet.into()],
+        DevicePacket::Super(packet) => SuperSegment::all(&Arc::new(packet)).map(Segment::Part).collect(),
     }
 }
 
@@ -190,7 +190,7 @@ impl<P: RouterPacket + Queued + Routed + 'static> Port<P> {
 }
 
 /// The packets that a device makes of a run.
-fn device(run: &Run) -> Vec<Vec<u8>> {
+fn device(run: &SegmentRun) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
     run.write_header(&mut bytes);
     assert_eq!(bytes.len(), run.headers());
@@ -225,7 +225,7 @@ fn device(run: &Run) -> Vec<Vec<u8>> {
         let content = &bytes[from..bytes.len().min(from + burst.size)];
         segment[headers..].copy_from_slice(content);
         let offload = leave_to_device(segment, headers, tcp);
-        let Ok(Arrival::Super(one)) =
+        let Ok(DevicePacket::Super(one)) =
             offload.apply(Packet::parse(segment.clone()).unwrap(), &Account::default())
         else {
             panic!("not a segment")
@@ -272,7 +272,7 @@ proptest! {
 
         // What a device makes of the runs.
         let mut devices: Vec<Vec<u8>> = Vec::new();
-        let mut run = Run::default();
+        let mut run = SegmentRun::default();
         for (_, segment) in &shared.left {
             if let Segment::Part(part) = segment && run.continues_with(part) {
                 run.push(part.clone());
@@ -329,12 +329,12 @@ proptest! {
         let offload = Offload { segment_size: size.or(offload.segment_size), checksum };
         let Ok(packet) = Packet::parse(bytes) else { return Ok(()) };
         let len = packet.total_len();
-        let Ok(Arrival::Super(packet)) = offload.apply(packet, &Account::default()) else { return Ok(()) };
+        let Ok(DevicePacket::Super(packet)) = offload.apply(packet, &Account::default()) else { return Ok(()) };
         let packet = Arc::new(packet);
         prop_assert!(packet.count() <= len);
-        let mut run = Run::default();
+        let mut run = SegmentRun::default();
         let (mut total, mut in_runs) = (0, 0);
-        for part in Part::all(&packet) {
+        for part in SuperSegment::all(&packet) {
             let segment = part.to_packet();
             prop_assert_eq!(segment.total_len(), part.total_len());
             prop_assert!(segment.total_len() <= packet.segment_len_max());

@@ -115,7 +115,7 @@ fn fragments_of_one_packet_leave_one_after_the_other() {
 fn low_levels_are_neither_signalled_nor_counted() {
     let now = Instant::now();
     let capacity = rate(100.0);
-    let law = rcp::Law::new(
+    let law = rcp::RcpLaw::new(
         rcp::RcpConfig::for_codes(),
         capacity.bytes_per_second(),
         now,
@@ -142,7 +142,7 @@ fn low_levels_are_neither_signalled_nor_counted() {
 #[test]
 fn the_law_hears_of_round_trips_from_indicators() {
     let start = Instant::now();
-    let law = rcp::Law::new(rcp::RcpConfig::for_codes(), 12.5e6, start, Duration::from_millis(10));
+    let law = rcp::RcpLaw::new(rcp::RcpConfig::for_codes(), 12.5e6, start, Duration::from_millis(10));
     let mut router = Router::new(RouterConfig::default(), DropTail::new(1 << 20), law, start);
     let bucket = Bucket::of(Duration::from_millis(1000));
     for milli in 0..3000 {
@@ -162,7 +162,7 @@ fn the_law_hears_of_round_trips_from_indicators() {
 fn what_fragmentation_adds_is_load() {
     let start = Instant::now();
     let capacity = 12.5e6;
-    let law = || rcp::Law::new(rcp::RcpConfig::for_codes(), capacity, start, Duration::from_millis(10));
+    let law = || rcp::RcpLaw::new(rcp::RcpConfig::for_codes(), capacity, start, Duration::from_millis(10));
     let run = |packet: Packet| {
         let mut router = Router::new(RouterConfig::default(), DropTail::new(1 << 20), law(), start);
         // 95 % of the link.
@@ -392,7 +392,7 @@ proptest! {
             _ => Box::new(FqCodel::new(FqCodelConfig { limit: 20_000, ..FqCodelConfig::default() })),
         };
         let link = rate(megabits);
-        let law = rcp::Law::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), now, Duration::from_millis(3));
+        let law = rcp::RcpLaw::new(rcp::RcpConfig::for_codes(), link.bytes_per_second(), now, Duration::from_millis(3));
         let config = RouterConfig {
             signals: signal::SignalConfig { ipv6: Ipv6::All, sampling, ..signal::SignalConfig::default() },
             link: paced.then_some(link),

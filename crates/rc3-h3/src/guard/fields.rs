@@ -6,7 +6,7 @@ use super::{Refused, section::Section};
 
 /// What a section belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SectionKind {
     Request,
     Response,
     /// Of either.
@@ -45,7 +45,7 @@ mod pseudo {
 
 /// What a section has said.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct SectionFacts {
     pub(super) method: Method,
     pub(super) content_length: Option<u64>,
     status: Option<StatusCode>,
@@ -56,9 +56,9 @@ pub(super) struct Head {
 }
 
 /// Checks all fields of a section of at most `max` bytes (RFC 9114 §4.2.2).
-pub(super) fn check(encoded: &[u8], kind: Kind, max: u64) -> Result<Head, Refused> {
+pub(super) fn check(encoded: &[u8], kind: SectionKind, max: u64) -> Result<SectionFacts, Refused> {
     let mut section = Section::new(encoded)?;
-    let mut head = Head::default();
+    let mut head = SectionFacts::default();
     let mut size = 0;
     while let Some((name, value)) = section.next()? {
         size += (name.len() + value.len() + 32) as u64;
@@ -85,7 +85,7 @@ pub(super) fn method(encoded: &[u8]) -> Method {
     Method::Other
 }
 
-impl Head {
+impl SectionFacts {
     /// Whether another response follows (RFC 9114 §4.1).
     pub(super) fn is_interim(&self) -> bool {
         self.status.is_some_and(|status| status.is_informational())
@@ -96,17 +96,17 @@ impl Head {
         matches!(self.status, Some(StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED))
     }
 
-    fn add_pseudo(&mut self, kind: Kind, name: &[u8], value: &[u8]) -> Result<(), Refused> {
+    fn add_pseudo(&mut self, kind: SectionKind, name: &[u8], value: &[u8]) -> Result<(), Refused> {
         if self.has_fields {
             return Err(Refused::malformed("a pseudo-field follows other fields"));
         }
         let bit = match (kind, name) {
-            (Kind::Request, b":method") => pseudo::METHOD,
-            (Kind::Request, b":scheme") => pseudo::SCHEME,
-            (Kind::Request, b":authority") => pseudo::AUTHORITY,
-            (Kind::Request, b":path") => pseudo::PATH,
-            (Kind::Request, b":protocol") => pseudo::PROTOCOL,
-            (Kind::Response, b":status") => pseudo::STATUS,
+            (SectionKind::Request, b":method") => pseudo::METHOD,
+            (SectionKind::Request, b":scheme") => pseudo::SCHEME,
+            (SectionKind::Request, b":authority") => pseudo::AUTHORITY,
+            (SectionKind::Request, b":path") => pseudo::PATH,
+            (SectionKind::Request, b":protocol") => pseudo::PROTOCOL,
+            (SectionKind::Response, b":status") => pseudo::STATUS,
             _ => return Err(Refused::malformed("a pseudo-field that the message may not have")),
         };
         if self.pseudo & bit != 0 {
@@ -129,7 +129,7 @@ impl Head {
         Ok(())
     }
 
-    fn add(&mut self, kind: Kind, name: &[u8], value: &[u8]) -> Result<(), Refused> {
+    fn add(&mut self, kind: SectionKind, name: &[u8], value: &[u8]) -> Result<(), Refused> {
         self.has_fields = true;
         // Tokens without capitals (RFC 9114 §4.2); no control characters except tabs (RFC 9110 §5.5).
         if HeaderName::from_lowercase(name).is_err() || HeaderValue::from_bytes(value).is_err() {
@@ -139,13 +139,13 @@ impl Head {
             b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
                 Err(Refused::malformed("a field of HTTP/1.1 connections"))
             }
-            b"te" if kind != Kind::Request || !value.eq_ignore_ascii_case(b"trailers") => {
+            b"te" if kind != SectionKind::Request || !value.eq_ignore_ascii_case(b"trailers") => {
                 Err(Refused::malformed("te has a value other than trailers"))
             }
-            b"host" if kind == Kind::Request && std::mem::replace(&mut self.has_host, true) => {
+            b"host" if kind == SectionKind::Request && std::mem::replace(&mut self.has_host, true) => {
                 Err(Refused::malformed("host is repeated"))
             }
-            b"content-length" if kind != Kind::Trailers => self.add_length(value),
+            b"content-length" if kind != SectionKind::Trailers => self.add_length(value),
             _ => Ok(()),
         }
     }
@@ -158,12 +158,12 @@ impl Head {
     }
 
     /// Checks that nothing is missing. A missing authority is left to h3, and CONNECT may have a path: h3 sends one.
-    fn complete(self, kind: Kind) -> Result<Self, Refused> {
+    fn complete(self, kind: SectionKind) -> Result<Self, Refused> {
         let needed = match (kind, self.method) {
-            (Kind::Request, Method::Connect) if self.pseudo & pseudo::PROTOCOL == 0 => pseudo::METHOD,
-            (Kind::Request, _) => pseudo::METHOD | pseudo::SCHEME | pseudo::PATH,
-            (Kind::Response, _) => pseudo::STATUS,
-            (Kind::Trailers, _) => 0,
+            (SectionKind::Request, Method::Connect) if self.pseudo & pseudo::PROTOCOL == 0 => pseudo::METHOD,
+            (SectionKind::Request, _) => pseudo::METHOD | pseudo::SCHEME | pseudo::PATH,
+            (SectionKind::Response, _) => pseudo::STATUS,
+            (SectionKind::Trailers, _) => 0,
         };
         if self.pseudo & needed == needed {
             Ok(self)

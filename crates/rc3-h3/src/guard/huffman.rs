@@ -22,14 +22,14 @@ const LENGTHS: [u8; 256] = [
 const LENGTH_MAX: usize = 30;
 
 /// The bytes in the order of their codes, and where those of each length begin.
-struct Code {
+struct HuffmanCode {
     symbols: [u8; 256],
     /// By length: the first code of that length, the number of codes, and the index of the first symbol.
     lengths: [(u32, u32, usize); LENGTH_MAX + 1],
 }
 
-const CODE: Code = {
-    let mut code = Code { symbols: [0; 256], lengths: [(0, 0, 0); LENGTH_MAX + 1] };
+const CODE: HuffmanCode = {
+    let mut code = HuffmanCode { symbols: [0; 256], lengths: [(0, 0, 0); LENGTH_MAX + 1] };
     let (mut next, mut index, mut length) = (0, 0, 1);
     while length <= LENGTH_MAX {
         next <<= 1;

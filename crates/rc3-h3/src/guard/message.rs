@@ -2,15 +2,15 @@
 
 use super::{
     Refused,
-    fields::{self, Head, Kind, Method},
+    fields::{self, Method, SectionFacts, SectionKind},
     frame::{Beginning, HEADERS},
 };
 
 /// One message, whose frames arrive in order. h3 refuses frames in another order.
 #[derive(Debug)]
-pub(crate) struct Message {
-    kind: Kind,
-    part: Part,
+pub(crate) struct HttpMessage {
+    kind: SectionKind,
+    part: MessagePart,
     /// Whether the content may differ from `content-length`: there is none for HEAD, and a tunnel for CONNECT.
     has_any_content: bool,
     /// Bytes that the content must have.
@@ -20,26 +20,26 @@ pub(crate) struct Message {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum MessagePart {
     /// Nothing yet, or an interim response.
     Header,
     Content,
     Trailers,
 }
 
-impl Message {
+impl HttpMessage {
     /// What a server receives.
     pub(crate) fn request() -> Self {
-        Self::new(Kind::Request)
+        Self::new(SectionKind::Request)
     }
 
     /// What a client receives.
     pub(crate) fn response() -> Self {
-        Self::new(Kind::Response)
+        Self::new(SectionKind::Response)
     }
 
-    fn new(kind: Kind) -> Self {
-        Self { kind, part: Part::Header, has_any_content: false, expected: None, content: 0 }
+    fn new(kind: SectionKind) -> Self {
+        Self { kind, part: MessagePart::Header, has_any_content: false, expected: None, content: 0 }
     }
 
     /// Ignores `content-length`.
@@ -50,22 +50,22 @@ impl Message {
     /// A header has arrived, or trailers.
     pub(super) fn on_header(&mut self, encoded: &[u8], max: u64) -> Result<(), Refused> {
         match self.part {
-            Part::Header => {
+            MessagePart::Header => {
                 let head = fields::check(encoded, self.kind, max)?;
                 if !head.is_interim() {
-                    self.part = Part::Content;
+                    self.part = MessagePart::Content;
                     self.expected = head.content_length.filter(|_| !self.allows_any_content(&head));
                 }
                 Ok(())
             }
-            Part::Content => {
-                fields::check(encoded, Kind::Trailers, max)?;
+            MessagePart::Content => {
+                fields::check(encoded, SectionKind::Trailers, max)?;
                 self.on_end()?;
-                self.part = Part::Trailers;
+                self.part = MessagePart::Trailers;
                 Ok(())
             }
             // One too many, for h3.
-            Part::Trailers => Ok(()),
+            MessagePart::Trailers => Ok(()),
         }
     }
 
@@ -90,7 +90,7 @@ impl Message {
         }
     }
 
-    fn allows_any_content(&self, head: &Head) -> bool {
+    fn allows_any_content(&self, head: &SectionFacts) -> bool {
         self.has_any_content || head.method != Method::Other || head.has_no_content()
     }
 }

@@ -17,7 +17,7 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use self::frame::{Beginning, DATA, HEADERS, varint};
 pub(crate) use self::{
-    message::{Message, allows_any_content},
+    message::{HttpMessage, allows_any_content},
     refused::{Refused, Scope},
 };
 
@@ -30,18 +30,18 @@ const CONTROL_FRAME_MAX: u64 = 4096;
 /// Reads the frames of one stream.
 #[derive(Debug)]
 pub(crate) struct Guard {
-    state: State,
+    state: GuardState,
     /// The beginning of a frame, or of a stream, whose other bytes have not arrived.
     beginning: BytesMut,
     /// Of a request or a response.
-    message: Option<Message>,
+    message: Option<HttpMessage>,
     /// Most bytes of a header.
     header_max: u64,
 }
 
 /// What the next bytes are; counts are bytes.
 #[derive(Debug)]
-enum State {
+enum GuardState {
     /// The type of a unidirectional stream.
     StreamType,
     /// Type and length of a frame.
@@ -58,16 +58,16 @@ enum State {
 
 impl Guard {
     /// Of a request's stream, in either direction.
-    pub(crate) fn of_message(message: Message, header_max: u64) -> Self {
-        Self { state: State::Beginning, beginning: BytesMut::new(), message: Some(message), header_max }
+    pub(crate) fn of_message(message: HttpMessage, header_max: u64) -> Self {
+        Self { state: GuardState::Beginning, beginning: BytesMut::new(), message: Some(message), header_max }
     }
 
     /// Of a stream in one direction.
     pub(crate) fn of_unidirectional() -> Self {
-        Self { state: State::StreamType, beginning: BytesMut::new(), message: None, header_max: 0 }
+        Self { state: GuardState::StreamType, beginning: BytesMut::new(), message: None, header_max: 0 }
     }
 
-    /// See [`Message::allow_any_content`].
+    /// See [`HttpMessage::allow_any_content`].
     pub(crate) fn allow_any_content(&mut self) {
         if let Some(message) = &mut self.message {
             message.allow_any_content();
@@ -78,24 +78,24 @@ impl Guard {
     pub(crate) fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, Refused> {
         while input.has_remaining() {
             let passed = match &mut self.state {
-                State::StreamType => self.stream_type(input),
-                State::Beginning => self.frame(input)?,
-                State::Data { left } => {
+                GuardState::StreamType => self.stream_type(input),
+                GuardState::Beginning => self.frame(input)?,
+                GuardState::Data { left } => {
                     let data = take(input, left);
                     if *left == 0 {
-                        self.state = State::Beginning;
+                        self.state = GuardState::Beginning;
                     }
                     Some(data)
                 }
-                State::Whole { .. } => self.whole(input)?,
-                State::Skipped { left } => {
+                GuardState::Whole { .. } => self.whole(input)?,
+                GuardState::Skipped { left } => {
                     take(input, left);
                     if *left == 0 {
-                        self.state = State::Beginning;
+                        self.state = GuardState::Beginning;
                     }
                     None
                 }
-                State::Opaque => Some(input.split_to(input.len())),
+                GuardState::Opaque => Some(input.split_to(input.len())),
             };
             if passed.is_some() {
                 return Ok(passed);
@@ -107,9 +107,9 @@ impl Guard {
     /// Checks that the stream may end here.
     pub(crate) fn end(&mut self) -> Result<(), Refused> {
         match self.state {
-            State::StreamType | State::Opaque => Ok(()),
-            State::Beginning if self.beginning.is_empty() => {
-                self.message.as_mut().map_or(Ok(()), Message::on_end)
+            GuardState::StreamType | GuardState::Opaque => Ok(()),
+            GuardState::Beginning if self.beginning.is_empty() => {
+                self.message.as_mut().map_or(Ok(()), HttpMessage::on_end)
             }
             _ => Err(Refused::truncated()),
         }
@@ -117,7 +117,7 @@ impl Guard {
 
     fn stream_type(&mut self, input: &mut Bytes) -> Option<Bytes> {
         let (kind, beginning) = frame::collect(&mut self.beginning, input, varint)?;
-        self.state = if kind == CONTROL { State::Beginning } else { State::Opaque };
+        self.state = if kind == CONTROL { GuardState::Beginning } else { GuardState::Opaque };
         Some(beginning)
     }
 
@@ -134,22 +134,23 @@ impl Guard {
             if frame.len == 0 {
                 return Ok(None);
             }
-            self.state = State::Data { left: frame.len };
+            self.state = GuardState::Data { left: frame.len };
             return Ok(Some(bytes));
         }
         if frame.has_no_length() {
-            self.state = State::Opaque;
+            self.state = GuardState::Opaque;
             return Ok(Some(bytes));
         }
         if !frame.is_known() {
             if frame.len > 0 {
-                self.state = State::Skipped { left: frame.len };
+                self.state = GuardState::Skipped { left: frame.len };
             }
             return Ok(None);
         }
         let is_header = frame.kind == HEADERS && self.message.is_some();
         let left = self.bounded(frame.len, is_header)?;
-        self.state = State::Whole { frame: BytesMut::from(&bytes[..]), head: bytes.len(), left, is_header };
+        self.state =
+            GuardState::Whole { frame: BytesMut::from(&bytes[..]), head: bytes.len(), left, is_header };
         // A frame without a payload is whole.
         if left == 0 { self.whole(input) } else { Ok(None) }
     }
@@ -166,7 +167,7 @@ impl Guard {
 
     /// Continues a frame that is passed on whole.
     fn whole(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, Refused> {
-        let State::Whole { frame, head, left, is_header } = &mut self.state else { return Ok(None) };
+        let GuardState::Whole { frame, head, left, is_header } = &mut self.state else { return Ok(None) };
         let taken = input.split_to(input.len().min(*left));
         *left -= taken.len();
         frame.extend_from_slice(&taken);
@@ -174,7 +175,7 @@ impl Guard {
             return Ok(None);
         }
         let (frame, head, is_header) = (std::mem::take(frame).freeze(), *head, *is_header);
-        self.state = State::Beginning;
+        self.state = GuardState::Beginning;
         if let Some(message) = self.message.as_mut().filter(|_| is_header) {
             message.on_header(&frame[head..], self.header_max)?;
         }
@@ -215,7 +216,7 @@ mod tests {
     }
 
     fn request() -> Guard {
-        Guard::of_message(Message::request(), HEADER_MAX)
+        Guard::of_message(HttpMessage::request(), HEADER_MAX)
     }
 
     /// GET https://a/ with a content-length of 3.

@@ -33,7 +33,7 @@ mod tests {
 
     use rc3_core::units::Level;
     use rc3_lab::sim::{
-        experiment::{Experiment, Plan},
+        experiment::{Experiment, ExperimentPlan},
         simulator::Simulator,
     };
     use rc3_sim::{record::FlowRecord, scenario::Scenario, simulation::Simulation, topology::Site};
@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn the_command_runs_it_with_all_its_files() {
         let folder = tempfile::tempdir().unwrap();
-        let plan = Plan {
+        let plan = ExperimentPlan {
             changes: vec!["measure.flows=30".to_owned(), "measure.warm-up=0".to_owned()],
-            ..Plan::new(folder.path().to_owned(), &registry())
+            ..ExperimentPlan::new(folder.path().to_owned(), &registry())
         };
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/own_scheme/own_scheme.toml");
         let experiment = Experiment::load(file.to_str().unwrap(), &plan).unwrap();

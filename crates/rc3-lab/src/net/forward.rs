@@ -9,7 +9,7 @@ use super::{act::Job, error::NetError, namespace::Namespace, process::Process};
 
 /// A port, and the device behind it.
 #[derive(Debug, Clone, Copy)]
-pub struct Port<'a> {
+pub struct ForwardedPort<'a> {
     /// Name of the device.
     pub name: &'static str,
     /// Where it is.
@@ -44,7 +44,7 @@ fn networks(networks: &[u8]) -> String {
     quoted.join(", ")
 }
 
-impl<'a> Port<'a> {
+impl<'a> ForwardedPort<'a> {
     /// A port.
     pub fn new(
         name: &'static str,
@@ -74,7 +74,7 @@ impl Forwarder {
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn start(ports: &[Port<'_>]) -> Result<Self, NetError> {
+    pub fn start(ports: &[ForwardedPort<'_>]) -> Result<Self, NetError> {
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("forward.toml");
         fs::write(&config, toml(ports))?;
@@ -98,8 +98,8 @@ impl Forwarder {
     }
 }
 
-fn toml(ports: &[Port<'_>]) -> String {
-    let ports: String = ports.iter().map(Port::toml).collect();
+fn toml(ports: &[ForwardedPort<'_>]) -> String {
+    let ports: String = ports.iter().map(ForwardedPort::toml).collect();
     format!("[forward]\nstatistics = \"50ms\"\n\n{ports}")
 }
 
@@ -112,9 +112,9 @@ mod tests {
     #[test]
     fn ports_make_a_configuration_that_the_forwarder_takes() {
         let here = Namespace::HERE;
-        let a = Port::new("a", &here, 1, &[1, 3], "10mbit", "5ms", "");
+        let a = ForwardedPort::new("a", &here, 1, &[1, 3], "10mbit", "5ms", "");
         let keys = "buffer = \"1500k\"\nqueue = { kind = \"strict-priority\" }";
-        let ports = [a, Port { name: "b", network: 2, routes: &[2], keys, ..a }];
+        let ports = [a, ForwardedPort { name: "b", network: 2, routes: &[2], keys, ..a }];
         // The namespace of the tests has no name, which the forwarder would refuse.
         let text = toml(&ports).replace("netns = \"\"\n", "");
         let config = Config::parse(&text, "forward.toml").unwrap();

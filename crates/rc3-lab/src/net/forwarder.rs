@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use super::{
     error::NetError,
-    forward::{Forwarder, Port, address},
+    forward::{ForwardedPort, Forwarder, address},
     namespace::Namespace,
     path::CONTENT,
     run::Lab,
-    scheme::{PORT, Place, Scheme},
+    scheme::{HostPair, PORT, Scheme},
     streams, tables,
     transport::{Timed, Transport},
 };
@@ -69,10 +69,10 @@ fn run(
     bytes: u64,
 ) -> Result<(Timed, f64), NetError> {
     let (rate, keys) = (format!("{gigabits}gbit"), format!("{KEYS}{signals}"));
-    let back = Port::new("kick-a", sender, 1, &[1], "20gbit", "1us", "");
-    let there = Port::new("kick-b", receiver, 2, &[2], &rate, "20ms", &keys);
+    let back = ForwardedPort::new("kick-a", sender, 1, &[1], "20gbit", "1us", "");
+    let there = ForwardedPort::new("kick-b", receiver, 2, &[2], &rate, "20ms", &keys);
     let forwarder = Forwarder::start(&[back, there])?;
-    let place = Place { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
+    let place = HostPair { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
     let tcp = Scheme::own(Transport::Tcp)?;
     let before = forwarder.process.usage()?.cpu;
     let timed = streams::send(&place, &tcp, bytes)?;

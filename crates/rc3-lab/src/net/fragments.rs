@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kickass_tools::probe::{
     message::ATTEMPTS_MAX,
-    report::{Report, Row, Survival},
+    report::{LengthResult, ProbeReport, Survival},
 };
 use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Shape, Unit};
 
@@ -65,7 +65,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 }
 
 /// Probes a path.
-fn probe(site: &Site, path: &Path, tries: u8) -> Result<Report, NetError> {
+fn probe(site: &Site, path: &Path, tries: u8) -> Result<ProbeReport, NetError> {
     let _wan = site.start_wan(path, 1)?;
     let address = Site::address(PORT);
     let listener = Process::job("probe", &site.receiver, &Job::Answer(address))?;
@@ -76,7 +76,7 @@ fn probe(site: &Site, path: &Path, tries: u8) -> Result<Report, NetError> {
 }
 
 /// The last path is the one that loses packets.
-fn section(path: &str, tries: u8, probed: &[(String, Report)]) -> Document {
+fn section(path: &str, tries: u8, probed: &[(String, ProbeReport)]) -> Document {
     let mut section = Document::new(NAME)
         .text(format!(
             "{path}. Each code of a rate as the length of a whole packet with Don't Fragment, and as that of the leading \
@@ -94,7 +94,7 @@ fn section(path: &str, tries: u8, probed: &[(String, Report)]) -> Document {
 }
 
 /// One row per path: what arrives, and the probe's verdict.
-fn table(probed: &[(String, Report)]) -> Table {
+fn table(probed: &[(String, ProbeReport)]) -> Table {
     let mut table = Table::new([
         "middlebox",
         "#whole packets",
@@ -123,7 +123,7 @@ fn table(probed: &[(String, Report)]) -> Table {
 
 /// Drop rates of both forms on the path that loses packets, beside the paper's bound; `None` if one of them is zero. The
 /// logarithm of their ratio is taken to be normal.
-fn drops(name: &str, report: &Report) -> Option<Table> {
+fn drops(name: &str, report: &ProbeReport) -> Option<Table> {
     let [whole, fragmented] = totals(report)
         .map(|Survival { sent, arrived }| (f64::from(sent - arrived.min(sent)), f64::from(sent)));
     if whole.0 <= 0.0 || fragmented.0 <= 0.0 {
@@ -147,12 +147,12 @@ fn drops(name: &str, report: &Report) -> Option<Table> {
 }
 
 /// Lengths in which both forms were sent.
-fn both(report: &Report) -> impl Iterator<Item = &Row> {
+fn both(report: &ProbeReport) -> impl Iterator<Item = &LengthResult> {
     report.lengths.iter().filter(|row| row.whole.sent > 0 && row.fragmented.sent > 0)
 }
 
 /// Totals of whole and of fragmented packets over the lengths in which both were sent.
-fn totals(report: &Report) -> [Survival; 2] {
+fn totals(report: &ProbeReport) -> [Survival; 2] {
     [sum(both(report).map(|row| row.whole)), sum(both(report).map(|row| row.fragmented))]
 }
 
@@ -164,11 +164,11 @@ fn sum(all: impl Iterator<Item = Survival>) -> Survival {
 }
 
 /// Packets that arrive on the path that loses some, in both forms, by length.
-fn lossy_chart(subtitle: &str, report: &Report) -> Chart {
-    let rows: Vec<&Row> = both(report).collect();
+fn lossy_chart(subtitle: &str, report: &ProbeReport) -> Chart {
+    let rows: Vec<&LengthResult> = both(report).collect();
     let forms = ["whole", "fragmented"].into_iter().enumerate().map(|(nth, form)| {
-        let of = |row: &Row| if nth == 0 { row.whole } else { row.fragmented };
-        let mean = |rows: &[&Row]| {
+        let of = |row: &LengthResult| if nth == 0 { row.whole } else { row.fragmented };
+        let mean = |rows: &[&LengthResult]| {
             let length = rows.iter().map(|row| row.length as f64).sum::<f64>() / rows.len() as f64;
             Some(Point::new(length, sum(rows.iter().map(|row| of(row))).share()?))
         };
@@ -179,9 +179,9 @@ fn lossy_chart(subtitle: &str, report: &Report) -> Chart {
 }
 
 /// Fragmented packets whose leading fragment keeps its length, by that length, through each box.
-fn kept_chart(path: &str, boxes: &[(String, Report)]) -> Chart {
-    let of = |(nth, (name, report)): (usize, &(String, Report))| {
-        let kept = |row: &Row| {
+fn kept_chart(path: &str, boxes: &[(String, ProbeReport)]) -> Chart {
+    let of = |(nth, (name, report)): (usize, &(String, ProbeReport))| {
+        let kept = |row: &LengthResult| {
             let (sent, arrived) = (row.fragmented.sent, row.leading.kept);
             Some(Point::new(row.length as f64, Survival { sent, arrived }.share()?))
         };
@@ -203,15 +203,15 @@ mod tests {
 
     use super::*;
 
-    fn probed(name: &str, whole: u32, fragmented: u32, kept: u32) -> (String, Report) {
-        let row = |length| Row {
+    fn probed(name: &str, whole: u32, fragmented: u32, kept: u32) -> (String, ProbeReport) {
+        let row = |length| LengthResult {
             length,
             whole: Survival { sent: 100, arrived: whole },
             fragmented: Survival { sent: 100, arrived: fragmented },
             leading: Lengths { known: fragmented, kept, reassembled: 0 },
-            ..Row::default()
+            ..LengthResult::default()
         };
-        (name.to_owned(), Report { lengths: vec![row(52), row(60)], fragments_sent: true })
+        (name.to_owned(), ProbeReport { lengths: vec![row(52), row(60)], fragments_sent: true })
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     interrupt,
     process::Process,
     run::Lab,
-    scheme::{Place, Scheme, Server},
+    scheme::{HostPair, Scheme, Server},
     streams::Hosts,
     transport::{Setup, Task},
 };
@@ -58,7 +58,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     for (count, scheme) in counts.iter().flat_map(|count| schemes.iter().map(move |scheme| (*count, scheme)))
     {
         let row = lab.step(&format!("{count} connections, {}", scheme.name), || {
-            let mut held = Held::start(&hosts.place(), scheme, STREAMS + ENDED, settling)?;
+            let mut held = HeldConnections::start(&hosts.place(), scheme, STREAMS + ENDED, settling)?;
             let mut row = vec![scheme.name.clone()];
             for step in [format!("connect {count}"), "exchange".to_owned(), format!("open {STREAMS}")] {
                 row.push(kilobytes(held.grown(&step)?, count));
@@ -76,7 +76,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     for scheme in &schemes {
         let row = lab.step(&format!("{many} streams, {}", scheme.name), || {
             let each = many / CARRIERS;
-            let mut held = Held::start(&hosts.place(), scheme, each + ENDED, settling)?;
+            let mut held = HeldConnections::start(&hosts.place(), scheme, each + ENDED, settling)?;
             let without = held.grown(&format!("connect {CARRIERS}"))?;
             let with = held.grown(&format!("open {each}"))?;
             Ok(minus(with, without).map(|bytes| (bytes / many as u64).to_string()))
@@ -94,17 +94,17 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 }
 
 /// Server and client, and their memory at first.
-struct Held {
+struct HeldConnections {
     server: Server,
     client: Process,
     settling: Duration,
     before: Resident,
 }
 
-impl Held {
+impl HeldConnections {
     /// Starts both, with one connection that the figures do not count.
     fn start(
-        place: &Place<'_>,
+        place: &HostPair<'_>,
         scheme: &Scheme,
         streams: usize,
         settling: Duration,

@@ -13,7 +13,7 @@ use super::{
     path::Path,
     process::Process,
     sample::OthersSample,
-    scheme::{Place, Scheme, Server},
+    scheme::{HostPair, Scheme, Server},
     site::Site,
     transport::Transport,
 };
@@ -31,15 +31,15 @@ pub struct Others {
     _echo: Process,
     ping: Process,
     traffic: Option<Process>,
-    long: Progress,
+    long: ArrivalCurve,
     flows: Vec<Arrived>,
 }
 
 /// What had arrived at which times: nanoseconds and bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Progress(Vec<(u64, u64)>);
+pub struct ArrivalCurve(Vec<(u64, u64)>);
 
-impl Progress {
+impl ArrivalCurve {
     /// At a later time.
     pub fn push(&mut self, time: u64, bytes: u64) {
         self.0.push((time, bytes));
@@ -84,11 +84,11 @@ impl Others {
                 Some(load)
             }
         };
-        Ok(Self { sink, _echo: echo, ping, traffic, long: Progress::default(), flows: Vec::new() })
+        Ok(Self { sink, _echo: echo, ping, traffic, long: ArrivalCurve::default(), flows: Vec::new() })
     }
 
     /// The long flow up to now.
-    pub fn long(&mut self) -> &Progress {
+    pub fn long(&mut self) -> &ArrivalCurve {
         for line in self.sink.process.lines_so_far() {
             if let Some((time, bytes)) = pair(&line) {
                 self.long.push(time, bytes);
@@ -150,7 +150,7 @@ pub(super) fn sink(site: &Site) -> Result<Server, NetError> {
 }
 
 fn serve(site: &Site, scheme: &Scheme) -> Result<Server, NetError> {
-    scheme.serve(&Place { sender: &site.other, address: Site::address(SINK), ..site.place() })
+    scheme.serve(&HostPair { sender: &site.other, address: Site::address(SINK), ..site.place() })
 }
 
 /// Starts a long flow to that receiver with packets of this code point.
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_that_between_two_times() {
-        let mut progress = Progress::default();
+        let mut progress = ArrivalCurve::default();
         let millis = |millis: u64| millis * 1_000_000;
         for (at, bytes) in [(100, 0), (200, 1000), (300, 1000), (400, 5000)] {
             progress.push(millis(at), bytes);
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(progress.rate(millis(150), millis(350)), Some(12_500.0));
         // It has not moved since.
         assert_eq!(progress.rate(millis(300), millis(500)), Some(20_000.0));
-        assert_eq!(Progress::default().rate(0, 1), None);
+        assert_eq!(ArrivalCurve::default().rate(0, 1), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::{
     clock,
     error::NetError,
     interrupt,
-    others::{self, Progress},
+    others::{self, ArrivalCurve},
     path::{Card, Discipline, Path},
     results,
     run::Lab,
@@ -40,7 +40,7 @@ struct Goodput {
     /// Nanoseconds at the start.
     from: u64,
     /// Of the flow with high priority, and of the one with low priority.
-    flows: [Progress; 2],
+    flows: [ArrivalCurve; 2],
 }
 
 impl Goodput {
@@ -77,7 +77,7 @@ impl Goodput {
 
 /// Bits per second of both flows in a bin that begins at this time.
 #[derive(Debug, Serialize)]
-struct Row {
+struct RateBin {
     order: &'static str,
     second: f64,
     high: f64,
@@ -107,7 +107,7 @@ pub fn measure(
             let rates = rates.map(|rate| format!("{:.1}", rate / 1e6));
             table.row(order, [phase.to_owned()].into_iter().chain(rates));
         }
-        let row = |(second, [high, low]): (f64, [f64; 2])| Row { order, second, high, low };
+        let row = |(second, [high, low]): (f64, [f64; 2])| RateBin { order, second, high, low };
         rows.extend(goodput.bins().map(row));
         let lines = ["high priority", "low priority"].into_iter().enumerate().map(|(nth, flow)| {
             let points = goodput.bins().map(|(second, rates)| Point::new(second, rates[nth]));

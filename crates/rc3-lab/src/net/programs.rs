@@ -8,7 +8,7 @@ use super::{
     interrupt,
     process::Process,
     run::Lab,
-    scheme::{PORT, Place, Scheme},
+    scheme::{HostPair, PORT, Scheme},
     site::RECEIVER,
     streams,
     transport::{Exchange, Transport},
@@ -59,7 +59,7 @@ pub fn tunnel(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let tcp = Scheme::own(Transport::Tcp)?;
     // Also for the tunnel, which reaches only the receiver's loopback.
     let direct = site.place();
-    let server = tcp.serve(&Place { address: SocketAddr::from(([0, 0, 0, 0], PORT)), ..direct })?;
+    let server = tcp.serve(&HostPair { address: SocketAddr::from(([0, 0, 0, 0], PORT)), ..direct })?;
     let state = tempfile::tempdir()?;
     let state = |side: &str| state.path().join(side).display().to_string();
     let bind = format!("{RECEIVER}:4433");
@@ -72,14 +72,14 @@ pub fn tunnel(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     command.args(["-L", &format!("{}:localhost:{PORT}", LOCAL.port())]);
     let _here = Process::start("rc3 tunnel", command)?;
     interrupt::sleep(START)?;
-    let inside = Place { address: LOCAL, ..direct };
-    let bulk = |place: &Place<'_>| {
+    let inside = HostPair { address: LOCAL, ..direct };
+    let bulk = |place: &HostPair<'_>| {
         let long = Process::job("long flow", place.sender, &Job::Long(place.address, 0))?;
         interrupt::sleep(START + path.rtt * 50)?;
         Ok::<_, NetError>(long)
     };
     let mut table = Table::new(["echo of one byte", "#median, ms", "#95 %"]);
-    let cases: [(&str, &Place<'_>, Option<&Place<'_>>); 5] = [
+    let cases: [(&str, &HostPair<'_>, Option<&HostPair<'_>>); 5] = [
         ("TCP, idle", &direct, None),
         ("rc3 tunnel, idle", &inside, None),
         ("TCP, beside bulk TCP", &direct, Some(&direct)),

@@ -8,9 +8,9 @@ use super::{
     cell::Cell,
     error::NetError,
     path,
-    sample::{CheckSample, FlowSample, OthersSample},
+    sample::{CheckSample, MeasuredFlow, OthersSample},
 };
-use crate::{sim::table, statistics::Estimate};
+use crate::{sim::table, statistics::MedianInterval};
 
 /// Measurements, as far as a run is.
 #[derive(Debug, Clone, Default)]
@@ -20,7 +20,7 @@ pub struct Results {
     /// Names of the schemes, in the order of the tables.
     pub schemes: Vec<String>,
     /// Flows of schemes.
-    pub flows: Vec<FlowSample>,
+    pub flows: Vec<MeasuredFlow>,
     /// What others felt.
     pub others: Vec<OthersSample>,
     /// Checks of the WAN.
@@ -49,21 +49,21 @@ impl Results {
         scheme: &str,
         bytes: u64,
         connections: RangeInclusive<u32>,
-        quantity: impl Fn(&FlowSample) -> Option<f64>,
-    ) -> Option<Estimate> {
-        let of = |sample: &&FlowSample| {
+        quantity: impl Fn(&MeasuredFlow) -> Option<f64>,
+    ) -> Option<MedianInterval> {
+        let of = |sample: &&MeasuredFlow| {
             sample.cell == cell.name
                 && sample.scheme == scheme
                 && sample.bytes == bytes
                 && sample.counts
                 && connections.contains(&sample.connection)
         };
-        Estimate::of(&self.flows.iter().filter(of).filter_map(quantity).collect::<Vec<_>>())
+        MedianInterval::of(&self.flows.iter().filter(of).filter_map(quantity).collect::<Vec<_>>())
     }
 
     /// Estimates of the completion time over the ideal, in the order of the schemes.
-    pub fn ratios(&self, cell: &Cell, bytes: u64) -> Vec<Option<Estimate>> {
-        let ratio = |sample: &FlowSample| Some(sample.fct_s / sample.ideal_s);
+    pub fn ratios(&self, cell: &Cell, bytes: u64) -> Vec<Option<MedianInterval>> {
+        let ratio = |sample: &MeasuredFlow| Some(sample.fct_s / sample.ideal_s);
         self.schemes.iter().map(|scheme| self.estimate(cell, scheme, bytes, FIRST, ratio)).collect()
     }
 

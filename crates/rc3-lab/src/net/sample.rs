@@ -9,7 +9,7 @@ pub const NOBODY: &str = "nobody";
 
 /// A flow of a scheme. Times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct FlowSample {
+pub struct MeasuredFlow {
     /// Where it was measured.
     pub experiment: String,
     /// In which cell of it.
@@ -58,7 +58,7 @@ pub struct FlowSample {
     pub counts: bool,
 }
 
-impl FlowSample {
+impl MeasuredFlow {
     /// A flow, without what the WAN did meanwhile.
     pub fn new(experiment: &str, cell: &str, scheme: &str, bytes: u64, timed: &Timed) -> Self {
         Self {

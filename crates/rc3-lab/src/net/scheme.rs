@@ -49,7 +49,7 @@ pub struct Scheme {
 
 /// The two hosts of a scheme's processes.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct HostPair<'a> {
     /// Of clients.
     pub sender: &'a Namespace,
     /// Of servers.
@@ -99,7 +99,7 @@ impl Scheme {
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn serve(&self, place: &Place<'_>) -> Result<Server, NetError> {
+    pub fn serve(&self, place: &HostPair<'_>) -> Result<Server, NetError> {
         let setup = Setup { mtu: place.mtu, ..self.setup };
         let target = Target { setup, address: place.address, certificate: String::new() };
         let process = self.start(place.receiver, "receiver", Job::Serve(target.clone()))?;
@@ -137,7 +137,7 @@ impl Server {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn client(&self, place: &Place<'_>, task: Task) -> Result<Process, NetError> {
+    pub fn client(&self, place: &HostPair<'_>, task: Task) -> Result<Process, NetError> {
         let target = Target { address: place.address, ..self.target.clone() };
         self.scheme.start(place.sender, "sender", Job::Client(target, task))
     }

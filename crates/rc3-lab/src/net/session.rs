@@ -8,8 +8,8 @@ use super::{
     error::NetError,
     interrupt,
     others::Others,
-    sample::{FlowSample, NOBODY, OthersSample},
-    scheme::{Place, Scheme, Server},
+    sample::{MeasuredFlow, NOBODY, OthersSample},
+    scheme::{HostPair, Scheme, Server},
     site::{Site, Wan},
     transport::{Setup, Task, Timed},
 };
@@ -38,7 +38,10 @@ impl Session<'_> {
     ///
     /// # Errors
     /// If a process fails.
-    pub fn run(&self, scheme: Option<&Scheme>) -> Result<(Vec<FlowSample>, Option<OthersSample>), NetError> {
+    pub fn run(
+        &self,
+        scheme: Option<&Scheme>,
+    ) -> Result<(Vec<MeasuredFlow>, Option<OthersSample>), NetError> {
         let Self { site, cell, .. } = *self;
         // A WAN for each turn: its queue, its losses and its trace begin anew, alike for all in this run.
         let mut wan = site.start_wan(&cell.path, self.run.into())?;
@@ -73,7 +76,7 @@ impl Session<'_> {
         server: &Server,
         bytes: u64,
         mut others: Option<&mut Others>,
-    ) -> Result<Vec<FlowSample>, NetError> {
+    ) -> Result<Vec<MeasuredFlow>, NetError> {
         let (cell, path) = (self.cell, &self.cell.path);
         let mut attempts = 0;
         loop {
@@ -91,7 +94,7 @@ impl Session<'_> {
             if !counts && attempts < ATTEMPTS {
                 continue;
             }
-            let sample = |(connection, timed)| FlowSample {
+            let sample = |(connection, timed)| MeasuredFlow {
                 run: self.run,
                 connection,
                 ideal_s: path.ideal(bytes).as_secs_f64(),
@@ -106,7 +109,7 @@ impl Session<'_> {
                 rlp_behind: report.waits.rlp_behind,
                 attempts,
                 counts,
-                ..FlowSample::new(self.experiment, &cell.name, server.scheme(), bytes, timed)
+                ..MeasuredFlow::new(self.experiment, &cell.name, server.scheme(), bytes, timed)
             };
             return Ok((1..).zip(&timed).map(sample).collect());
         }
@@ -118,7 +121,7 @@ impl Cell {
     ///
     /// # Errors
     /// If it does not come up.
-    pub fn serve(&self, scheme: &Scheme, place: &Place<'_>) -> Result<Server, NetError> {
+    pub fn serve(&self, scheme: &Scheme, place: &HostPair<'_>) -> Result<Server, NetError> {
         let nic_rate = self.card_known.then_some(self.path.rate.get());
         let setup = Setup { resume: self.connections > 1, nic_rate, ..scheme.setup };
         Scheme { setup, ..scheme.clone() }.serve(place)
@@ -128,7 +131,7 @@ impl Cell {
     ///
     /// # Errors
     /// If one fails, or takes too long.
-    pub fn send(&self, place: &Place<'_>, server: &Server, bytes: u64) -> Result<Vec<Timed>, NetError> {
+    pub fn send(&self, place: &HostPair<'_>, server: &Server, bytes: u64) -> Result<Vec<Timed>, NetError> {
         let process = server.client(place, Task::Time(bytes, self.connections))?;
         let flow = |_| Ok(serde_json::from_str(&process.line_in(self.patience(bytes))?)?);
         (0..self.connections).map(flow).collect()

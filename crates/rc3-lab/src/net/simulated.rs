@@ -4,7 +4,7 @@ use rc3_sim::{scenario::Scenario, simulation::Simulation};
 use rc3_text::units::{rate_text, time_text};
 
 use super::{
-    cell::Cell, charts::SIMULATED, path::Card, results::Results, sample::FlowSample, transport::Timed,
+    cell::Cell, charts::SIMULATED, path::Card, results::Results, sample::MeasuredFlow, transport::Timed,
 };
 
 /// A fast card is so many times as fast as the bottleneck.
@@ -29,8 +29,8 @@ pub fn beside(results: &Results, cell: &Cell) -> Results {
             // The simulator counts from connect, one round trip earlier.
             let timed = Timed { flow: fct - cell.path.rtt.as_secs_f64(), ..Timed::default() };
             let ideal_s = cell.path.ideal(bytes).as_secs_f64();
-            let flow = FlowSample::new("", &cell.name, &name, bytes, &timed);
-            both.flows.push(FlowSample { ideal_s, run: 1, connection: 1, ..flow });
+            let flow = MeasuredFlow::new("", &cell.name, &name, bytes, &timed);
+            both.flows.push(MeasuredFlow { ideal_s, run: 1, connection: 1, ..flow });
         }
         both.schemes.extend([scheme.clone(), name]);
     }

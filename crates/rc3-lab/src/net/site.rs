@@ -20,7 +20,7 @@ use super::{
     path::{Card, Path},
     process::Process,
     recipe::Recipe,
-    scheme::{PORT, Place},
+    scheme::{HostPair, PORT},
     wan::{
         config::{DEVICES, WanConfig},
         run::WanReport,
@@ -78,8 +78,8 @@ impl Site {
     }
 
     /// The sender under test and the receiver.
-    pub fn place(&self) -> Place<'_> {
-        Place { sender: &self.sender, receiver: &self.receiver, address: Self::address(PORT), mtu: None }
+    pub fn place(&self) -> HostPair<'_> {
+        HostPair { sender: &self.sender, receiver: &self.receiver, address: Self::address(PORT), mtu: None }
     }
 
     /// Where processes of the receiver listen.

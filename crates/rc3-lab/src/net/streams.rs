@@ -8,13 +8,13 @@ use super::{
     error::NetError,
     namespace::Namespace,
     run::Lab,
-    scheme::{PORT, Place, Scheme, Server},
+    scheme::{HostPair, PORT, Scheme, Server},
     tables,
     transport::{Exchange, Task, Timed},
 };
 use crate::{
     document::{Document, Table},
-    statistics::{Estimate, Sample},
+    statistics::{MedianInterval, Sample},
 };
 
 /// Bytes of a stream, and of an exchange.
@@ -59,8 +59,8 @@ impl Hosts {
     }
 
     /// Where schemes run.
-    pub fn place(&self) -> Place<'_> {
-        Place { sender: &self.sender, receiver: &self.receiver, address: self.address, mtu: self.mtu }
+    pub fn place(&self) -> HostPair<'_> {
+        HostPair { sender: &self.sender, receiver: &self.receiver, address: self.address, mtu: self.mtu }
     }
 }
 
@@ -68,7 +68,7 @@ impl Hosts {
 ///
 /// # Errors
 /// If a process fails.
-pub fn send(place: &Place<'_>, scheme: &Scheme, bytes: u64) -> Result<Timed, NetError> {
+pub fn send(place: &HostPair<'_>, scheme: &Scheme, bytes: u64) -> Result<Timed, NetError> {
     let server = scheme.serve(place)?;
     let sender = server.client(place, Task::Time(bytes, 1))?;
     Ok(serde_json::from_str(&sender.line_in(PATIENCE)?)?)
@@ -83,7 +83,7 @@ pub fn per_cpu_second(timed: &Timed, bytes: u64) -> f64 {
 ///
 /// # Errors
 /// If a process fails.
-pub fn ask(place: &Place<'_>, server: &Server, exchange: Exchange) -> Result<Sample, NetError> {
+pub fn ask(place: &HostPair<'_>, server: &Server, exchange: Exchange) -> Result<Sample, NetError> {
     let line = server.client(place, Task::Ask(exchange))?.line_in(PATIENCE)?;
     Ok(line.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).collect())
 }
@@ -109,7 +109,7 @@ pub fn bulk(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError> {
         let over = over_reference(&names, &per_second);
         for (nth, name) in names.iter().enumerate() {
             let rates: Vec<f64> = measured[nth].iter().map(rates).collect();
-            let cells = [Estimate::of(&rates), Estimate::of(&per_second[nth]), over[nth]];
+            let cells = [MedianInterval::of(&rates), MedianInterval::of(&per_second[nth]), over[nth]];
             table.row(name, cells.map(tables::optional));
         }
         let title = format!("{} over {}", about_bytes(bytes), hosts.name);
@@ -153,7 +153,7 @@ fn section(title: String, names: &[String], measured: &[Vec<Sample>]) -> Documen
     let over: Vec<_> = SHARES[..COMPARED].iter().map(|share| over_reference(names, &of(*share))).collect();
     for (nth, name) in names.iter().enumerate() {
         let median =
-            |share: &f64| Estimate::of(&of(*share)[nth]).map_or(f64::NAN, |estimate| estimate.median);
+            |share: &f64| MedianInterval::of(&of(*share)[nth]).map_or(f64::NAN, |estimate| estimate.median);
         times.row(name, SHARES.iter().map(|share| format!("{:.0}", median(share))));
         ratios.row(name, over.iter().map(|over| tables::optional(over[nth])));
     }
@@ -169,12 +169,12 @@ fn names(schemes: &[Scheme]) -> Vec<String> {
 }
 
 /// What each scheme has over what the reference has in the same run; nothing without a reference.
-pub fn over_reference(names: &[String], values: &[Vec<f64>]) -> Vec<Option<Estimate>> {
+pub fn over_reference(names: &[String], values: &[Vec<f64>]) -> Vec<Option<MedianInterval>> {
     let reference = names.iter().position(|name| name == REFERENCE).map(|nth| &values[nth]);
     let over = |values: &Vec<f64>| {
         let ratios: Vec<f64> =
             values.iter().zip(reference?).map(|(value, reference)| value / reference).collect();
-        Estimate::of(&ratios)
+        MedianInterval::of(&ratios)
     };
     values.iter().map(over).collect()
 }
@@ -192,7 +192,7 @@ mod tests {
         let runs = vec![3.0, 5.0, 4.0, 7.0, 2.0, 6.0];
         let over = over_reference(&names(&["quinn", "rc3"]), &[runs.clone(), runs.clone()]);
         for over in over {
-            let Estimate { median, low, high, .. } = over.unwrap();
+            let MedianInterval { median, low, high, .. } = over.unwrap();
             assert_eq!((median, low, high), (1.0, 1.0, 1.0));
         }
         let twice: Vec<f64> = runs.iter().map(|run| run * 2.0).collect();

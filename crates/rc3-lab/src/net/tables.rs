@@ -7,11 +7,11 @@ use rc3_text::units::{about_bytes, about_time};
 use super::{
     cell::{Cell, Company},
     results::{FIRST, LATER, Results},
-    sample::{FlowSample, NOBODY, OthersSample},
+    sample::{MeasuredFlow, NOBODY, OthersSample},
 };
 use crate::{
     document::Table,
-    statistics::{Estimate, Ranked, geometric_mean, ranks},
+    statistics::{MedianInterval, Ranked, geometric_mean, ranks},
 };
 
 /// Flows of so many bytes show what a byte costs, and not what a connection costs.
@@ -48,7 +48,7 @@ pub fn simulated(both: &Results, cell: &Cell) -> Table {
 /// From connect to the last byte in milliseconds, on first and on later connections.
 pub fn repeated(results: &Results, cell: &Cell) -> Table {
     let mut table = by_size("scheme, connection", cell);
-    let total = |sample: &FlowSample| Some((sample.connect_s + sample.fct_s) * 1e3);
+    let total = |sample: &MeasuredFlow| Some((sample.connect_s + sample.fct_s) * 1e3);
     for scheme in &results.schemes {
         for (connections, name) in [(FIRST, "first"), (LATER, "later")] {
             let text =
@@ -77,7 +77,7 @@ pub fn others(results: &Results, cell: &Cell) -> Table {
         ];
         if long {
             row.push(of(&|sample| Some(sample.long_share? * 100.0)));
-            let share = |sample: &FlowSample| Some(sample.others_share? * 100.0);
+            let share = |sample: &MeasuredFlow| Some(sample.others_share? * 100.0);
             let around = |bytes: &u64| optional(results.estimate(cell, scheme, *bytes, FIRST, share));
             row.extend(cell.sizes.iter().map(around));
         } else {
@@ -94,7 +94,7 @@ pub fn waits(results: &Results, cell: &Cell) -> Table {
     let head = ["scheme", "#primary, packets", "#behind RLP, %", "#RLP, packets", "#behind a worse level, %"];
     let mut table = Table::new(head);
     for scheme in &results.schemes {
-        let of = |count: fn(&FlowSample) -> u64| {
+        let of = |count: fn(&MeasuredFlow) -> u64| {
             let flows = results.flows.iter().filter(|flow| flow.cell == cell.name && flow.scheme == *scheme);
             flows.map(count).sum::<u64>()
         };
@@ -111,14 +111,14 @@ pub fn waits(results: &Results, cell: &Cell) -> Table {
 pub fn cpu(results: &Results, cell: &Cell) -> Option<Table> {
     let bytes = cell.sizes.iter().copied().max().filter(|bytes| *bytes >= LONG)?;
     let mut table = Table::new(["scheme", "#sender, ns/byte", "#receiver, ns/byte", "#both"]);
-    let ends: [fn(&FlowSample) -> f64; 3] = [
+    let ends: [fn(&MeasuredFlow) -> f64; 3] = [
         |sample| sample.sender_cpu_s,
         |sample| sample.receiver_cpu_s,
         |sample| sample.sender_cpu_s + sample.receiver_cpu_s,
     ];
     for scheme in &results.schemes {
-        let of = |cpu: fn(&FlowSample) -> f64| {
-            let per_byte = |sample: &FlowSample| Some(cpu(sample) * 1e9 / bytes as f64);
+        let of = |cpu: fn(&MeasuredFlow) -> f64| {
+            let per_byte = |sample: &MeasuredFlow| Some(cpu(sample) * 1e9 / bytes as f64);
             optional(results.estimate(cell, scheme, bytes, FIRST, per_byte))
         };
         table.row(scheme, ends.map(of));
@@ -173,14 +173,14 @@ pub fn lateness(results: &Results) -> Table {
     let mut table = Table::new(head);
     let time = |seconds: f64| about_time(Duration::from_secs_f64(seconds));
     for (_, cell) in &results.cells {
-        let flows: Vec<&FlowSample> = results.flows.iter().filter(|flow| flow.cell == cell.name).collect();
+        let flows: Vec<&MeasuredFlow> = results.flows.iter().filter(|flow| flow.cell == cell.name).collect();
         let late: Vec<f64> = flows.iter().map(|flow| flow.late_p99_s).collect();
-        let count = |of: fn(&FlowSample) -> bool| flows.iter().filter(|flow| of(flow)).count().to_string();
+        let count = |of: fn(&MeasuredFlow) -> bool| flows.iter().filter(|flow| of(flow)).count().to_string();
         let row = [
             flows.len().to_string(),
             count(|flow| flow.attempts > 1),
             count(|flow| !flow.counts),
-            Estimate::of(&late).map_or_else(String::new, |estimate| time(estimate.median)),
+            MedianInterval::of(&late).map_or_else(String::new, |estimate| time(estimate.median)),
             late.iter().copied().reduce(f64::max).map_or_else(String::new, time),
             about_time(results.lateness_limit(&cell.path)),
         ];
@@ -196,16 +196,16 @@ fn by_size(first: &str, cell: &Cell) -> Table {
 
 /// The estimate of these values as a cell.
 pub fn estimated(values: impl IntoIterator<Item = f64>) -> String {
-    optional(Estimate::of(&values.into_iter().collect::<Vec<_>>()))
+    optional(MedianInterval::of(&values.into_iter().collect::<Vec<_>>()))
 }
 
 /// The estimate as a cell.
-pub fn optional(estimate: Option<Estimate>) -> String {
+pub fn optional(estimate: Option<MedianInterval>) -> String {
     estimate.map_or_else(|| "-".to_owned(), |estimate| interval(&estimate))
 }
 
 /// The median, and the interval unless it is the same.
-fn interval(estimate: &Estimate) -> String {
+fn interval(estimate: &MedianInterval) -> String {
     let digits = if estimate.median < 10.0 { 2 } else { 1 };
     let number = |value: f64| format!("{value:.digits$}");
     let (median, low, high) = (number(estimate.median), number(estimate.low), number(estimate.high));

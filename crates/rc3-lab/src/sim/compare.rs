@@ -13,7 +13,7 @@ pub const AGREES: f64 = 10.0;
 
 /// A printed figure and ours.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct ComparedFigure {
     /// Where in the experiment: case and point, for people.
     pub setting: String,
     /// Of which run, and which scheme in it.
@@ -36,7 +36,7 @@ pub struct Row {
 
 /// Whether a measured figure agrees with the printed one: the same rule for all figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum FigureVerdict {
     /// The difference is at most [`AGREES`] per cent of the printed value; a bound is kept.
     Agrees,
     /// It is not, but the 95 % interval contains values that would agree.
@@ -49,7 +49,7 @@ pub enum Verdict {
     Missing,
 }
 
-impl Verdict {
+impl FigureVerdict {
     /// All, best first.
     pub const ALL: [Self; 5] = [Self::Agrees, Self::Uncertain, Self::Differs, Self::NotScored, Self::Missing];
 
@@ -65,7 +65,7 @@ impl Verdict {
     }
 }
 
-impl Row {
+impl ComparedFigure {
     /// Measured minus printed, in per cent of the printed value.
     pub fn difference(&self) -> Option<f64> {
         Some(self.difference_of(self.measured?.value))
@@ -75,11 +75,11 @@ impl Row {
         100.0 * (value - self.printed) / self.printed.abs()
     }
 
-    /// See [`Verdict`].
-    pub fn verdict(&self) -> Verdict {
-        let Some(measured) = self.measured else { return Verdict::Missing };
+    /// See [`FigureVerdict`].
+    pub fn verdict(&self) -> FigureVerdict {
+        let Some(measured) = self.measured else { return FigureVerdict::Missing };
         if self.basis != Basis::Independent {
-            return Verdict::NotScored;
+            return FigureVerdict::NotScored;
         }
         let (low, high) = measured.interval();
         let band = self.printed.abs() * AGREES / 100.0;
@@ -89,19 +89,19 @@ impl Row {
             Some(Bound::AtMost) => (f64::NEG_INFINITY, self.printed),
         };
         match (from..=to).contains(&measured.value) {
-            true => Verdict::Agrees,
-            false if high >= from && low <= to => Verdict::Uncertain,
-            false => Verdict::Differs,
+            true => FigureVerdict::Agrees,
+            false if high >= from && low <= to => FigureVerdict::Uncertain,
+            false => FigureVerdict::Differs,
         }
     }
 }
 
 /// Every printed figure beside the measured one.
-pub fn compare(spec: &Spec, results: &Results) -> Vec<Row> {
+pub fn compare(spec: &Spec, results: &Results) -> Vec<ComparedFigure> {
     spec.expect.iter().map(|expect| row(expect, spec.basis, results)).collect()
 }
 
-fn row(expect: &ExpectSpec, basis: Basis, results: &Results) -> Row {
+fn row(expect: &ExpectSpec, basis: Basis, results: &Results) -> ComparedFigure {
     let cell = find(expect, &expect.run, results);
     let base = match &expect.against {
         Some(run) => find(expect, run, results),
@@ -134,7 +134,7 @@ fn row(expect: &ExpectSpec, basis: Basis, results: &Results) -> Row {
     if let Some((from, to)) = expect.between {
         run += &format!(", {} to {} s", from.as_secs_f64(), to.as_secs_f64());
     }
-    let mut row = Row {
+    let mut row = ComparedFigure {
         setting: setting(expect, cell),
         run,
         metric: expect.metric,
@@ -145,7 +145,7 @@ fn row(expect: &ExpectSpec, basis: Basis, results: &Results) -> Row {
         note: expect.note.clone(),
         cause: String::new(),
     };
-    if matches!(row.verdict(), Verdict::Uncertain | Verdict::Differs) {
+    if matches!(row.verdict(), FigureVerdict::Uncertain | FigureVerdict::Differs) {
         row.cause.clone_from(&expect.cause);
     }
     row

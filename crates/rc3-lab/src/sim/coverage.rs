@@ -10,7 +10,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    compare::{Row, Verdict},
+    compare::{ComparedFigure, FigureVerdict},
     experiment::ExperimentError,
     report::{self, RULE},
 };
@@ -53,7 +53,7 @@ pub struct Figure {
     pub measured: String,
     /// In per cent of the printed value; empty for a bound and for what was not measured.
     pub difference_percent: Option<f64>,
-    /// See [`Verdict`].
+    /// See [`FigureVerdict`].
     pub verdict: String,
     /// `fit`, `what-if` or empty.
     pub basis: String,
@@ -62,8 +62,8 @@ pub struct Figure {
 }
 
 /// The lines of `comparison.csv`.
-pub fn figures(rows: &[Row]) -> Vec<Figure> {
-    let figure = |row: &Row| Figure {
+pub fn figures(rows: &[ComparedFigure]) -> Vec<Figure> {
+    let figure = |row: &ComparedFigure| Figure {
         setting: row.setting.clone(),
         run: row.run.clone(),
         figure: report::metric(row.metric).to_owned(),
@@ -161,11 +161,11 @@ fn line(folder: &Path, item: &Item, figures: &[Figure]) -> String {
     if !command.is_empty() {
         made_by.push(format!("`{command}`"));
     }
-    let count = |verdict: &Verdict| {
+    let count = |verdict: &FigureVerdict| {
         let count = figures.iter().filter(|figure| figure.verdict == verdict.name()).count();
         (count > 0).then(|| format!("{} {count}", verdict.name()))
     };
-    let verdicts: Vec<String> = Verdict::ALL.iter().filter_map(count).collect();
+    let verdicts: Vec<String> = FigureVerdict::ALL.iter().filter_map(count).collect();
     let outcome = match (absent.as_str(), verdicts.as_slice()) {
         ("", []) if command.is_empty() => "none".to_owned(),
         ("", []) => "not scored".to_owned(),
@@ -199,12 +199,12 @@ const COLUMNS: [&str; 8] = [
 fn column(figure: &Figure) -> usize {
     if !figure.basis.is_empty() {
         6
-    } else if figure.verdict == Verdict::Missing.name() {
+    } else if figure.verdict == FigureVerdict::Missing.name() {
         7
     } else if let Some(difference) = figure.difference_percent {
         CLASSES.iter().position(|&class| difference.abs() <= class).unwrap_or(CLASSES.len())
     } else {
-        4 + usize::from(figure.verdict != Verdict::Agrees.name())
+        4 + usize::from(figure.verdict != FigureVerdict::Agrees.name())
     }
 }
 
@@ -240,7 +240,7 @@ mod tests {
     fn figures_are_counted_once_and_by_their_difference() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("fig8")).unwrap();
-        let figure = |difference_percent, verdict: Verdict, basis: &str, cause: &str| Figure {
+        let figure = |difference_percent, verdict: FigureVerdict, basis: &str, cause: &str| Figure {
             setting: "load 0.1".to_owned(),
             run: "rc3".to_owned(),
             figure: "FCT over flows".to_owned(),
@@ -252,10 +252,10 @@ mod tests {
             cause: cause.to_owned(),
         };
         let figures = [
-            figure(Some(4.0), Verdict::Agrees, "", ""),
-            figure(Some(-30.0), Verdict::Differs, "", "another map"),
-            figure(None, Verdict::Agrees, "", ""),
-            figure(Some(1.0), Verdict::NotScored, "fit", ""),
+            figure(Some(4.0), FigureVerdict::Agrees, "", ""),
+            figure(Some(-30.0), FigureVerdict::Differs, "", "another map"),
+            figure(None, FigureVerdict::Agrees, "", ""),
+            figure(Some(1.0), FigureVerdict::NotScored, "fit", ""),
         ];
         let mut text = Vec::new();
         super::super::table::write(&mut text, &figures).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rc3_core::units::Level;
-use rc3_sim::{record::FlowRecord, sample::Sample, scenario::Run, simulation::Beside};
+use rc3_sim::{record::FlowRecord, sample::LinkSample, scenario::Run, simulation::Beside};
 use serde::{Deserialize, Serialize};
 
 use super::links::LinkRow;
@@ -11,22 +11,23 @@ use super::links::LinkRow;
 /// Runs worlds.
 pub trait Engine: Sync {
     /// Runs one world to its end. From time to time it calls `progress` with the number of flows that have ended; `trace`
-    /// requests [`Outcome::sent`].
+    /// requests [`WorldOutcome::sent`].
     ///
     /// # Errors
     /// When the world cannot be built or does not end; the text gives the reason.
-    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String>;
+    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64))
+    -> Result<WorldOutcome, String>;
 }
 
 /// The results of a world. Stored as JSON they read back exactly, without the counters of guard mode.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct WorldOutcome {
     /// The measured flows, in order of arrival.
     pub records: Vec<FlowRecord>,
     /// Packets that the sender of the first measured flow put on its uplink, if they were requested.
     pub sent: Vec<SentPacket>,
     /// Samples of the link that the run samples, if there is one.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<LinkSample>,
     /// What happened on the path of one flow, if the world has one.
     pub beside: Option<Beside>,
     /// What each link carried, dropped and queued.

@@ -24,13 +24,13 @@ use super::{
     engine::Engine,
     figures::{self, Network},
     fingerprint::fingerprint,
-    links::Links,
+    links::LinkTable,
     pairs::pair,
     report,
     report::{Finding, Provenance},
     results::Results,
     table::{self, FlowRow},
-    work::{self, Step, World},
+    work::{self, World, WorldProgress},
 };
 use crate::document::Table;
 
@@ -45,7 +45,7 @@ const HOSTS: u64 = 10;
 
 /// How worlds run and where results go.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct ExperimentPlan {
     /// Changes of keys, `key=value`, in order.
     pub changes: Vec<String>,
     /// The folder in which each experiment gets one.
@@ -60,7 +60,7 @@ pub struct Plan {
     pub registry: Registry,
 }
 
-impl Plan {
+impl ExperimentPlan {
     /// No changes, one world at a time; results go into `out`.
     pub fn new(out: PathBuf, registry: &Registry) -> Self {
         let threads = NonZero::<usize>::MIN;
@@ -166,7 +166,7 @@ impl Experiment {
     ///
     /// # Errors
     /// See [`ExperimentError`].
-    pub fn load(name: &str, plan: &Plan) -> Result<Self, ExperimentError> {
+    pub fn load(name: &str, plan: &ExperimentPlan) -> Result<Self, ExperimentError> {
         let mut scenario = match super::catalogue::find_with(name, &plan.registry) {
             Some(known) => known?,
             None if name.ends_with(".toml") => {
@@ -229,8 +229,8 @@ impl Experiment {
     pub fn run(
         &self,
         engine: &dyn Engine,
-        plan: &Plan,
-        mut report: impl FnMut(&Step),
+        plan: &ExperimentPlan,
+        mut report: impl FnMut(&WorldProgress),
     ) -> Result<Finding, ExperimentError> {
         let folder = plan.out.join(&self.scenario.spec().name);
         fs::create_dir_all(&folder).map_err(not_written(&folder))?;
@@ -238,13 +238,13 @@ impl Experiment {
         let create = |path: &Path| File::create(path).map(BufWriter::new).map_err(not_written(path));
         let mut flows = csv::Writer::from_writer(create(&flows_path)?);
         let links_failed = |error: csv::Error| not_written(&links_path)(error.into());
-        let mut links = Links::new(create(&links_path)?).map_err(links_failed)?;
+        let mut links = LinkTable::new(create(&links_path)?).map_err(links_failed)?;
 
         let mut results = Results::default();
         let mut unpaired = Vec::new();
         work::run(engine, &self.worlds(), plan.threads, |step| {
             report(&step);
-            if let Step::World(index, outcome) = step {
+            if let WorldProgress::World(index, outcome) = step {
                 let run = &self.runs[index];
                 for record in &outcome.records {
                     let row = FlowRow::new(run, record);
@@ -327,7 +327,7 @@ impl Experiment {
 pub fn flows_of(run: &Run) -> u64 {
     let wanted = run.measure.flows.saturating_add(run.measure.warm_up);
     let by_then = run.measure.until.and_then(|until| match &run.workload.arrivals {
-        workload::Arrivals::Poisson(poisson) => {
+        workload::ArrivalProcess::Poisson(poisson) => {
             Some(until.div_duration_f64(poisson.mean_gap(&run.topology)?) as u64)
         }
         _ => None,

@@ -9,10 +9,10 @@ use std::{sync::LazyLock, time::Duration};
 
 use rc3_sim::{
     scenario::{Run, Scenario},
-    workload::{Arrivals, Listed, PACKET, PACKET_ON_THE_WIRE, Workload},
+    workload::{ArrivalProcess, Listed, PACKET, PACKET_ON_THE_WIRE, Workload},
 };
 
-use super::{engine::Engine, experiment::ExperimentError, shared::Shared, simulator::Simulator};
+use super::{engine::Engine, experiment::ExperimentError, shared::RememberingEngine, simulator::Simulator};
 
 /// Keys that change no flow.
 const PROSE: [&str; 8] =
@@ -28,7 +28,7 @@ const PACKETS_MAX: u64 = 1500;
 const ROUND_TRIPS: u32 = 35;
 
 /// Experiments have many of their small worlds in common.
-static WORLDS: LazyLock<Shared<Simulator>> = LazyLock::new(|| Shared::new(Simulator));
+static WORLDS: LazyLock<RememberingEngine<Simulator>> = LazyLock::new(|| RememberingEngine::new(Simulator));
 
 /// The fingerprint of a scenario: 16 hexadecimal digits.
 ///
@@ -66,7 +66,7 @@ fn small(run: &Run) -> Run {
 
 /// The first flows of a workload, from the beginning on.
 fn few(workload: &Workload, run: &Run) -> Workload {
-    if matches!(workload.arrivals, Arrivals::OnOff(_) | Arrivals::ClosedLoop(_)) {
+    if matches!(workload.arrivals, ArrivalProcess::OnOff(_) | ArrivalProcess::ClosedLoop(_)) {
         return workload.clone();
     }
     let flows: Vec<_> = workload.flows(&run.topology, run.seed).take(FLOWS).collect();
@@ -77,7 +77,7 @@ fn few(workload: &Workload, run: &Run) -> Workload {
         to: pair.to,
         bytes: flow.bytes.min(PACKETS_MAX * PACKET),
     });
-    Workload { arrivals: Arrivals::List(listed.collect()), writes: workload.writes }
+    Workload { arrivals: ArrivalProcess::List(listed.collect()), writes: workload.writes }
 }
 
 /// The scenario without its prose and without the printed figures.

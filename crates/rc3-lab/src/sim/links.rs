@@ -69,14 +69,14 @@ impl LinkRow {
 
 /// Writes `links.csv`, and keeps what the report shows.
 #[derive(Debug)]
-pub struct Links<W: Write> {
+pub struct LinkTable<W: Write> {
     out: csv::Writer<W>,
-    places: Vec<(Label, Shown)>,
+    places: Vec<(Label, PlaceLinks)>,
 }
 
 /// The links of all repetitions at one place of an experiment.
 #[derive(Debug, Default)]
-struct Shown {
+struct PlaceLinks {
     busiest: LinkRow,
     longest: LinkRow,
     dropped_primary: u64,
@@ -84,7 +84,7 @@ struct Shown {
     lost: u64,
 }
 
-impl<W: Write> Links<W> {
+impl<W: Write> LinkTable<W> {
     /// Writes the header.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl<W: Write> Links<W> {
             self.write(&place, run.label.repetition, row)?;
         }
         let index = self.places.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
-            self.places.push((place, Shown::default()));
+            self.places.push((place, PlaceLinks::default()));
             self.places.len() - 1
         });
         let shown = &mut self.places[index].1;
@@ -162,7 +162,7 @@ impl<W: Write> Links<W> {
     }
 }
 
-impl Shown {
+impl PlaceLinks {
     fn add(&mut self, row: &LinkRow) {
         // Flows share core links; an access link is busy as soon as its host sends.
         if row.link.starts_with("core:") && row.utilisation >= self.busiest.utilisation {

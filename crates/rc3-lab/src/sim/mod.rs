@@ -32,19 +32,19 @@ pub mod work;
 #[cfg(test)]
 mod tests;
 
-use rc3_cli::{exit::Exit, output};
+use rc3_cli::{exit::CommandExit, output};
 use rc3_sim::registry::Registry;
 
 use self::args::SimCommand;
 use crate::NAME;
 
 /// Runs the command, with the names of `registry` in scenario files.
-pub fn run(arguments: SimCommand, registry: &Registry) -> Exit {
+pub fn run(arguments: SimCommand, registry: &Registry) -> CommandExit {
     match run::run(arguments, registry) {
-        Ok(printed) => Exit::of(NAME, printed),
+        Ok(printed) => CommandExit::of(NAME, printed),
         Err(error) => {
             output::complain(NAME, &error, error.hint());
-            if error.is_usage() { Exit::Usage } else { Exit::Failure }
+            if error.is_usage() { CommandExit::Usage } else { CommandExit::Failure }
         }
     }
 }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use rc3_sim::scenario::Run;
 
-use super::engine::Outcome;
+use super::engine::WorldOutcome;
 
 /// Leaves out of the worlds of one setting the flows that have not ended in all runs of their repetition.
-pub fn pair(worlds: &mut [(&Run, Outcome)]) {
+pub fn pair(worlds: &mut [(&Run, WorldOutcome)]) {
     let mut ended: HashMap<_, usize> = HashMap::new();
     for (run, outcome) in worlds.iter_mut() {
         outcome.records.retain(|record| record.completion(run.measure.fct).is_some());

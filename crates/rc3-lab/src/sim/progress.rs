@@ -14,12 +14,12 @@ use super::{
     experiment::{Experiment, flows_of},
     report::Finding,
     shared::distinct,
-    work::{Step, World},
+    work::{World, WorldProgress},
 };
 
 /// Reports on a number of worlds. Progress goes to standard error, JSON to standard output.
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressReport {
     name: String,
     /// The labels of the worlds.
     worlds: Vec<String>,
@@ -34,7 +34,7 @@ enum Format {
     Json,
 }
 
-impl Progress {
+impl ProgressReport {
     /// Reports the beginning of an experiment.
     pub fn new(experiment: &Experiment, json: bool) -> Self {
         let name = experiment.scenario().spec().name.clone();
@@ -85,15 +85,17 @@ impl Progress {
     }
 
     /// Reports what the worlds have done.
-    pub fn on_step(&mut self, step: &Step) {
+    pub fn on_step(&mut self, step: &WorldProgress) {
         match (&self.format, step) {
-            (Format::Bar(bar), Step::Flows(flows)) => bar.inc(*flows),
-            (Format::Bar(bar), Step::World(index, _)) => bar.set_message(self.worlds[*index].clone()),
-            (Format::Lines, Step::World(index, _)) => {
+            (Format::Bar(bar), WorldProgress::Flows(flows)) => bar.inc(*flows),
+            (Format::Bar(bar), WorldProgress::World(index, _)) => {
+                bar.set_message(self.worlds[*index].clone())
+            }
+            (Format::Lines, WorldProgress::World(index, _)) => {
                 let (label, worlds) = (&self.worlds[*index], self.worlds.len());
                 print_line(&format!("{}: {} of {worlds} worlds, {label}", self.name, index + 1));
             }
-            (Format::Json, Step::World(index, outcome)) => {
+            (Format::Json, WorldProgress::World(index, outcome)) => {
                 let Cost { flows, events, link_packets } = outcome.cost;
                 let fields = json!({
                     "label": self.worlds[*index], "done": index + 1, "worlds": self.worlds.len(),
@@ -101,7 +103,7 @@ impl Progress {
                 });
                 self.json("world", fields);
             }
-            (Format::Lines | Format::Json, Step::Flows(_)) => {}
+            (Format::Lines | Format::Json, WorldProgress::Flows(_)) => {}
         }
     }
 

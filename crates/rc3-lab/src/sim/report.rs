@@ -7,7 +7,7 @@ use rc3_sim::{
 use rc3_text::units::{about_bytes, about_time};
 
 use super::{
-    compare::{Row, Verdict},
+    compare::{ComparedFigure, FigureVerdict},
     engine::Cost,
     results::Results,
     table::SummaryRow,
@@ -35,7 +35,7 @@ pub struct Finding {
     /// Pictures: file and title.
     pub pictures: Vec<(String, String)>,
     /// Printed figures beside measured ones.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparedFigure>,
     /// Lines of `summary.csv`.
     pub summary: Vec<SummaryRow>,
     /// What was seen of the sampled link.
@@ -52,7 +52,7 @@ impl Finding {
         spec: &Spec,
         command: String,
         provenance: &Provenance,
-        rows: Vec<Row>,
+        rows: Vec<ComparedFigure>,
         summary: Vec<SummaryRow>,
         results: &Results,
     ) -> Self {
@@ -70,7 +70,7 @@ impl Finding {
     }
 
     /// How many of its figures have this verdict.
-    pub fn count(&self, verdict: Verdict) -> usize {
+    pub fn count(&self, verdict: FigureVerdict) -> usize {
         self.rows.iter().filter(|row| row.verdict() == verdict).count()
     }
 
@@ -152,7 +152,7 @@ fn measured(measure: &MeasureSpec, provenance: &Provenance) -> String {
 
 /// The document of several experiments.
 pub fn overview(findings: &[Finding]) -> Document {
-    let names = Verdict::ALL.map(|verdict| format!("#{}", verdict.name()));
+    let names = FigureVerdict::ALL.map(|verdict| format!("#{}", verdict.name()));
     let mut head = vec!["experiment", "source", "#printed"];
     head.extend(names.iter().map(String::as_str));
     let mut verdicts = Table::new(&head);
@@ -164,7 +164,7 @@ pub fn overview(findings: &[Finding]) -> Document {
     for finding in findings {
         let mut row =
             vec![finding.spec.name.clone(), finding.spec.source.clone(), finding.rows.len().to_string()];
-        row.extend(Verdict::ALL.map(|verdict| finding.count(verdict).to_string()));
+        row.extend(FigureVerdict::ALL.map(|verdict| finding.count(verdict).to_string()));
         verdicts.rows.push(row);
     }
     blocks.push(Block::Table(verdicts));
@@ -181,7 +181,7 @@ pub fn overview(findings: &[Finding]) -> Document {
 }
 
 /// Printed figures beside measured ones, as a table.
-pub fn comparison(rows: &[Row]) -> Table {
+pub fn comparison(rows: &[ComparedFigure]) -> Table {
     let mut table = Table::default();
     for row in rows {
         table.push([
@@ -201,7 +201,7 @@ pub fn comparison(rows: &[Row]) -> Table {
 }
 
 /// The printed figure with its unit, and the bound if it is one.
-pub fn printed(row: &Row) -> String {
+pub fn printed(row: &ComparedFigure) -> String {
     let bound = match row.bound {
         None => "",
         Some(Bound::AtLeast) => "≥ ",
@@ -216,7 +216,7 @@ pub fn amount(metric: Metric, measured: Estimate) -> String {
 }
 
 /// In per cent of the printed value; a bound has none.
-fn difference(row: &Row) -> String {
+fn difference(row: &ComparedFigure) -> String {
     let difference = row.difference().filter(|difference| row.bound.is_none() && difference.is_finite());
     difference.map_or_else(String::new, |difference| {
         // Nothing has no sign.
@@ -375,7 +375,7 @@ pub fn text(finding: &Finding) -> String {
         lines.push(format!("  {who}: {} flows, FCT {fct} s{less}", row.flows));
     }
     if !finding.rows.is_empty() {
-        let counts = Verdict::ALL.map(|verdict| (finding.count(verdict), verdict.name()));
+        let counts = FigureVerdict::ALL.map(|verdict| (finding.count(verdict), verdict.name()));
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         let counts: Vec<String> = counts.map(|(count, name)| format!("{count} {name}")).collect();
         lines.push(format!("  {} printed figures: {}", finding.rows.len(), counts.join(", ")));

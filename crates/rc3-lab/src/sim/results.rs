@@ -1,7 +1,7 @@
 //! The results of an experiment: the flows of each place in it, pooled over repetitions.
 
 use super::{
-    engine::{Cost, Outcome, SentPacket},
+    engine::{Cost, SentPacket, WorldOutcome},
     sampled::Sampled,
 };
 use rc3_sim::{
@@ -51,7 +51,7 @@ impl Totals {
 
 /// The flows of a run that use one of its two schemes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct SchemePart {
     /// The scheme.
     pub scheme: String,
     /// Its flows.
@@ -66,7 +66,7 @@ pub struct Cell {
     /// All flows.
     pub all: Group,
     /// Where some of the flows use a second scheme: those of the first, then those of the second.
-    pub parts: Vec<Part>,
+    pub parts: Vec<SchemePart>,
     /// Packets of the first flow's sender, if it was traced.
     pub sent: Vec<SentPacket>,
     /// Samples of the sampled link, in the first repetition.
@@ -84,7 +84,7 @@ pub struct Results {
 
 impl Results {
     /// Adds the outcome of a world.
-    pub fn add(&mut self, run: &Run, outcome: Outcome) {
+    pub fn add(&mut self, run: &Run, outcome: WorldOutcome) {
         let place = run.label.pooled();
         let index = self.cells.iter().position(|cell| cell.place == place).unwrap_or_else(|| {
             let (all, parts) = (Group::default(), parts(run));
@@ -114,12 +114,12 @@ impl Results {
     }
 }
 
-fn parts(run: &Run) -> Vec<Part> {
+fn parts(run: &Run) -> Vec<SchemePart> {
     let Some(mix) = &run.assignment.mix else { return Vec::new() };
     [run.assignment.scheme, mix.scheme]
         .iter()
         .filter_map(|scheme| run.schemes.get(usize::from(scheme.0)))
-        .map(|scheme| Part { scheme: scheme.name.clone(), group: Group::default() })
+        .map(|scheme| SchemePart { scheme: scheme.name.clone(), group: Group::default() })
         .collect()
 }
 

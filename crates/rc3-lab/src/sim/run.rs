@@ -9,15 +9,15 @@ use super::{
     args::{SimCommand, SimHowArgs, SimListArgs, SimMergeArgs, SimRunArgs, SimTodayArgs, SimTraceArgs},
     catalogue, coverage,
     engine::Engine,
-    experiment::{self, Experiment, ExperimentError, Plan},
-    progress::Progress,
+    experiment::{self, Experiment, ExperimentError, ExperimentPlan},
+    progress::ProgressReport,
     report::{self, Finding},
     shard::{self, Job, Shard, Stored},
-    shared::Shared,
+    shared::RememberingEngine,
     simulator::Simulator,
     today::{self, TodayJob},
     trace,
-    work::{self, Step, World},
+    work::{self, World, WorldProgress},
 };
 use crate::NAME;
 
@@ -65,19 +65,25 @@ fn expanded(names: &[String], quick: bool) -> Vec<String> {
 }
 
 /// How experiments run. The short ways come first, so that --set has the last word.
-fn plan(how: SimHowArgs, registry: &Registry) -> Plan {
+fn plan(how: SimHowArgs, registry: &Registry) -> ExperimentPlan {
     let mut changes = Vec::new();
     changes.extend(how.seed.map(|seed| format!("measure.seed={seed}")));
     changes.extend(how.runs.map(|runs| format!("measure.repetitions={runs}")));
     changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
     changes.extend(how.set);
     let threads = how.jobs.unwrap_or_else(cores);
-    Plan { changes, threads, quick: how.quick, commit: how.commit, ..Plan::new(how.out, registry) }
+    ExperimentPlan {
+        changes,
+        threads,
+        quick: how.quick,
+        commit: how.commit,
+        ..ExperimentPlan::new(how.out, registry)
+    }
 }
 
 fn trace_one(arguments: SimTraceArgs, registry: &Registry) -> Result<String, ExperimentError> {
     let changes = arguments.set.clone();
-    let plan = Plan { changes, ..Plan::new(arguments.out.clone(), registry) };
+    let plan = ExperimentPlan { changes, ..ExperimentPlan::new(arguments.out.clone(), registry) };
     let experiment = Experiment::load(&arguments.name, &plan)?;
     let traced = trace::trace(experiment.runs(), &arguments)?;
     let flow = &traced.flow;
@@ -92,7 +98,7 @@ fn trace_one(arguments: SimTraceArgs, registry: &Registry) -> Result<String, Exp
 }
 
 /// All experiments first: a mistake in the last one should not show after an hour.
-fn load(names: &[String], plan: &Plan) -> Result<Vec<Experiment>, ExperimentError> {
+fn load(names: &[String], plan: &ExperimentPlan) -> Result<Vec<Experiment>, ExperimentError> {
     names.iter().map(|name| Experiment::load(name, plan)).collect()
 }
 
@@ -102,7 +108,7 @@ fn run_all(arguments: SimRunArgs, registry: &Registry) -> Result<String, Experim
     let (names, json) = (expanded(&names, how.quick), how.json);
     let plan = plan(how, registry);
     let experiments = load(&names, &plan)?;
-    let engine = Shared::new(Simulator);
+    let engine = RememberingEngine::new(Simulator);
     match shard {
         Some(shard) => {
             Job::new(&names, &plan, &experiments, shard)?.write(&plan.out)?;
@@ -121,7 +127,7 @@ fn run_shard(
     shard: Shard,
     experiments: &[Experiment],
     engine: &dyn Engine,
-    plan: &Plan,
+    plan: &ExperimentPlan,
     json: bool,
 ) -> Result<String, ExperimentError> {
     let worlds = experiments.iter().flat_map(|experiment| {
@@ -136,10 +142,10 @@ fn run_shard(
     due.retain(|(name, number, _)| !shard::world_path(&plan.out, name, *number).exists());
     if !due.is_empty() {
         let worlds: Vec<World<'_>> = due.iter().map(|(_, _, world)| *world).collect();
-        let mut progress = Progress::of_worlds(format!("shard {shard}"), &due, json);
+        let mut progress = ProgressReport::of_worlds(format!("shard {shard}"), &due, json);
         work::run(engine, &worlds, plan.threads, |step| {
             progress.on_step(&step);
-            if let Step::World(index, outcome) = step {
+            if let WorldProgress::World(index, outcome) = step {
                 let (name, number, _) = &due[index];
                 shard::write(&shard::world_path(&plan.out, name, *number), &outcome)?;
             }
@@ -157,7 +163,12 @@ fn run_shard(
 fn merge(arguments: &SimMergeArgs, registry: &Registry) -> Result<String, ExperimentError> {
     let job = Job::read(&arguments.shards)?;
     let (changes, commit) = (job.changes.clone(), job.commit.clone());
-    let plan = Plan { changes, commit, quick: job.quick, ..Plan::new(arguments.out.clone(), registry) };
+    let plan = ExperimentPlan {
+        changes,
+        commit,
+        quick: job.quick,
+        ..ExperimentPlan::new(arguments.out.clone(), registry)
+    };
     let experiments = load(&job.names, &plan)?;
     job.check(&experiments)?;
     let mut stored: Vec<(&Experiment, Stored)> = Vec::new();
@@ -179,12 +190,12 @@ fn merge(arguments: &SimMergeArgs, registry: &Registry) -> Result<String, Experi
 /// Runs each experiment on its engine, and writes everything.
 fn report_all<'a>(
     jobs: impl Iterator<Item = (&'a Experiment, &'a dyn Engine)>,
-    plan: &Plan,
+    plan: &ExperimentPlan,
     json: bool,
 ) -> Result<(), ExperimentError> {
     let mut findings = Vec::new();
     for (experiment, engine) in jobs {
-        let mut progress = Progress::new(experiment, json);
+        let mut progress = ProgressReport::new(experiment, json);
         let finding = experiment.run(engine, plan, |step| progress.on_step(step))?;
         progress.end(&finding);
         if !json {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use rc3_sim::{
     agent::FlowId,
-    sample::{FlowSample, Sample},
+    sample::{FlowSample, LinkSample},
     scenario::{Metric, Run},
     summary::percentile,
 };
@@ -13,7 +13,7 @@ use rc3_sim::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sampled {
     /// The samples, in order of time.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<LinkSample>,
     /// Interval of the samples.
     pub every: Duration,
     /// Rate of the link, bytes per second; infinite if it has none.
@@ -24,7 +24,7 @@ pub struct Sampled {
 
 impl Sampled {
     /// The samples of a world.
-    pub fn new(run: &Run, samples: Vec<Sample>) -> Self {
+    pub fn new(run: &Run, samples: Vec<LinkSample>) -> Self {
         let rate = run.measure.sample.and_then(|sampling| sampling.site.rate(&run.topology));
         let rate = rate.map_or(f64::INFINITY, |rate| rate.bits_per_second() as f64 / 8.0);
         let every = run.measure.sample.map(|sampling| sampling.every).unwrap_or_default();
@@ -33,7 +33,7 @@ impl Sampled {
 
     /// The samples after the first of these instants and up to the second.
     pub fn between(&self, (from, to): (Duration, Duration)) -> Self {
-        let inside = |sample: &&Sample| from < sample.at && sample.at <= to;
+        let inside = |sample: &&LinkSample| from < sample.at && sample.at <= to;
         Self { samples: self.samples.iter().filter(inside).cloned().collect(), ..self.clone() }
     }
 
@@ -41,7 +41,7 @@ impl Sampled {
     pub fn of_scheme(&self, name: &str) -> Self {
         let is_of =
             |flow: &FlowSample| self.schemes.get(usize::from(flow.scheme.0)).is_some_and(|n| n == name);
-        let samples = self.samples.iter().map(|sample| Sample {
+        let samples = self.samples.iter().map(|sample| LinkSample {
             flows: sample.flows.iter().copied().filter(is_of).collect(),
             ..sample.clone()
         });
@@ -112,7 +112,7 @@ impl Sampled {
 }
 
 /// Share of the flows in Kick-Ass mode, of those with that controller.
-pub fn following(sample: &Sample) -> Option<f64> {
+pub fn following(sample: &LinkSample) -> Option<f64> {
     mean(sample.flows.iter().filter_map(|flow| flow.kickass).map(|follows| if follows { 1.0 } else { 0.0 }))
 }
 
@@ -133,7 +133,7 @@ mod tests {
 
     fn sampled() -> Sampled {
         let second = Duration::from_secs(1);
-        let sample = |n: u32, queue_bytes, flows| Sample { at: second * n, queue_bytes, flows };
+        let sample = |n: u32, queue_bytes, flows| LinkSample { at: second * n, queue_bytes, flows };
         Sampled {
             samples: vec![
                 sample(1, 0, vec![flow(0, 0, 500, Some(true)), flow(1, 1, 500, None)]),

@@ -15,8 +15,8 @@ use rc3_sim::scenario::{Label, Run};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    engine::{Engine, Outcome},
-    experiment::{Experiment, ExperimentError, Plan},
+    engine::{Engine, WorldOutcome},
+    experiment::{Experiment, ExperimentError, ExperimentPlan},
 };
 
 /// Shards at most.
@@ -81,7 +81,7 @@ impl Job {
     /// See [`Experiment::fingerprint`].
     pub fn new(
         names: &[String],
-        plan: &Plan,
+        plan: &ExperimentPlan,
         experiments: &[Experiment],
         shard: Shard,
     ) -> Result<Self, ExperimentError> {
@@ -179,10 +179,10 @@ impl Stored {
 }
 
 impl Engine for Stored {
-    fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+    fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<WorldOutcome, String> {
         let world = self.0.iter().find(|(label, _)| *label == run.label);
         let path = world.and_then(|(_, path)| path.as_ref()).ok_or("no shard has run it")?;
-        let outcome: Outcome = read(path).map_err(|error| error.to_string())?;
+        let outcome: WorldOutcome = read(path).map_err(|error| error.to_string())?;
         progress(outcome.cost.flows);
         Ok(outcome)
     }

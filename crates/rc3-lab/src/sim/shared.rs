@@ -14,25 +14,25 @@ use rc3_sim::{
     scenario::{Label, Run, Scheme},
 };
 
-use super::engine::{Cost, Engine, Outcome};
+use super::engine::{Cost, Engine, WorldOutcome};
 
 /// An engine that remembers every world another one has run.
 #[derive(Debug)]
-pub struct Shared<E> {
+pub struct RememberingEngine<E> {
     engine: E,
-    worlds: Mutex<Vec<Arc<World>>>,
+    worlds: Mutex<Vec<Arc<RememberedWorld>>>,
 }
 
 /// A world without its names, whether it is traced, and its outcome once it has run.
-type World = (Run, bool, OnceLock<Result<Outcome, String>>);
+type RememberedWorld = (Run, bool, OnceLock<Result<WorldOutcome, String>>);
 
-impl<E> Shared<E> {
+impl<E> RememberingEngine<E> {
     /// Runs with `engine` what it has not run yet.
     pub fn new(engine: E) -> Self {
         Self { engine, worlds: Mutex::default() }
     }
 
-    fn world(&self, run: Run, traced: bool) -> Arc<World> {
+    fn world(&self, run: Run, traced: bool) -> Arc<RememberedWorld> {
         let mut worlds = self.worlds.lock().unwrap_or_else(PoisonError::into_inner);
         let known = worlds.iter().find(|world| world.1 == traced && world.0 == run).cloned();
         known.unwrap_or_else(|| {
@@ -53,9 +53,14 @@ pub fn distinct(runs: &[Run]) -> usize {
     worlds.len()
 }
 
-impl<E: Engine> Engine for Shared<E> {
+impl<E: Engine> Engine for RememberingEngine<E> {
     /// As the engine below; a world that has run before costs nothing.
-    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+    fn simulate(
+        &self,
+        run: &Run,
+        trace: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<WorldOutcome, String> {
         let (mut anonymous, names) = anonymous(run);
         if let (Some(base), None) = (&run.base, run.measure.window) {
             let base = self.simulate(base, false, &mut |_| ())?;
@@ -128,14 +133,19 @@ mod tests {
     struct Counting(AtomicU64);
 
     impl Engine for Counting {
-        fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+        fn simulate(
+            &self,
+            run: &Run,
+            _: bool,
+            progress: &mut dyn FnMut(u64),
+        ) -> Result<WorldOutcome, String> {
             progress(1);
             let assignment = &run.assignment;
             let bytes = self.0.fetch_add(1, Ordering::Relaxed);
             let scheme = assignment.mix.as_ref().map_or(assignment.scheme, |mix| mix.scheme);
             let record = FlowRecord { bytes, scheme, ..tests::record(0) };
             let cost = Cost { flows: 1, events: 1, link_packets: 1 };
-            Ok(Outcome { records: vec![record], cost, ..Outcome::default() })
+            Ok(WorldOutcome { records: vec![record], cost, ..WorldOutcome::default() })
         }
     }
 
@@ -152,7 +162,7 @@ mod tests {
             "[[scheme]]\nname = 'IW 10'\nkind = 'plain'\ninitial-window = 10\n\
              [[scheme]]\nname = 'RC3'\nkind = 'rc3'\n[[scheme]]\nname = 'TCP'\nkind = 'plain'\n",
         );
-        let shared = Shared::new(Counting::default());
+        let shared = RememberingEngine::new(Counting::default());
         let mut flows = 0;
         let mut ask = |run: &Run, trace| {
             let outcome = shared.simulate(run, trace, &mut |ended| flows += ended).unwrap();
@@ -174,7 +184,7 @@ mod tests {
              [sweep]\nscheme.rc3.initial-window = [4, 8, 16]\n",
         );
         assert_eq!((runs.len(), distinct(&runs)), (6, 4));
-        let shared = Shared::new(Counting::default());
+        let shared = RememberingEngine::new(Counting::default());
         runs.iter().for_each(|run| drop(shared.simulate(run, false, &mut |_| ())));
         assert_eq!(shared.engine.0.load(Ordering::Relaxed), 4);
     }
@@ -192,7 +202,7 @@ mod tests {
         let other_seed = Run { seed: plain.seed + 1, ..plain.clone() };
         let worlds =
             [plain.clone(), other_seed, mixed("0.5", "hosts"), mixed("0.5", "flows"), mixed("0.4", "flows")];
-        let shared = Shared::new(Counting::default());
+        let shared = RememberingEngine::new(Counting::default());
         for (index, run) in worlds.iter().chain(&worlds).enumerate() {
             let outcome = shared.simulate(run, false, &mut |_| ()).unwrap();
             assert_eq!(outcome.records[0].bytes as usize, index % worlds.len());

@@ -15,7 +15,7 @@ use rc3_sim::{
 use rc3_text::units::about_time;
 
 use super::{
-    engine::{Cost, Engine, Outcome, SentPacket},
+    engine::{Cost, Engine, SentPacket, WorldOutcome},
     links::LinkRow,
 };
 
@@ -27,7 +27,12 @@ const PROGRESS_FLOWS: u64 = 100;
 pub struct Simulator;
 
 impl Engine for Simulator {
-    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+    fn simulate(
+        &self,
+        run: &Run,
+        trace: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<WorldOutcome, String> {
         let text = |error: rc3_sim::simulation::SimulationError| error.to_string();
         let mut simulation = Simulation::new(run).map_err(text)?;
         let sent = Arc::new(Mutex::new(Vec::new()));
@@ -59,7 +64,7 @@ impl Engine for Simulator {
         let sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
         let samples = simulation.take_samples();
         let cost = Cost { flows: flows_ended, events, link_packets };
-        Ok(Outcome { records, sent, samples, beside, links, cost })
+        Ok(WorldOutcome { records, sent, samples, beside, links, cost })
     }
 }
 

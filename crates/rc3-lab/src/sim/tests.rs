@@ -4,19 +4,19 @@ use std::{num::NonZero, path::Path, time::Duration};
 
 use rc3_core::units::Level;
 use rc3_sim::{
-    agent::{FlowId, HostId, Received, SchemeId, Sent},
+    agent::{FlowId, HostId, ReceiverCounters, SchemeId, SenderCounters},
     record::FlowRecord,
     registry::Registry,
-    sample::{FlowSample, Sample},
+    sample::{FlowSample, LinkSample},
     scenario::Run,
 };
 
 use super::{
-    compare::Verdict,
-    engine::{Cost, Engine, Outcome, SentPacket},
-    experiment::{Experiment, ExperimentError, Plan},
+    compare::FigureVerdict,
+    engine::{Cost, Engine, SentPacket, WorldOutcome},
+    experiment::{Experiment, ExperimentError, ExperimentPlan},
     table::{FlowRow, SummaryRow},
-    work::Step,
+    work::WorldProgress,
 };
 
 /// A scenario with the most common network and flows; `keys` stand before its tables, `tables` after them.
@@ -39,8 +39,8 @@ pub(super) fn record(index: u32) -> FlowRecord {
         fct: None,
         fct_data: None,
         fct_acked: None,
-        received: Received::default(),
-        sent: Sent::default(),
+        received: ReceiverCounters::default(),
+        sent: SenderCounters::default(),
     }
 }
 
@@ -122,7 +122,12 @@ kind = "queueing-distribution"
 struct MadeUp;
 
 impl Engine for MadeUp {
-    fn simulate(&self, run: &Run, trace: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+    fn simulate(
+        &self,
+        run: &Run,
+        trace: bool,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<WorldOutcome, String> {
         std::thread::sleep(Duration::from_millis(if run.label.repetition == 0 { 20 } else { 1 }));
         progress(40);
         let rc3 = run.label.run == "rc3";
@@ -134,8 +139,13 @@ impl Engine for MadeUp {
                 scheme: run.assignment.scheme,
                 fct: (index != 39).then_some(fct),
                 fct_data: (index != 39).then(|| fct - Duration::from_millis(40)),
-                received: Received { primary_bytes: 1460, rlp_bytes: 1460 * 9 * large },
-                sent: Sent { lost_packets: large, primary_packets: 2, rlp_packets: 9 * large, guard: None },
+                received: ReceiverCounters { primary_bytes: 1460, rlp_bytes: 1460 * 9 * large },
+                sent: SenderCounters {
+                    lost_packets: large,
+                    primary_packets: 2,
+                    rlp_packets: 9 * large,
+                    guard: None,
+                },
                 ..record(index)
             }
         };
@@ -144,7 +154,7 @@ impl Engine for MadeUp {
             level: Level::new((index % 3) as u8).unwrap(),
             size: 1496,
         };
-        Ok(Outcome {
+        Ok(WorldOutcome {
             records: (0..40).map(ended).collect(),
             sent: if trace { (0..12).map(packet).collect() } else { Vec::new() },
             samples: samples(rc3),
@@ -156,14 +166,14 @@ impl Engine for MadeUp {
 }
 
 /// A link of 1 Gbit/s that two flows share evenly in the first second; the second flow ends with it.
-fn samples(kickass: bool) -> Vec<Sample> {
+fn samples(kickass: bool) -> Vec<LinkSample> {
     let flow = |number| FlowSample {
         flow: FlowId(number),
         scheme: SchemeId(u16::from(kickass)),
         bytes: 62_500_000,
         kickass: kickass.then_some(number == 0),
     };
-    let sample = |second: u32, flows| Sample {
+    let sample = |second: u32, flows| LinkSample {
         at: Duration::from_secs(1) * second,
         queue_bytes: 125_000,
         flows: (0..flows).map(flow).collect(),
@@ -171,9 +181,12 @@ fn samples(kickass: bool) -> Vec<Sample> {
     vec![sample(1, 2), sample(2, 1)]
 }
 
-fn plan(out: &Path, threads: usize) -> Plan {
+fn plan(out: &Path, threads: usize) -> ExperimentPlan {
     let registry = Registry::default();
-    Plan { threads: NonZero::new(threads).unwrap(), ..Plan::new(out.to_owned(), &registry) }
+    ExperimentPlan {
+        threads: NonZero::new(threads).unwrap(),
+        ..ExperimentPlan::new(out.to_owned(), &registry)
+    }
 }
 
 fn experiment(folder: &Path) -> Experiment {
@@ -190,9 +203,10 @@ fn read(folder: &Path, name: &str) -> String {
 fn printed_figures_stand_beside_measured_ones() {
     let folder = tempfile::tempdir().unwrap();
     let finding = experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
-    let verdicts: Vec<Verdict> = finding.rows.iter().map(super::compare::Row::verdict).collect();
+    let verdicts: Vec<FigureVerdict> =
+        finding.rows.iter().map(super::compare::ComparedFigure::verdict).collect();
     // The mean of plain is (20 x 100 + 19 x 200) / 39 ms, 0.8 % below the printed one.
-    use Verdict::{Agrees, Differs, Missing, NotScored};
+    use FigureVerdict::{Agrees, Differs, Missing, NotScored};
     let expected = [Agrees, Differs, NotScored, Agrees, Missing, Agrees, Differs];
     assert_eq!(verdicts, expected);
     let text = read(folder.path(), "report.md");
@@ -224,7 +238,12 @@ fn printed_figures_stand_beside_measured_ones() {
 fn a_flow_that_did_not_end_in_one_run_counts_in_none_if_flows_are_paired() {
     struct Uneven;
     impl Engine for Uneven {
-        fn simulate(&self, run: &Run, _: bool, progress: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+        fn simulate(
+            &self,
+            run: &Run,
+            _: bool,
+            progress: &mut dyn FnMut(u64),
+        ) -> Result<WorldOutcome, String> {
             let mut outcome = MadeUp.simulate(run, false, progress)?;
             if run.label.run == "plain" {
                 outcome.records.remove(1);
@@ -275,8 +294,8 @@ fn files_do_not_depend_on_threads() {
     let folders = [1, 3].map(|threads| {
         let folder = tempfile::tempdir().unwrap();
         let mut worlds = Vec::new();
-        let tell = |step: &Step| {
-            if let Step::World(index, _) = step {
+        let tell = |step: &WorldProgress| {
+            if let WorldProgress::World(index, _) = step {
                 worlds.push(*index);
             }
         };
@@ -302,7 +321,7 @@ fn files_do_not_depend_on_threads() {
 struct Broken;
 
 impl Engine for Broken {
-    fn simulate(&self, run: &Run, _: bool, _: &mut dyn FnMut(u64)) -> Result<Outcome, String> {
+    fn simulate(&self, run: &Run, _: bool, _: &mut dyn FnMut(u64)) -> Result<WorldOutcome, String> {
         if run.label.run == "rc3" {
             Err("it broke".to_owned())
         } else {
@@ -324,7 +343,7 @@ fn unknown_names_keys_and_files_have_errors_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let load = |name: &str, change: &str| {
         let changes = vec![change.to_owned()];
-        Experiment::load(name, &Plan { changes, ..plan(folder.path(), 1) }).unwrap_err()
+        Experiment::load(name, &ExperimentPlan { changes, ..plan(folder.path(), 1) }).unwrap_err()
     };
     assert!(matches!(load("fig99", "a=1"), ExperimentError::Unknown(_)));
     assert!(matches!(load("/none.toml", "a=1"), ExperimentError::Read { .. }));

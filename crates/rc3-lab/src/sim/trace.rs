@@ -30,12 +30,12 @@ pub struct Traced {
 }
 
 /// A file that is written while the world runs, with its first error.
-struct Output<T> {
+struct TraceFile<T> {
     to: T,
     error: Option<io::Error>,
 }
 
-impl<T> Output<T> {
+impl<T> TraceFile<T> {
     fn new(to: T) -> Arc<Mutex<Self>> {
         Arc::new(Mutex::new(Self { to, error: None }))
     }
@@ -86,24 +86,24 @@ pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, ExperimentErro
     let mut simulation = Simulation::new(run)?;
     fs::create_dir_all(folder)?;
     let path = folder.join("timeline.csv");
-    let timeline = Output::new(Timeline::new(BufWriter::new(File::create(&path)?), flow.bytes)?);
+    let timeline = TraceFile::new(Timeline::new(BufWriter::new(File::create(&path)?), flow.bytes)?);
     let mut files = vec![path];
     let shared = timeline.clone();
     simulation.set_watch(
         flow.from,
         flow.id,
-        Box::new(move |at, stats| Output::write(&shared, |timeline| timeline.sample(at, stats))),
+        Box::new(move |at, stats| TraceFile::write(&shared, |timeline| timeline.sample(at, stats))),
     );
     let mut captures = Vec::new();
     for (site, link) in links {
         let path = folder.join(format!("{}.pcap", site.to_string().replace(':', "-")));
-        captures.push((link, Output::new((Pcap::new(BufWriter::new(File::create(&path)?))?, 0_u64))));
+        captures.push((link, TraceFile::new((Pcap::new(BufWriter::new(File::create(&path)?))?, 0_u64))));
         files.push(path);
     }
     let (taps, most) = (captures.clone(), plan.packets);
     simulation.set_tap(Box::new(move |at, link: LinkId, packet| {
         for (_, capture) in taps.iter().filter(|(tapped, _)| *tapped == link) {
-            Output::write(capture, |(pcap, written)| {
+            TraceFile::write(capture, |(pcap, written)| {
                 if *written < most {
                     *written += 1;
                     pcap.packet(at, packet)?;
@@ -116,9 +116,9 @@ pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, ExperimentErro
     while simulation.step()? {
         while simulation.poll_record().is_some() {}
     }
-    Output::close(&timeline, Timeline::flush)?;
+    TraceFile::close(&timeline, Timeline::flush)?;
     for (_, capture) in &captures {
-        Output::close(capture, |(pcap, _)| pcap.flush())?;
+        TraceFile::close(capture, |(pcap, _)| pcap.flush())?;
     }
     Ok(Traced { world: run.label.to_string(), flow, files })
 }

@@ -16,17 +16,17 @@ use std::{
 use rc3_sim::scenario::Run;
 
 use super::{
-    engine::{Engine, Outcome},
+    engine::{Engine, WorldOutcome},
     experiment::ExperimentError,
 };
 
 /// Progress of the worlds.
 #[derive(Debug)]
-pub enum Step {
+pub enum WorldProgress {
     /// So many more flows have ended.
     Flows(u64),
     /// A world has ended: its place among the runs.
-    World(usize, Box<Outcome>),
+    World(usize, Box<WorldOutcome>),
 }
 
 /// A world to run.
@@ -47,7 +47,7 @@ pub fn run(
     engine: &dyn Engine,
     worlds: &[World<'_>],
     threads: NonZero<usize>,
-    mut report: impl FnMut(Step) -> Result<(), ExperimentError>,
+    mut report: impl FnMut(WorldProgress) -> Result<(), ExperimentError>,
 ) -> Result<(), ExperimentError> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, steps) = mpsc::channel();
@@ -62,11 +62,11 @@ pub fn run(
                     let mut reported = 0;
                     let outcome = engine.simulate(world.run, world.trace, &mut |flows| {
                         // After a failure there is no receiver any more.
-                        let _ = sender.send((index, Ok(Step::Flows(flows - reported))));
+                        let _ = sender.send((index, Ok(WorldProgress::Flows(flows - reported))));
                         reported = flows;
                     });
                     let label = || world.run.label.to_string();
-                    let step = outcome.map(|outcome| Step::World(index, Box::new(outcome)));
+                    let step = outcome.map(|outcome| WorldProgress::World(index, Box::new(outcome)));
                     let step = step.map_err(|message| ExperimentError::World { label: label(), message });
                     let _ = sender.send((index, step));
                 }
@@ -75,7 +75,7 @@ pub fn run(
         // The loop ends when the last thread has dropped its sender.
         drop(sender);
         let result = steps.iter().try_for_each(|(index, step)| {
-            if let Ok(Step::Flows(_)) = step {
+            if let Ok(WorldProgress::Flows(_)) = step {
                 return report(step?);
             }
             early.insert(index, step);

@@ -9,7 +9,7 @@ use std::{
 
 use rc3_lab::sim::{
     catalogue, coverage,
-    experiment::{Experiment, Plan},
+    experiment::{Experiment, ExperimentPlan},
 };
 use rc3_sim::registry::Registry;
 
@@ -31,7 +31,7 @@ fn reports_are_of_one_commit_and_of_this_code() {
         let path = reports.join(name).join("report.md");
         assert_eq!(path.exists(), !missing.contains(name), "{name}");
         let Ok(report) = fs::read_to_string(&path) else { continue };
-        let mut plan = Plan::new("unused".into(), &Registry::default());
+        let mut plan = ExperimentPlan::new("unused".into(), &Registry::default());
         plan.quick = report.contains(&format!("sim run {name} --quick"));
         commits.entry(plan.quick).or_default().insert(behind(&report, "Commit ").to_owned());
         let experiment = Experiment::load(name, &plan).unwrap();

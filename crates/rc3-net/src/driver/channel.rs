@@ -11,7 +11,7 @@ use super::receive_faults::{ReceiveFaults, is_of_a_datagram};
 use crate::{
     shared::Shared,
     socket::{Datagram, EndpointSocket, Outgoing, RecvBatch},
-    state::State,
+    state::EndpointState,
 };
 
 /// Datagrams handled under one lock.
@@ -19,7 +19,7 @@ const DATAGRAMS_PER_LOCK: usize = 128;
 
 /// How sending ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(super) enum SendResult {
     /// Something was sent, there may be more.
     More,
     /// Nothing is left to send.
@@ -110,8 +110,8 @@ impl Channel {
         shared: &Shared,
         wakers: &mut Vec<Waker>,
         socket: &EndpointSocket,
-        poll: impl FnOnce(&mut State, &mut Vec<u8>) -> Option<Transmit>,
-    ) -> io::Result<Sent> {
+        poll: impl FnOnce(&mut EndpointState, &mut Vec<u8>) -> Option<Transmit>,
+    ) -> io::Result<SendResult> {
         self.blocked = false;
         let transmit = match self.unsent.take() {
             Some(transmit) => transmit,
@@ -119,7 +119,7 @@ impl Channel {
                 self.buf.clear();
                 match shared.with_later(wakers, |state| poll(state, &mut self.buf)) {
                     Some(transmit) => transmit,
-                    None => return Ok(Sent::All),
+                    None => return Ok(SendResult::All),
                 }
             }
         };
@@ -136,17 +136,17 @@ impl Channel {
         match sent {
             Ok(()) => {
                 tracing::trace!(level = %transmit.level, bytes = transmit.size, "sent");
-                Ok(Sent::More)
+                Ok(SendResult::More)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.unsent = Some(transmit);
                 self.blocked = true;
-                Ok(Sent::Blocked)
+                Ok(SendResult::Blocked)
             }
             // A destination this socket cannot reach, such as the other family: lost, as on the path.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 tracing::debug!(%error, destination = %transmit.destination, "datagram not sent");
-                Ok(Sent::More)
+                Ok(SendResult::More)
             }
             Err(error) => Err(error),
         }

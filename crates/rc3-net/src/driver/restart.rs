@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 
 use crate::{
     handed_over::HandedOver,
-    relay::{Link, Message, Received, SuccessorLink},
+    relay::{RelayLink, RelayMessage, RelayReceived, SuccessorLink},
     shared::Shared,
-    state::State,
+    state::EndpointState,
 };
 
 /// Messages of a link in one round: as many datagrams as in a batch of a socket, about.
@@ -22,7 +22,7 @@ const MESSAGES_MAX: usize = 4;
 /// Most processes have neither.
 #[derive(Default)]
 pub(super) struct Relays {
-    predecessor: Option<Link>,
+    predecessor: Option<RelayLink>,
     successor: Option<SuccessorLink>,
     /// Waits for this process to read the sockets no longer.
     stopped: Option<oneshot::Sender<()>>,
@@ -31,7 +31,7 @@ pub(super) struct Relays {
 impl Relays {
     /// This process takes over from the one at the other end.
     #[cfg(target_os = "linux")]
-    pub(super) fn set_predecessor(&mut self, link: Link) {
+    pub(super) fn set_predecessor(&mut self, link: RelayLink) {
         self.predecessor = Some(link);
     }
 
@@ -48,15 +48,15 @@ impl Relays {
             let Poll::Ready(received) = link.poll_recv(cx) else { break };
             count += 1;
             match received {
-                Received::Message(Message::Report(report)) => {
+                RelayReceived::Message(RelayMessage::Report(report)) => {
                     shared.with_later(wakers, |state| state.core.handle_from_predecessor(report));
                 }
-                Received::Closed => {
+                RelayReceived::Closed => {
                     tracing::info!("the process that had the port before has no connections left");
                     self.predecessor = None;
                     shared.with_later(wakers, |state| state.on_predecessor_gone(&shared.waiters));
                 }
-                Received::Message(_) | Received::Malformed => on_malformed(),
+                RelayReceived::Message(_) | RelayReceived::Malformed => on_malformed(),
             }
         }
         for _ in 0..MESSAGES_MAX {
@@ -64,12 +64,12 @@ impl Relays {
             let Poll::Ready(received) = successor.link.poll_recv(cx) else { break };
             count += 1;
             match received {
-                Received::Message(Message::Datagrams(detours)) => {
+                RelayReceived::Message(RelayMessage::Datagrams(detours)) => {
                     count += take_detours(shared, wakers, detours)
                 }
-                Received::Message(Message::HandedOn(handed_on)) => successor.handed_on = handed_on,
-                Received::Closed => self.on_successor_gone(),
-                Received::Message(Message::Report(_)) | Received::Malformed => on_malformed(),
+                RelayReceived::Message(RelayMessage::HandedOn(handed_on)) => successor.handed_on = handed_on,
+                RelayReceived::Closed => self.on_successor_gone(),
+                RelayReceived::Message(RelayMessage::Report(_)) | RelayReceived::Malformed => on_malformed(),
             }
         }
         count
@@ -89,7 +89,7 @@ impl Relays {
     }
 
     /// Follows changes of the state.
-    pub(super) fn follow_state(&mut self, state: &mut State) {
+    pub(super) fn follow_state(&mut self, state: &mut EndpointState) {
         if let Some(mut successor) = state.restart.successor.take() {
             self.stopped = successor.stopped.take();
             self.successor = Some(successor);

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use super::channel::Sent;
+use super::channel::SendResult;
 use crate::{
     shared::Shared,
     workers::{Inbox, Member},
@@ -48,16 +48,16 @@ pub(super) struct RlpTurn {
 
 impl RlpTurn {
     /// Lets RLP wait while the primaries of another worker have more to send: asks again at once, or after a pause.
-    pub(super) fn wait_for_primaries(&mut self, member: &Member) -> Option<Sent> {
+    pub(super) fn wait_for_primaries(&mut self, member: &Member) -> Option<SendResult> {
         if !member.must_wait() {
             self.asked = 0;
             return None;
         }
         self.asked += 1;
         if self.asked < ASKED_AT_ONCE_MAX {
-            return Some(Sent::More);
+            return Some(SendResult::More);
         }
         self.asked = 0;
-        Some(Sent::Blocked)
+        Some(SendResult::Blocked)
     }
 }

@@ -70,14 +70,14 @@ impl RecvStream {
         base: u64,
         size_max: u64,
     ) -> Result<u64, RecvFileError> {
-        let (mut batch, mut total) = (Batch::default(), 0);
-        let mut writing: Option<JoinHandle<Result<Batch, RecvFileError>>> = None;
+        let (mut batch, mut total) = (WriteBatch::default(), 0);
+        let mut writing: Option<JoinHandle<Result<WriteBatch, RecvFileError>>> = None;
         loop {
             let ended = self.gather(&mut batch, base, size_max).await?;
             // One batch is written while the next is gathered.
             let spare = match writing.take() {
                 Some(writing) => await_write(writing).await?,
-                None => Batch::default(),
+                None => WriteBatch::default(),
             };
             total += batch.bytes.len() as u64;
             let sink = Arc::clone(&sink);
@@ -92,7 +92,12 @@ impl RecvStream {
     }
 
     /// Fills the batch; returns whether the stream has ended.
-    async fn gather(&mut self, batch: &mut Batch, base: u64, size_max: u64) -> Result<bool, RecvFileError> {
+    async fn gather(
+        &mut self,
+        batch: &mut WriteBatch,
+        base: u64,
+        size_max: u64,
+    ) -> Result<bool, RecvFileError> {
         let mut chunks: Vec<Chunk> = Vec::new();
         while batch.bytes.len() < GATHER_BYTES {
             let room = GATHER_BYTES - batch.bytes.len();
@@ -115,13 +120,13 @@ impl RecvStream {
 
 /// Pieces that are written together.
 #[derive(Default)]
-struct Batch {
+struct WriteBatch {
     bytes: Vec<u8>,
     /// Where each piece of `bytes` belongs: offset and length. Neighbours are joined.
     runs: Vec<(u64, usize)>,
 }
 
-impl Batch {
+impl WriteBatch {
     fn add(&mut self, offset: u64, bytes: &[u8]) {
         self.bytes.reserve(GATHER_BYTES.saturating_sub(self.bytes.len()));
         self.bytes.extend_from_slice(bytes);
@@ -145,7 +150,9 @@ impl Batch {
     }
 }
 
-async fn await_write(writing: JoinHandle<Result<Batch, RecvFileError>>) -> Result<Batch, RecvFileError> {
+async fn await_write(
+    writing: JoinHandle<Result<WriteBatch, RecvFileError>>,
+) -> Result<WriteBatch, RecvFileError> {
     match writing.await {
         Ok(result) => result,
         Err(error) => Err(RecvFileError::Write { offset: 0, error: join_error(error) }),

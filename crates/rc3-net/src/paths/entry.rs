@@ -18,7 +18,7 @@ const AHEAD_MAX: u64 = 2;
 
 /// The key of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
+pub(super) struct PathKey {
     pub(super) destination: IpAddr,
     /// The local network, see [`super::network`].
     pub(super) network: IpAddr,
@@ -35,13 +35,13 @@ pub(super) struct Evidence {
 
 /// The record. Each half has its own time, since different commands learn them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Entry {
+pub(super) struct PathEntry {
     pub(super) found: Option<Evidence>,
     /// Useful marks, and when they were found.
     pub(super) marks: Option<(u64, MarkChoice)>,
 }
 
-impl Entry {
+impl PathEntry {
     /// When the record last changed.
     pub(super) fn at(&self) -> u64 {
         let found = self.found.map(|found| found.at);
@@ -73,7 +73,7 @@ impl Entry {
     }
 
     /// As a line, without its end.
-    pub(super) fn line(&self, key: Key) -> String {
+    pub(super) fn line(&self, key: PathKey) -> String {
         let mut line = format!("{} from={}", key.destination, key.network);
         if let Some(Evidence { at, score, pace }) = self.found {
             let _ = write!(line, " at={at} score={score}");
@@ -92,7 +92,7 @@ impl Entry {
     }
 
     /// Reads a line.
-    pub(super) fn parse(line: &str) -> Option<(Key, Self)> {
+    pub(super) fn parse(line: &str) -> Option<(PathKey, Self)> {
         let mut words = line.split_ascii_whitespace();
         let destination = words.next()?.parse::<IpAddr>().ok()?.to_canonical();
         let values: HashMap<_, _> = words.filter_map(|word| word.split_once('=')).collect();
@@ -109,7 +109,7 @@ impl Entry {
         let found = number("at").zip(score).map(|(at, score)| Evidence { at, score, pace: pace() });
         let marks = number("marked").zip(values.get("marks").and_then(|name| MarkChoice::named(name)));
         let entry = Self { found, marks };
-        (entry != Self::default()).then_some((Key { destination, network }, entry))
+        (entry != Self::default()).then_some((PathKey { destination, network }, entry))
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
 
-    pub(in super::super) fn entries() -> impl Strategy<Value = (Key, Entry)> {
+    pub(in super::super) fn entries() -> impl Strategy<Value = (PathKey, PathEntry)> {
         let pace =
             (KnownPath::RATES, 1..60_000_000_u64, any::<u64>()).prop_map(|(rate, rtt, measured)| Pace {
                 rate: Rate::from_bits_per_second(rate).expect("not zero"),
@@ -134,19 +134,20 @@ pub(super) mod tests {
         (any::<IpAddr>(), any::<IpAddr>(), proptest::option::of(found), proptest::option::of(marks))
             .prop_filter("something", |(.., found, marks)| found.is_some() || marks.is_some())
             .prop_map(|(destination, network, found, marks)| {
-                let key = Key { destination: destination.to_canonical(), network: network.to_canonical() };
-                (key, Entry { found, marks })
+                let key =
+                    PathKey { destination: destination.to_canonical(), network: network.to_canonical() };
+                (key, PathEntry { found, marks })
             })
     }
 
     #[test]
     fn the_line_of_the_documentation_is_read() {
         let line = "192.0.2.7 from=10.0.0.3 at=1790000000 score=-6 rate=93000000 rtt_us=20100 measured=1200000 marks=cs1 marked=1790000100";
-        let (key, entry) = Entry::parse(line).expect("a line");
+        let (key, entry) = PathEntry::parse(line).expect("a line");
         assert_eq!(entry.line(key), line);
         assert_eq!(entry.marks, Some((1_790_000_100, MarkChoice::Cs1)));
         let later = line.replace("score", "colour=blue score");
-        assert_eq!(Entry::parse(&later), Some((key, entry)), "a later version may have more");
+        assert_eq!(PathEntry::parse(&later), Some((key, entry)), "a later version may have more");
     }
 
     #[test]
@@ -162,7 +163,7 @@ pub(super) mod tests {
             "192.0.2.7 from=10.0.0.3 marks=best marked=1",
             "example.org from=10.0.0.3 at=1 score=1",
         ] {
-            assert_eq!(Entry::parse(line), None, "{line}");
+            assert_eq!(PathEntry::parse(line), None, "{line}");
         }
     }
 
@@ -171,15 +172,16 @@ pub(super) mod tests {
         for pace in ["rate=0 rtt_us=5", "rate=99999999999999999 rtt_us=5", "rate=5000 rtt_us=0", "rate=5000"]
         {
             let line = format!("192.0.2.7 from=10.0.0.3 at=1 score=6 {pace}");
-            let (_, entry) = Entry::parse(&line).expect("a verdict");
+            let (_, entry) = PathEntry::parse(&line).expect("a verdict");
             assert_eq!(entry.found, Some(Evidence { at: 1, score: 6, pace: None }), "{pace}");
         }
     }
 
     #[test]
     fn the_newer_of_each_half_stays_and_a_rate_until_there_is_another() {
-        let pace = Entry::parse("::1 from=:: at=5 score=1 rate=5000 rtt_us=7 marks=le marked=9").unwrap().1;
-        let mut entry = Entry::parse("::1 from=:: at=6 score=2 marks=cs1 marked=8").unwrap().1;
+        let pace =
+            PathEntry::parse("::1 from=:: at=5 score=1 rate=5000 rtt_us=7 marks=le marked=9").unwrap().1;
+        let mut entry = PathEntry::parse("::1 from=:: at=6 score=2 marks=cs1 marked=8").unwrap().1;
         let newer = entry;
         entry = pace;
         entry.merge(newer);
@@ -192,7 +194,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_old_or_of_the_future_is_no_good() {
-        let (_, entry) = Entry::parse("::1 from=:: at=1000 score=1 marks=le marked=500000").unwrap();
+        let (_, entry) = PathEntry::parse("::1 from=:: at=1000 score=1 marks=le marked=500000").unwrap();
         assert_eq!(entry.good(1000, DAY).map(|good| (good.found.is_some(), good.marks)), Some((true, None)));
         // Another process wrote it while this one, which had read its clock, waited for the lock.
         assert_eq!(entry.good(1000 - AHEAD_MAX, DAY).map(|good| good.found.is_some()), Some(true));
@@ -203,12 +205,12 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn an_entry_survives_its_line((key, entry) in entries()) {
-            prop_assert_eq!(Entry::parse(&entry.line(key)), Some((key, entry)));
+            prop_assert_eq!(PathEntry::parse(&entry.line(key)), Some((key, entry)));
         }
 
         #[test]
         fn any_text_is_read_without_a_panic(line in "\\PC*") {
-            let _ = Entry::parse(&line);
+            let _ = PathEntry::parse(&line);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::entry::{Entry, Key};
+use super::entry::{PathEntry, PathKey};
 
 /// Most bytes read: more than [`ENTRIES_MAX`] lines.
 const BYTES_MAX: u64 = 256 << 10;
@@ -22,12 +22,12 @@ const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// The entries by key.
-pub(super) type Entries = HashMap<Key, Entry>;
+pub(super) type PathEntries = HashMap<PathKey, PathEntry>;
 
 /// The entries of `text` that are valid at `now`.
-pub(super) fn parse(text: &str, now: u64, age_max: Duration) -> Entries {
-    let mut table = Entries::new();
-    for (key, entry) in text.lines().filter_map(Entry::parse) {
+pub(super) fn parse(text: &str, now: u64, age_max: Duration) -> PathEntries {
+    let mut table = PathEntries::new();
+    for (key, entry) in text.lines().filter_map(PathEntry::parse) {
         if let Some(entry) = entry.good(now, age_max) {
             table.entry(key).or_default().merge(entry);
         }
@@ -37,7 +37,7 @@ pub(super) fn parse(text: &str, now: u64, age_max: Duration) -> Entries {
 }
 
 /// The entries of the file; empty if it does not exist or is invalid.
-pub(super) fn read(path: &Path, now: u64, age_max: Duration) -> Entries {
+pub(super) fn read(path: &Path, now: u64, age_max: Duration) -> PathEntries {
     // Reading a pipe would never end.
     let is_file = fs::metadata(path).is_ok_and(|found| found.is_file());
     let mut bytes = Vec::new();
@@ -56,7 +56,7 @@ pub(super) fn read(path: &Path, now: u64, age_max: Duration) -> Entries {
 ///
 /// # Errors
 /// When it cannot be written, or other processes keep it locked. The file is then unchanged.
-pub(super) fn merge(path: &Path, new: &Entries, now: u64, age_max: Duration) -> io::Result<Entries> {
+pub(super) fn merge(path: &Path, new: &PathEntries, now: u64, age_max: Duration) -> io::Result<PathEntries> {
     // Not the link, but its target.
     let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
@@ -75,9 +75,9 @@ pub(super) fn merge(path: &Path, new: &Entries, now: u64, age_max: Duration) -> 
     Ok(table)
 }
 
-fn trim(table: &mut Entries) {
+fn trim(table: &mut PathEntries) {
     if table.len() > ENTRIES_MAX {
-        let mut by_age: Vec<(u64, Key)> = table.iter().map(|(&key, entry)| (entry.at(), key)).collect();
+        let mut by_age: Vec<(u64, PathKey)> = table.iter().map(|(&key, entry)| (entry.at(), key)).collect();
         by_age.sort_unstable();
         for (_, key) in &by_age[..by_age.len() - ENTRIES_MAX] {
             table.remove(key);
@@ -155,7 +155,7 @@ mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
     const NOW: u64 = 1_790_000_000;
 
-    fn table(lines: &[&str]) -> Entries {
+    fn table(lines: &[&str]) -> PathEntries {
         parse(&lines.join("\n"), NOW, DAY)
     }
 
@@ -173,17 +173,17 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         }
-        assert_eq!(read(&path, NOW + DAY.as_secs(), DAY), Entries::new(), "too old");
+        assert_eq!(read(&path, NOW + DAY.as_secs(), DAY), PathEntries::new(), "too old");
     }
 
     #[test]
     fn what_is_no_file_of_ours_is_as_none() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(read(directory.path(), NOW, DAY), Entries::new(), "a directory");
-        assert_eq!(read(&directory.path().join("none"), NOW, DAY), Entries::new());
+        assert_eq!(read(directory.path(), NOW, DAY), PathEntries::new(), "a directory");
+        assert_eq!(read(&directory.path().join("none"), NOW, DAY), PathEntries::new());
         let path = directory.path().join("paths");
         fs::write(&path, [0xff; 4096]).unwrap();
-        assert_eq!(read(&path, NOW, DAY), Entries::new());
+        assert_eq!(read(&path, NOW, DAY), PathEntries::new());
         let new = table(&["192.0.2.8 from=10.0.0.3 at=1790000000 score=6"]);
         assert_eq!(merge(&path, &new, NOW, DAY).unwrap(), new, "it is replaced");
         assert!(merge(&path.join("below"), &new, NOW, DAY).is_err(), "reported without a panic");
@@ -197,7 +197,7 @@ mod tests {
         let text: Vec<String> = (0..ENTRIES_MAX + 10).map(line).collect();
         let table = parse(&text.join("\n"), NOW, DAY);
         assert_eq!(table.len(), ENTRIES_MAX);
-        assert_eq!(table.values().map(Entry::at).min(), Some(NOW - 4990));
+        assert_eq!(table.values().map(PathEntry::at).min(), Some(NOW - 4990));
     }
 
     #[test]
@@ -237,12 +237,12 @@ mod tests {
             let mut bytes = whole.clone().into_bytes();
             // Between two lines.
             bytes.splice(at..at, junk.iter().copied().chain([b'\n']));
-            let mut most = Entries::new();
+            let mut most = PathEntries::new();
             let good = all.iter().filter_map(|(key, entry)| Some((*key, entry.good(NOW, DAY)?)));
             good.for_each(|(key, entry)| most.entry(key).or_default().merge(entry));
             let text = String::from_utf8_lossy(&bytes);
             let junk_lines = String::from_utf8_lossy(&junk).into_owned();
-            prop_assume!(junk_lines.lines().all(|line| Entry::parse(line).is_none()));
+            prop_assume!(junk_lines.lines().all(|line| PathEntry::parse(line).is_none()));
             prop_assert_eq!(parse(&text, NOW, DAY), most);
         }
 

@@ -33,8 +33,8 @@ use rc3_core::{DestinationVerdict, KnownPath};
 
 pub(crate) use self::network::network_of;
 use self::{
-    entry::{Entry, Evidence, Key},
-    file::{ENTRIES_MAX, Entries},
+    entry::{Evidence, PathEntry, PathKey},
+    file::{ENTRIES_MAX, PathEntries},
 };
 use crate::marks::MarkChoice;
 
@@ -44,20 +44,20 @@ pub const GOOD_FOR: Duration = Duration::from_secs(86_400);
 
 /// A file that endpoints read and add to. Clones share it.
 #[derive(Debug, Clone)]
-pub struct PathMemory(Arc<Inner>);
+pub struct PathMemory(Arc<PathFile>);
 
 #[derive(Debug)]
-struct Inner {
+struct PathFile {
     path: PathBuf,
-    held: Mutex<Held>,
+    held: Mutex<KnownPaths>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct KnownPaths {
     /// The file's entries when it was last read or written.
-    table: Entries,
+    table: PathEntries,
     /// Entries that the file does not have yet.
-    unsaved: Entries,
+    unsaved: PathEntries,
     /// The same, by destination and local bound address; their network is looked up later.
     learned: HashMap<(IpAddr, IpAddr), Evidence>,
     /// A save is pending.
@@ -69,7 +69,7 @@ impl PathMemory {
     pub fn open(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let table = file::read(&path, seconds(SystemTime::now()), GOOD_FOR);
-        Self(Arc::new(Inner { path, held: Mutex::new(Held { table, ..Held::default() }) }))
+        Self(Arc::new(PathFile { path, held: Mutex::new(KnownPaths { table, ..KnownPaths::default() }) }))
     }
 
     /// The record of the path to `remote` from a socket bound to `bound`.
@@ -90,8 +90,8 @@ impl PathMemory {
         let destination = remote.ip().to_canonical();
         let Some(network) = network::to(destination, bound) else { return };
         let marks = Some((seconds(SystemTime::now()), marks));
-        let entry = Entry { found: None, marks };
-        self.held().unsaved.entry(Key { destination, network }).or_default().merge(entry);
+        let entry = PathEntry { found: None, marks };
+        self.held().unsaved.entry(PathKey { destination, network }).or_default().merge(entry);
     }
 
     /// Adds new results to the file, and takes over those of other processes. Blocks while another process does so, at
@@ -103,13 +103,13 @@ impl PathMemory {
         let mut new = {
             let mut held = self.held();
             held.scheduled = false;
-            let Held { unsaved, learned, .. } = &mut *held;
+            let KnownPaths { unsaved, learned, .. } = &mut *held;
             let (mut new, learned) = (std::mem::take(unsaved), std::mem::take(learned));
             drop(held);
             for ((destination, bound), found) in learned {
                 let Some(network) = network::to(destination, bound) else { continue };
-                let entry = Entry { found: Some(found), marks: None };
-                new.entry(Key { destination, network }).or_default().merge(entry);
+                let entry = PathEntry { found: Some(found), marks: None };
+                new.entry(PathKey { destination, network }).or_default().merge(entry);
             }
             new
         };
@@ -144,22 +144,22 @@ impl PathMemory {
         !std::mem::replace(&mut held.scheduled, true)
     }
 
-    fn entry(&self, now: u64, destination: IpAddr, bound: IpAddr) -> Option<Entry> {
+    fn entry(&self, now: u64, destination: IpAddr, bound: IpAddr) -> Option<PathEntry> {
         let destination = destination.to_canonical();
-        let known = |held: &Held| {
+        let known = |held: &KnownPaths| {
             held.table.keys().chain(held.unsaved.keys()).any(|key| key.destination == destination)
         };
         if !known(&self.held()) {
             return None;
         }
-        let key = Key { destination, network: network::to(destination, bound)? };
+        let key = PathKey { destination, network: network::to(destination, bound)? };
         let held = self.held();
         let mut entry = held.table.get(&key).copied().unwrap_or_default();
         entry.merge(held.unsaved.get(&key).copied().unwrap_or_default());
         entry.good(now, GOOD_FOR)
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, KnownPaths> {
         self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

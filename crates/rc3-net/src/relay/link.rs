@@ -16,8 +16,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair, sockopt};
 use tokio::{io::ReadBuf, net::UnixDatagram};
 
 use super::{
-    Received,
-    message::{self, MESSAGE_MAX, Outgoing},
+    RelayReceived,
+    message::{self, MESSAGE_MAX, QueuedMessage},
 };
 
 /// Most bytes that wait here for room in the kernel's queue.
@@ -28,10 +28,10 @@ const SEND_BUFFER: usize = 1 << 20;
 
 /// One end of a link.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct RelayLink {
     /// In fact `SOCK_SEQPACKET`: the calls are the same, and 0 bytes are the end.
     io: UnixDatagram,
-    queue: VecDeque<Outgoing>,
+    queue: VecDeque<QueuedMessage>,
     queued_bytes: usize,
     /// Longer by a byte than any message.
     received: Vec<u8>,
@@ -53,7 +53,7 @@ pub(crate) fn prepare_descriptor(io: &OwnedFd) -> bool {
         && rustix::io::ioctl_fionbio(io, true).is_ok()
 }
 
-impl Link {
+impl RelayLink {
     /// `io` is of [`socket_pair`].
     ///
     /// # Errors
@@ -73,13 +73,15 @@ impl Link {
     }
 
     /// The next message.
-    pub(crate) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+    pub(crate) fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<RelayReceived> {
         let mut buf = ReadBuf::new(&mut self.received);
         let result = ready!(self.io.poll_recv(cx, &mut buf));
         Poll::Ready(match buf.filled() {
-            bytes if result.is_err() || bytes.is_empty() => Received::Closed,
-            bytes if bytes.len() > MESSAGE_MAX => Received::Malformed,
-            bytes => message::parse(bytes, Instant::now()).map_or(Received::Malformed, Received::Message),
+            bytes if result.is_err() || bytes.is_empty() => RelayReceived::Closed,
+            bytes if bytes.len() > MESSAGE_MAX => RelayReceived::Malformed,
+            bytes => {
+                message::parse(bytes, Instant::now()).map_or(RelayReceived::Malformed, RelayReceived::Message)
+            }
         })
     }
 
@@ -88,8 +90,8 @@ impl Link {
         if self.queued_bytes + detour.datagram.len() > QUEUED_BYTES_MAX {
             return false;
         }
-        if !self.queue.back().is_some_and(Outgoing::has_room) {
-            self.push(Outgoing::datagrams(Instant::now()));
+        if !self.queue.back().is_some_and(QueuedMessage::has_room) {
+            self.push(QueuedMessage::datagrams(Instant::now()));
         }
         if let Some(message) = self.queue.back_mut() {
             self.queued_bytes -= message.bytes.len();
@@ -102,16 +104,16 @@ impl Link {
     /// Adds a report for the successor. One without room is lost, and the successor decides after a while.
     pub(crate) fn push_report(&mut self, report: FromPredecessor) {
         if self.queued_bytes < QUEUED_BYTES_MAX {
-            self.push(Outgoing::report(report));
+            self.push(QueuedMessage::report(report));
         }
     }
 
     /// Lets the predecessor know whether a further successor has the port.
     pub(crate) fn push_handed_on(&mut self, handed_on: bool) {
-        self.push(Outgoing::handed_on(handed_on));
+        self.push(QueuedMessage::handed_on(handed_on));
     }
 
-    fn push(&mut self, outgoing: Outgoing) {
+    fn push(&mut self, outgoing: QueuedMessage) {
         self.queued_bytes += outgoing.bytes.len();
         self.queue.push_back(outgoing);
     }
@@ -135,7 +137,7 @@ mod tests {
     use rc3_core::DatagramMeta;
     use rustix::net::{SendFlags, send};
 
-    use super::{super::Message, *};
+    use super::{super::RelayMessage, *};
 
     fn detour(nth: u64) -> Detour {
         let remote = ([192, 0, 2, 1], 9).into();
@@ -146,7 +148,7 @@ mod tests {
         Detour { meta, datagram, offer: None }
     }
 
-    async fn flush(link: &mut Link) {
+    async fn flush(link: &mut RelayLink) {
         poll_fn(|cx| {
             link.flush(cx);
             Poll::Ready(())
@@ -158,7 +160,7 @@ mod tests {
     async fn datagrams_for_a_process_that_hangs_are_bounded() {
         const SENT: u64 = 20_000;
         let (ours, theirs) = socket_pair().unwrap();
-        let (mut ours, mut theirs) = (Link::new(ours).unwrap(), Link::new(theirs).unwrap());
+        let (mut ours, mut theirs) = (RelayLink::new(ours).unwrap(), RelayLink::new(theirs).unwrap());
         let mut dropped = 0;
         for nth in 0..SENT {
             dropped += u64::from(!ours.push_detour(&detour(nth)));
@@ -173,7 +175,7 @@ mod tests {
                 ours.flush(cx);
                 theirs.poll_recv(cx)
             });
-            let Received::Message(Message::Datagrams(detours)) = message.await else {
+            let RelayReceived::Message(RelayMessage::Datagrams(detours)) = message.await else {
                 panic!("only datagrams were sent")
             };
             for detour in detours {
@@ -183,23 +185,25 @@ mod tests {
             }
         }
         drop(ours);
-        assert!(matches!(poll_fn(|cx| theirs.poll_recv(cx)).await, Received::Closed));
+        assert!(matches!(poll_fn(|cx| theirs.poll_recv(cx)).await, RelayReceived::Closed));
     }
 
     #[tokio::test]
     async fn messages_that_are_too_long_or_senseless_are_malformed() {
         let (ours, theirs) = socket_pair().unwrap();
-        let mut link = Link::new(theirs).unwrap();
+        let mut link = RelayLink::new(theirs).unwrap();
         for junk in [vec![0; 1], vec![3; MESSAGE_MAX + 1], vec![1; 8]] {
             send(&ours, &junk, SendFlags::empty()).unwrap();
-            assert!(matches!(poll_fn(|cx| link.poll_recv(cx)).await, Received::Malformed));
+            assert!(matches!(poll_fn(|cx| link.poll_recv(cx)).await, RelayReceived::Malformed));
         }
         link.push_report(FromPredecessor::Settled);
         flush(&mut link).await;
         drop(link);
-        let mut other = Link::new(ours).unwrap();
-        let Received::Message(message) = poll_fn(|cx| other.poll_recv(cx)).await else { panic!("a report") };
-        assert_eq!(message, Message::Report(FromPredecessor::Settled));
+        let mut other = RelayLink::new(ours).unwrap();
+        let RelayReceived::Message(message) = poll_fn(|cx| other.poll_recv(cx)).await else {
+            panic!("a report")
+        };
+        assert_eq!(message, RelayMessage::Report(FromPredecessor::Settled));
         // Nobody reads it any more, which is no error here.
         other.push_detour(&detour(1));
         flush(&mut other).await;

@@ -1,4 +1,4 @@
-//! The messages of a [`Link`](super::link::Link): datagrams on their way to the predecessor, and its reports.
+//! The messages of a [`RelayLink`](super::link::RelayLink): datagrams on their way to the predecessor, and its reports.
 //!
 //! Both ends are processes of one host and perhaps of two versions of the program, so the hand-over names the version of
 //! this format. The first byte of a message is its kind; then come, as postcard writes them, any number of [`WireDetour`],
@@ -15,7 +15,7 @@ use bytes::BytesMut;
 use rc3_core::{DatagramMeta, Detour, FromPredecessor};
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 
-use super::Message;
+use super::RelayMessage;
 
 const DATAGRAMS: u8 = 1;
 /// Whether a further successor reads the port.
@@ -79,13 +79,13 @@ impl WireDetour<'_> {
 
 /// A message that waits to be sent.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct QueuedMessage {
     pub(super) bytes: Vec<u8>,
     /// When it was begun, if it takes datagrams.
     begun: Option<Instant>,
 }
 
-impl Outgoing {
+impl QueuedMessage {
     /// A message of datagrams.
     pub(super) fn datagrams(now: Instant) -> Self {
         Self { begun: Some(now), ..Self::whole(DATAGRAMS, &()) }
@@ -148,7 +148,7 @@ impl Outgoing {
 ///
 /// # Errors
 /// When it is none.
-pub(super) fn parse(bytes: &[u8], now: Instant) -> postcard::Result<Message> {
+pub(super) fn parse(bytes: &[u8], now: Instant) -> postcard::Result<RelayMessage> {
     let (&kind, mut rest) = bytes.split_first().ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
     match kind {
         DATAGRAMS => {
@@ -158,10 +158,10 @@ pub(super) fn parse(bytes: &[u8], now: Instant) -> postcard::Result<Message> {
                 detours.push(entry.detour(now));
                 rest = left;
             }
-            Ok(Message::Datagrams(detours))
+            Ok(RelayMessage::Datagrams(detours))
         }
-        HANDED_ON => Ok(Message::HandedOn(whole(rest)?)),
-        REPORT => Ok(Message::Report(match whole(rest)? {
+        HANDED_ON => Ok(RelayMessage::HandedOn(whole(rest)?)),
+        REPORT => Ok(RelayMessage::Report(match whole(rest)? {
             (Some(offer), claimed) => FromPredecessor::Claim { offer, claimed },
             (None, _) => FromPredecessor::Settled,
         })),
@@ -229,10 +229,10 @@ mod tests {
                     detour(*remote, *local, (*ecn, *leading, *age, *offer), datagram, now)
                 })
                 .collect();
-            let mut message = Outgoing::datagrams(now);
+            let mut message = QueuedMessage::datagrams(now);
             detours.iter().for_each(|detour| message.push(detour));
             let read = parse(&message.bytes, now);
-            prop_assert_eq!(read, Ok(Message::Datagrams(detours)));
+            prop_assert_eq!(read, Ok(RelayMessage::Datagrams(detours)));
         }
 
         #[test]
@@ -244,10 +244,10 @@ mod tests {
                 *byte = first;
             }
             match parse(&junk, now()) {
-                Ok(Message::Datagrams(detours)) => {
+                Ok(RelayMessage::Datagrams(detours)) => {
                     prop_assert!(detours.iter().map(|detour| detour.datagram.len() + ENTRY_HEADER_MIN).sum::<usize>() <= junk.len());
                 }
-                Ok(Message::Report(_) | Message::HandedOn(_)) => prop_assert!(junk.len() <= 13),
+                Ok(RelayMessage::Report(_) | RelayMessage::HandedOn(_)) => prop_assert!(junk.len() <= 13),
                 Err(_) => {}
             }
         }
@@ -255,7 +255,7 @@ mod tests {
         #[test]
         fn a_message_that_is_cut_is_an_error(cut in 2..300_usize) {
             let now = now();
-            let mut message = Outgoing::datagrams(now);
+            let mut message = QueuedMessage::datagrams(now);
             let remote = ([192, 0, 2, 1], 9).into();
             message.push(&detour(remote, None, (1, Some(3), Some(9), Some(4)), &[7; 300], now));
             prop_assert!(parse(&message.bytes[..cut], now).is_err());
@@ -269,10 +269,10 @@ mod tests {
             FromPredecessor::Claim { offer: 7, claimed: true },
             FromPredecessor::Claim { offer: u64::MAX, claimed: false },
         ] {
-            assert_eq!(parse(&Outgoing::report(sent).bytes, now()), Ok(Message::Report(sent)));
+            assert_eq!(parse(&QueuedMessage::report(sent).bytes, now()), Ok(RelayMessage::Report(sent)));
         }
         for on in [false, true] {
-            assert_eq!(parse(&Outgoing::handed_on(on).bytes, now()), Ok(Message::HandedOn(on)));
+            assert_eq!(parse(&QueuedMessage::handed_on(on).bytes, now()), Ok(RelayMessage::HandedOn(on)));
         }
         assert!(parse(&[HANDED_ON, 2], now()).is_err());
         assert!(parse(&[REPORT, 0, 0, 0], now()).is_err());
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn no_message_is_longer_than_a_receiver_has_room_for() {
         let now = now();
-        let mut message = Outgoing::datagrams(now);
+        let mut message = QueuedMessage::datagrams(now);
         let remote = "[2001:db8::1]:9".parse().unwrap();
         let local = "2001:db8::2".parse().ok();
         let longest = detour(remote, local, (3, Some(1), Some(1), Some(1)), &[7; u16::MAX as usize], now);

@@ -15,13 +15,13 @@ mod link;
 use rc3_core::{Detour, FromPredecessor};
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::link::Link;
+pub(crate) use self::link::RelayLink;
 #[cfg(target_os = "linux")]
 pub(crate) use self::link::{prepare_descriptor, socket_pair};
 
 /// A message of the other process.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum RelayMessage {
     /// Datagrams for the predecessor.
     Datagrams(Vec<Detour>),
     /// The successor has handed the port on to its own successor, or has it again.
@@ -30,11 +30,11 @@ pub(crate) enum Message {
     Report(FromPredecessor),
 }
 
-/// What has arrived on a [`Link`].
+/// What has arrived on a [`RelayLink`].
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum RelayReceived {
     /// A message.
-    Message(Message),
+    Message(RelayMessage),
     /// Bytes of no meaning.
     Malformed,
     /// The other process has closed its end, or has ended.
@@ -44,7 +44,7 @@ pub(crate) enum Received {
 /// One worker's end of the link to the process that takes the port over.
 #[derive(Debug)]
 pub(crate) struct SuccessorLink {
-    pub(crate) link: Link,
+    pub(crate) link: RelayLink,
     /// Notified when the worker has stopped reading its sockets.
     pub(crate) stopped: Option<oneshot::Sender<()>>,
     /// Notified if the successor is gone although connections are left here.

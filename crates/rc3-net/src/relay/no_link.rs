@@ -4,13 +4,13 @@ use std::task::{Context, Poll};
 
 use rc3_core::{Detour, FromPredecessor};
 
-use super::Received;
+use super::RelayReceived;
 
 #[derive(Debug)]
-pub(crate) enum Link {}
+pub(crate) enum RelayLink {}
 
-impl Link {
-    pub(crate) fn poll_recv(&mut self, _: &mut Context<'_>) -> Poll<Received> {
+impl RelayLink {
+    pub(crate) fn poll_recv(&mut self, _: &mut Context<'_>) -> Poll<RelayReceived> {
         match *self {}
     }
 

@@ -13,7 +13,7 @@ use quinn_udp::{EcnCodepoint, RecvMeta as UdpMeta, Transmit};
 
 use super::{
     Capabilities, MAX_GSO_SEGMENTS, Outgoing, RecvBatch, RecvMeta, Stats,
-    batch::{Message, SLOT_BYTES},
+    batch::{KernelMessage, SLOT_BYTES},
     for_family,
     stats::Counters,
 };
@@ -88,7 +88,7 @@ impl ApplicationSocket {
             let stride = meta.stride.clamp(1, bytes.len());
             self.counters.add(|stats| &mut stats.received_datagrams, bytes.len().div_ceil(stride));
             batch.slots[batch.messages.len()].extend_from_slice(bytes);
-            batch.messages.push(Message { meta: meta_of(meta), stride });
+            batch.messages.push(KernelMessage { meta: meta_of(meta), stride });
         }
         Poll::Ready(Ok(batch.messages.len()))
     }

@@ -80,7 +80,7 @@ impl AsyncSocket {
 
     /// Lets calls fail from now on.
     #[cfg(all(test, target_os = "linux"))]
-    pub(crate) fn fail(&self, fault: super::Fault) {
+    pub(crate) fn fail(&self, fault: super::InjectedError) {
         self.state.fail(fault);
     }
 

@@ -77,7 +77,7 @@ pub struct Datagram {
 /// are kept may pin 32 MiB more.
 pub struct RecvBatch {
     pub(super) slots: Vec<BytesMut>,
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Vec<KernelMessage>,
     #[cfg(target_os = "linux")]
     pub(super) scratch: sys::Scratch,
     next: usize,
@@ -89,7 +89,7 @@ pub struct RecvBatch {
 
 /// One message of the kernel: datagrams of `stride` bytes each, the last possibly shorter, all with one `meta`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message {
+pub(super) struct KernelMessage {
     pub(super) meta: RecvMeta,
     pub(super) stride: usize,
 }
@@ -116,7 +116,7 @@ impl RecvBatch {
     fn next_datagram(&mut self) -> Option<Datagram> {
         let Self { slots, messages, next, taken, lent, .. } = self;
         loop {
-            let Message { meta, stride } = *messages.get(*next)?;
+            let KernelMessage { meta, stride } = *messages.get(*next)?;
             let slot = &mut slots[*next];
             let len = stride.min(slot.len() - *taken);
             if len == 0 {
@@ -206,7 +206,7 @@ mod tests {
         for (index, &(len, stride)) in messages.iter().enumerate() {
             batch.slots[index].extend((0..len).map(|byte| byte as u8));
             let meta = RecvMeta::of(([127, 0, 0, 1], 9).into());
-            batch.messages.push(Message { meta, stride });
+            batch.messages.push(KernelMessage { meta, stride });
         }
     }
 

@@ -113,7 +113,7 @@ impl EndpointSocket {
 
     /// Lets calls fail from now on.
     #[cfg(all(test, target_os = "linux"))]
-    pub(crate) fn fail(&self, fault: super::Fault) {
+    pub(crate) fn fail(&self, fault: super::InjectedError) {
         if let Self::System(socket) = self {
             socket.fail(fault);
         }

@@ -18,7 +18,7 @@ use std::{
 use rc3_core::WorkerHash;
 
 #[cfg(all(test, target_os = "linux"))]
-pub(crate) use self::sys::{Calls, Fault};
+pub(crate) use self::sys::{Calls, InjectedError};
 pub(crate) use self::{application::ApplicationSocket, endpoint_socket::EndpointSocket};
 pub use self::{
     asynchronous::AsyncSocket,

@@ -2,7 +2,7 @@
 
 #[cfg(target_os = "linux")]
 use super::Bound;
-use super::State;
+use super::EndpointState;
 use crate::{handed_over::Detours, relay::SuccessorLink, waiters::EndpointWaiters};
 
 /// Without a restart this stays as it begins.
@@ -17,7 +17,7 @@ pub(crate) struct Restart {
     pub(crate) detours: Detours,
 }
 
-impl State {
+impl EndpointState {
     /// Another process takes the port over: from now on this one only sends, by `bound`.
     #[cfg(target_os = "linux")]
     pub(crate) fn hand_over(&mut self, bound: Bound, successor: SuccessorLink) {

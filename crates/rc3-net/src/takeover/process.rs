@@ -23,7 +23,7 @@ use crate::{
     driver::Driver,
     endpoint::{Endpoint, EndpointOptions},
     endpoint_ref::EndpointRef,
-    relay::{Link, SuccessorLink, prepare_descriptor, socket_pair},
+    relay::{RelayLink, SuccessorLink, prepare_descriptor, socket_pair},
     runtime::{TokioRuntime, is_tokio},
     shared::Shared,
     socket::{self, Sockets},
@@ -41,7 +41,7 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
     expect_same_user(&to)?;
     let ours = offer_sockets(endpoint, &to).await?;
     let sending = first.bound().for_sending(&endpoint.socket)?;
-    let links: io::Result<Vec<_>> = ours.into_iter().map(Link::new).collect();
+    let links: io::Result<Vec<_>> = ours.into_iter().map(RelayLink::new).collect();
 
     let workers = endpoint.workers().to_vec();
     let (gone, all_gone) = mpsc::channel(workers.len());
@@ -205,7 +205,7 @@ fn prepare_endpoint(
         return Err(invalid(text));
     }
     let (sockets, links) = sort_descriptors(greeting, descriptors, &options.socket)?;
-    let links: io::Result<Vec<_>> = links.into_iter().map(Link::new).collect();
+    let links: io::Result<Vec<_>> = links.into_iter().map(RelayLink::new).collect();
     let hash = greeting.hash;
     let bind = |_: &socket::Options, _: Option<&_>| Bound::shared(sockets);
     let (endpoint, mut drivers) = Endpoint::assemble(options, server, Arc::new(TokioRuntime), hash, bind)?;

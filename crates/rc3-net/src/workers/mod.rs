@@ -51,7 +51,7 @@ pub(crate) type Parcel = (DatagramMeta, BytesMut);
 pub(crate) type Reset = (DatagramMeta, [u8; 16]);
 
 /// The workers of one endpoint.
-struct Group {
+struct WorkerGroup {
     /// How datagrams are divided, if there are several.
     hash: Option<WorkerHash>,
     inboxes: Box<[InboxSender]>,
@@ -73,7 +73,7 @@ struct Group {
 /// One worker's access to the others. With one worker there is nobody to exchange anything with.
 #[derive(Clone)]
 pub(crate) struct Member {
-    group: Arc<Group>,
+    group: Arc<WorkerGroup>,
     number: usize,
 }
 
@@ -82,7 +82,7 @@ impl Member {
     pub(crate) fn all(hash: Option<WorkerHash>) -> Vec<(Self, Inbox)> {
         let workers = hash.map_or(1, |hash| hash.workers());
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..workers).map(|_| inbox()).unzip();
-        let group = Arc::new(Group {
+        let group = Arc::new(WorkerGroup {
             hash,
             inboxes: senders.into(),
             directory: Mutex::new(Directory::default()),

@@ -9,7 +9,7 @@ use rc3_core::units::{Level, Rate};
 
 use crate::{
     Contents, Packet,
-    agent::{Agent, Body, Flow, FlowEvent, Parcel, Progress},
+    agent::{Agent, Body, Flow, FlowEvent, Parcel, RoutePosition},
 };
 
 /// Bytes of a packet on the wire.
@@ -71,7 +71,7 @@ impl Agent for Cross {
         sending.next += gap;
         let Flow { id, from, to, scheme, .. } = sending.flow;
         let body = Body::Udp { ecn: 0, contents: Contents::new(&[]), leading: None, dont_fragment: true };
-        let payload = Parcel { flow: id, scheme, from, to, progress: Progress::default(), body };
+        let payload = Parcel { flow: id, scheme, from, to, progress: RoutePosition::default(), body };
         self.count().sent += 1;
         Some(Packet { size: SIZE, level: Level::PRIMARY, payload })
     }

@@ -1,9 +1,9 @@
 //! How much worse a lie is than honesty.
 
-use super::Outcome;
+use super::TrialResult;
 
 /// A kind of harm: the name, how much of it an outcome has, and what counts as none (bytes, shares, seconds).
-type Harm = (&'static str, fn(&Outcome) -> f64, f64);
+type Harm = (&'static str, fn(&TrialResult) -> f64, f64);
 
 const HARMS: [Harm; 6] = [
     // RLP bytes that the path did not carry.
@@ -30,7 +30,7 @@ impl Harms {
     pub const COUNT: usize = HARMS.len();
 
     /// What `lying` is, compared with `honest`.
-    pub fn between(honest: &Outcome, lying: &Outcome) -> Self {
+    pub fn between(honest: &TrialResult, lying: &TrialResult) -> Self {
         Self(HARMS.map(|(_, of, floor)| of(lying).max(floor) / of(honest).max(floor)))
     }
 

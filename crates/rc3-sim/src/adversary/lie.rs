@@ -113,12 +113,12 @@ pub(super) fn place(parameter: &str) -> Option<usize> {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lie {
     /// Applied in this order.
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<LieRule>,
 }
 
 /// One rule of a lie.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Rule {
+pub(super) struct LieRule {
     pub(super) verb: &'static str,
     pub(super) object: &'static str,
     /// Of all [`PARAMETERS`].
@@ -132,7 +132,7 @@ pub(super) struct Rule {
 )]
 pub struct LieError(String);
 
-impl Rule {
+impl LieRule {
     /// A rule with the default of each parameter.
     pub(super) fn new(verb: &Verb, object: &'static str) -> Self {
         Self { verb: verb.name, object, values: PARAMETERS.each_ref().map(|parameter| parameter.default) }
@@ -150,7 +150,7 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for LieRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.verb, self.object)?;
         for place in self.parameters() {
@@ -165,12 +165,12 @@ impl fmt::Display for Rule {
 
 impl fmt::Display for Lie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rules: Vec<String> = self.rules.iter().map(Rule::to_string).collect();
+        let rules: Vec<String> = self.rules.iter().map(LieRule::to_string).collect();
         f.write_str(&rules.join("; "))
     }
 }
 
-impl FromStr for Rule {
+impl FromStr for LieRule {
     type Err = LieError;
 
     fn from_str(text: &str) -> Result<Self, LieError> {

@@ -2,7 +2,7 @@
 //!
 //! The liar is an honest host whose RLP datagrams and control frames a [`Lie`] changes on their way out: it has the keys
 //! of its connection, so the sender takes them for its peer's. A [`Trial`] is one lie in one [`Setting`], a bottleneck
-//! that the liar's sender shares with cross traffic and with short flows of honest hosts; an [`Outcome`] has what
+//! that the liar's sender shares with cross traffic and with short flows of honest hosts; an [`TrialResult`] has what
 //! everybody got. [`Search`] varies lies and keeps those that do the most harm ([`Harms`]) compared with an honest receiver in the
 //! same setting.
 //!
@@ -31,4 +31,4 @@ pub use harm::Harms;
 pub use lie::{Lie, LieError};
 pub use search::{Champion, Search};
 pub use setting::{Bottleneck, SETTINGS, Setting};
-pub use trial::{Outcome, Trial};
+pub use trial::{Trial, TrialResult};

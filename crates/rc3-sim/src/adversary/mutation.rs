@@ -2,7 +2,7 @@
 
 use super::{
     Lie,
-    lie::{Draw, PARAMETERS, Parameter, Rule, VERBS},
+    lie::{Draw, LieRule, PARAMETERS, Parameter, VERBS},
 };
 use crate::random::Random;
 
@@ -38,7 +38,7 @@ impl Parameter {
     }
 }
 
-impl Rule {
+impl LieRule {
     fn random(random: &mut Random) -> Self {
         // Fields have the most to say: six of ten rules change one.
         let [change, others @ ..] = &VERBS;
@@ -68,7 +68,7 @@ impl Lie {
     /// One to three random rules.
     pub(super) fn random(random: &mut Random) -> Self {
         let count = 1 + random.below(3);
-        Self { rules: (0..count).map(|_| Rule::random(random)).collect() }
+        Self { rules: (0..count).map(|_| LieRule::random(random)).collect() }
     }
 
     /// The same with one or two changes; some are rules of `other`.
@@ -83,14 +83,14 @@ impl Lie {
     fn mutate(&mut self, other: &Self, random: &mut Random) {
         let rules = &mut self.rules;
         match random.below(8) {
-            0 if rules.len() < RULES_MAX => rules.push(Rule::random(random)),
+            0 if rules.len() < RULES_MAX => rules.push(LieRule::random(random)),
             1 if rules.len() < RULES_MAX && !other.rules.is_empty() => {
                 rules.push(other.rules[random.below(other.rules.len())]);
             }
             2 if rules.len() > 1 => {
                 rules.remove(random.below(rules.len()));
             }
-            _ if rules.is_empty() => rules.push(Rule::random(random)),
+            _ if rules.is_empty() => rules.push(LieRule::random(random)),
             _ => {
                 let index = random.below(rules.len());
                 rules[index].mutate(random);

@@ -1,6 +1,6 @@
 //! Trials as a table.
 
-use super::{Harms, Outcome, Trial};
+use super::{Harms, Trial, TrialResult};
 
 /// The head of a table of trials, in Markdown.
 pub const HEAD: &str = "\
@@ -8,7 +8,7 @@ pub const HEAD: &str = "\
 |---|---|---|---|---|---|---|---|---|---|";
 
 /// A row of it.
-pub fn row(trial: &Trial, outcome: &Outcome, harms: &Harms) -> String {
+pub fn row(trial: &Trial, outcome: &TrialResult, harms: &Harms) -> String {
     let ratios = harms.0.map(|ratio| format!("{ratio:.2}")).join(", ");
     format!(
         "| {} | {:.2} | {:.0} | {:.2} | {:.0} | {} | {:.0} | {:.2} | {ratios} | `{}` |",

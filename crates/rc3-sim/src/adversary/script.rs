@@ -7,7 +7,7 @@ use rc3_core::{
     units::{Receipt, Span},
 };
 
-use super::{Lie, lie::Rule, statement::Statement};
+use super::{Lie, lie::LieRule, statement::Statement};
 use crate::random::Random;
 
 /// Largest number of a field on the wire.
@@ -27,8 +27,8 @@ pub(super) struct Script {
 
 /// A rule, and what it remembers.
 struct Applied {
-    rule: Rule,
-    change: Change,
+    rule: LieRule,
+    change: StateChange,
     /// Statements to replay, and when they passed.
     kept: VecDeque<(Duration, Statement)>,
     claimed: Option<Duration>,
@@ -36,7 +36,7 @@ struct Applied {
 
 /// The last true value of a field, and what was made of it.
 #[derive(Default)]
-struct Change {
+struct StateChange {
     last: Option<f64>,
     sum: f64,
     smooth: f64,
@@ -47,8 +47,12 @@ pub(super) type Delayed = (Duration, Statement);
 
 impl Script {
     pub(super) fn new(lie: &Lie, seed: u64) -> Self {
-        let applied =
-            |&rule: &Rule| Applied { rule, change: Change::default(), kept: VecDeque::new(), claimed: None };
+        let applied = |&rule: &LieRule| Applied {
+            rule,
+            change: StateChange::default(),
+            kept: VecDeque::new(),
+            claimed: None,
+        };
         Self {
             rules: lie.rules.iter().map(applied).collect(),
             random: Random::new(seed),
@@ -153,9 +157,9 @@ impl Applied {
     }
 }
 
-impl Change {
+impl StateChange {
     /// What is stated in the place of `value`.
-    fn next(&mut self, rule: &Rule, at: Duration, value: f64, random: &mut Random) -> f64 {
+    fn next(&mut self, rule: &LieRule, at: Duration, value: f64, random: &mut Random) -> f64 {
         let of = |parameter| rule.value(parameter);
         let Some(last) = self.last.replace(value) else {
             (self.sum, self.smooth) = (value, value);
@@ -176,7 +180,7 @@ impl Change {
     }
 }
 
-impl Rule {
+impl LieRule {
     fn by(&self) -> Duration {
         Duration::from_secs_f64(self.value("by") / 1e3)
     }
@@ -220,7 +224,7 @@ fn update_sack(field: &str, spans: &mut [(Span, Receipt)], change: impl FnOnce(u
 }
 
 /// A statement that the liar makes up, if the rule claims one.
-fn made_up(rule: &Rule, newest: Option<Arrival>, stream: Option<u64>) -> Option<Statement> {
+fn made_up(rule: &LieRule, newest: Option<Arrival>, stream: Option<u64>) -> Option<Statement> {
     match rule.object {
         "order" => {
             let (packet_number, overtaken) = (newest?.packet_number, rule.value("value") as u64);
@@ -232,7 +236,7 @@ fn made_up(rule: &Rule, newest: Option<Arrival>, stream: Option<u64>) -> Option<
 }
 
 /// A frame of the control stream, if the rule claims one.
-fn control_frame(rule: &Rule, stream: Option<u64>) -> Option<ControlFrame> {
+fn control_frame(rule: &LieRule, stream: Option<u64>) -> Option<ControlFrame> {
     let value = rule.value("value").min(NUMBER_MAX) as u64;
     match rule.object {
         "credit" => Some(ControlFrame::MaxRlpData(value)),

@@ -3,7 +3,7 @@
 
 use std::{num::NonZero, thread};
 
-use super::{Harms, Lie, Outcome, Setting, Trial};
+use super::{Harms, Lie, Setting, Trial, TrialResult};
 use crate::random::Random;
 
 /// Trials of a generation.
@@ -22,7 +22,7 @@ pub struct Champion {
     /// The lie, and where it was told.
     pub trial: Trial,
     /// What everybody got.
-    pub outcome: Outcome,
+    pub outcome: TrialResult,
     /// The harms in it.
     pub harms: Harms,
 }
@@ -30,7 +30,7 @@ pub struct Champion {
 /// A search. It is the same for the same seed, whatever the number of threads.
 #[derive(Debug)]
 pub struct Search {
-    settings: Vec<(Setting, Outcome)>,
+    settings: Vec<(Setting, TrialResult)>,
     threads: NonZero<usize>,
     random: Random,
     /// By kind of harm, in the order of [`Harms::iter`].
@@ -52,7 +52,7 @@ impl Search {
     }
 
     /// What everybody gets beside an honest receiver, for each setting.
-    pub fn honest(&self) -> &[(Setting, Outcome)] {
+    pub fn honest(&self) -> &[(Setting, TrialResult)] {
         &self.settings
     }
 
@@ -130,7 +130,7 @@ impl Search {
     }
 
     /// Runs trials in parallel; results are in their order.
-    fn run(&self, trials: &[Trial], how: fn(&Trial) -> Outcome) -> Vec<Champion> {
+    fn run(&self, trials: &[Trial], how: fn(&Trial) -> TrialResult) -> Vec<Champion> {
         let share = trials.len().div_ceil(self.threads.get()).max(1);
         let outcomes = thread::scope(|scope| {
             let shares = trials.chunks(share);
@@ -142,7 +142,7 @@ impl Search {
         trials.iter().zip(outcomes).map(|(trial, outcome)| self.champion(trial, outcome)).collect()
     }
 
-    fn champion(&self, trial: &Trial, outcome: Outcome) -> Champion {
+    fn champion(&self, trial: &Trial, outcome: TrialResult) -> Champion {
         let of = self.settings.iter().find(|(setting, _)| *setting == trial.setting);
         let honest = of.map_or(outcome, |(_, honest)| *honest);
         Champion { trial: trial.clone(), outcome, harms: Harms::between(&honest, &outcome) }

@@ -64,7 +64,7 @@ pub struct Trial {
 
 /// What everybody got in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Outcome {
+pub struct TrialResult {
     /// How long the liar received.
     pub lasted: Duration,
     /// RLP bytes that went to the liar, UDP payload.
@@ -83,7 +83,7 @@ pub struct Outcome {
     pub read: u64,
 }
 
-impl Outcome {
+impl TrialResult {
     /// Rate of RLP to the liar in bit/s.
     pub fn rlp_rate(&self) -> f64 {
         self.rlp_sent as f64 * 8.0 / self.lasted.as_secs_f64()
@@ -102,21 +102,21 @@ impl Trial {
     }
 
     /// The mean of the setting's worlds: the same each time.
-    pub fn run(&self) -> Outcome {
+    pub fn run(&self) -> TrialResult {
         self.mean_of(self.setting.worlds)
     }
 
     /// The mean of four times as many worlds: differences of a few percent between two of these are no chance.
-    pub fn confirm(&self) -> Outcome {
+    pub fn confirm(&self) -> TrialResult {
         self.mean_of(self.setting.worlds * CONFIRMATION)
     }
 
-    fn mean_of(&self, worlds: u64) -> Outcome {
+    fn mean_of(&self, worlds: u64) -> TrialResult {
         let seeds = (0..worlds.max(1)).map(|nth| self.setting.seed + nth);
-        Outcome::mean(&seeds.map(|seed| self.run_world(seed)).collect::<Vec<_>>())
+        TrialResult::mean(&seeds.map(|seed| self.run_world(seed)).collect::<Vec<_>>())
     }
 
-    fn run_world(&self, seed: u64) -> Outcome {
+    fn run_world(&self, seed: u64) -> TrialResult {
         let (count, got) = (Arc::new(Mutex::new(Count::default())), Arc::new(Mutex::new(Got::default())));
         let begins = Begins::random(seed);
         let mut world = self.world(seed, &count, &got);
@@ -142,7 +142,7 @@ impl Trial {
         let got = got.lock().unwrap_or_else(PoisonError::into_inner).clone();
         world.run_until(end + REST);
         let count = *count.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut outcome = Outcome { lasted: self.setting.lasts, records, ..Outcome::default() };
+        let mut outcome = TrialResult { lasted: self.setting.lasts, records, ..TrialResult::default() };
         senders.iter().for_each(|stats| outcome.add(stats));
         outcome.read = got.bytes.values().sum();
         outcome.rlp_lost = outcome.rlp_sent.saturating_sub(got.rlp_bytes);
@@ -208,7 +208,7 @@ impl Trial {
     }
 }
 
-impl Outcome {
+impl TrialResult {
     fn mean(outcomes: &[Self]) -> Self {
         let count = outcomes.len().max(1) as f64;
         let mean = |of: fn(&Self) -> f64| outcomes.iter().map(of).sum::<f64>() / count;

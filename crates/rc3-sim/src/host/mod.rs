@@ -19,15 +19,15 @@ use rc3_core::{
     ClientConfig, Connection, ConnectionHandle, ConnectionStats, DatagramMeta, Dir, Endpoint, EndpointEvent,
     Event, ServerConfig, StreamId, Transmit, TransportConfig, units::Level,
 };
-use receiver::Receiver;
+use receiver::StreamReader;
 use remotes::Remotes;
 use rustc_hash::FxHashMap;
-use sender::Sender;
+use sender::StreamWriter;
 use unread::Unread;
 
 use crate::{
     Contents, IP_UDP_HEADERS, Packet,
-    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress},
+    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, RoutePosition},
     identity::{Crypto, SERVER_NAME},
 };
 
@@ -128,8 +128,8 @@ struct Peer {
 }
 
 enum Role {
-    Sender(Sender),
-    Receiver(Receiver),
+    Sender(StreamWriter),
+    Receiver(StreamReader),
 }
 
 impl Host {
@@ -195,7 +195,7 @@ impl Host {
                     let remote = incoming.remote_address();
                     let Ok(handle) = self.endpoint.accept(now, incoming) else { continue };
                     if let Some((flow, _)) = self.flows.get(remote) {
-                        let role = Role::Receiver(Receiver::default());
+                        let role = Role::Receiver(StreamReader::default());
                         self.connections.insert(handle, Peer { flow, remote, role });
                     }
                 }
@@ -280,7 +280,7 @@ impl Host {
         let size = contents.len() + IP_UDP_HEADERS;
         let dont_fragment = transmit.dont_fragment;
         let body = Body::Udp { ecn: transmit.ecn, contents, leading: None, dont_fragment };
-        let progress = Progress::default();
+        let progress = RoutePosition::default();
         Some(Packet { size, level, payload: Parcel { flow, scheme, from: self.id, to, progress, body } })
     }
 
@@ -306,7 +306,7 @@ impl Agent for Host {
         let connected = self.endpoint.connect(now, &scheme.client, remote, SERVER_NAME);
         let handle = connected.expect("settings that work");
         self.flows.insert(remote, (flow.id, flow.scheme));
-        let sender = Sender::new(now, flow);
+        let sender = StreamWriter::new(now, flow);
         self.chunks.extend(sender.until().map(|at| (at, handle)));
         self.connections.insert(handle, Peer { flow: flow.id, remote, role: Role::Sender(sender) });
     }

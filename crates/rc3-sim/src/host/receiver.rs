@@ -4,17 +4,17 @@ use std::time::Instant;
 
 use rc3_core::{Connection, ConnectionHandle, Dir, Endpoint, StreamId};
 
-use crate::agent::{Milestone, Received};
+use crate::agent::{Milestone, ReceiverCounters};
 
 /// Reads one stream, in the order in which its bytes arrive, until it ends.
 #[derive(Default)]
-pub(super) struct Receiver {
+pub(super) struct StreamReader {
     stream: Option<StreamId>,
     ended: bool,
     over: bool,
 }
 
-impl Receiver {
+impl StreamReader {
     /// Takes what is there.
     pub(super) fn read(
         &mut self,
@@ -37,7 +37,7 @@ impl Receiver {
             return None;
         }
         let received = endpoint.connection(handle)?.stats().received;
-        Some(Milestone::LastByte(Received {
+        Some(Milestone::LastByte(ReceiverCounters {
             primary_bytes: received.primary_bytes,
             rlp_bytes: received.rlp_bytes.iter().sum(),
         }))

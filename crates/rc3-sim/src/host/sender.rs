@@ -5,7 +5,7 @@ use std::{sync::LazyLock, time::Instant};
 use bytes::Bytes;
 use rc3_core::{Connection, ConnectionHandle, Dir, Endpoint, StreamId, VarInt, WriteError};
 
-use crate::agent::{Flow, Milestone, Sent, Writes};
+use crate::agent::{Flow, Milestone, SenderCounters, Writes};
 
 /// Bytes of a write at most.
 const WRITE: usize = 1 << 18;
@@ -15,7 +15,7 @@ const WRITE: usize = 1 << 18;
 static CONTENT: LazyLock<&'static [u8]> = LazyLock::new(|| vec![0; WRITE].leak());
 
 /// Writes one stream at the times of its application, and closes the connection once all bytes have arrived.
-pub(super) struct Sender {
+pub(super) struct StreamWriter {
     bytes: u64,
     writes: Writes,
     /// When the application gives up, if it has a limit.
@@ -27,7 +27,7 @@ pub(super) struct Sender {
     over: bool,
 }
 
-impl Sender {
+impl StreamWriter {
     pub(super) fn new(now: Instant, flow: &Flow) -> Self {
         Self {
             until: flow.writes.until(now),
@@ -99,7 +99,7 @@ impl Sender {
     ) -> Milestone {
         let sent = endpoint.connection(handle).map(|connection| {
             let stats = connection.stats();
-            Sent {
+            SenderCounters {
                 lost_packets: stats.path.lost_packets,
                 primary_packets: stats.path.sent_packets,
                 rlp_packets: stats.sent.levels.iter().map(|level| level.packets).sum(),

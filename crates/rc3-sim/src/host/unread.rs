@@ -8,12 +8,12 @@ use std::{
 use bytes::BytesMut;
 use rc3_core::DatagramMeta;
 
-type Datagram = (DatagramMeta, BytesMut);
+type UnreadDatagram = (DatagramMeta, BytesMut);
 
 /// In the order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
-    datagrams: Vec<Datagram>,
+    datagrams: Vec<UnreadDatagram>,
     /// Reads are at multiples of a time from here, that of the first datagram.
     first: Option<Instant>,
     due: Option<Instant>,
@@ -21,7 +21,7 @@ pub(super) struct Unread {
 
 impl Unread {
     /// One arrives at a host that reads every so often; zero: at once.
-    pub(super) fn push(&mut self, now: Instant, every: Duration, datagram: Datagram) {
+    pub(super) fn push(&mut self, now: Instant, every: Duration, datagram: UnreadDatagram) {
         let first = *self.first.get_or_insert(now);
         self.datagrams.push(datagram);
         self.due.get_or_insert_with(|| match every.as_nanos() {
@@ -39,7 +39,7 @@ impl Unread {
     }
 
     /// What a read at `now` returns; nothing before it is due.
-    pub(super) fn take(&mut self, now: Instant) -> Vec<Datagram> {
+    pub(super) fn take(&mut self, now: Instant) -> Vec<UnreadDatagram> {
         if self.due.is_none_or(|due| now < due) {
             return Vec::new();
         }

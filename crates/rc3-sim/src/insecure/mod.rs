@@ -22,7 +22,7 @@ use rc3_core::{
 };
 
 use self::{
-    crypto::{Settings, TokenKey},
+    crypto::{CryptoSettings, TokenKey},
     rlp::Unprotected,
 };
 
@@ -30,7 +30,7 @@ use self::{
 /// names, as in [`ClientConfig::new`].
 pub fn client_config(alpn: &[&str]) -> ClientConfig {
     security::client_config(Replacement {
-        sessions: |offer| Arc::new(Settings::new(offer)),
+        sessions: |offer| Arc::new(CryptoSettings::new(offer)),
         protection: &Unprotected,
         alpn: names(alpn),
     })
@@ -39,7 +39,7 @@ pub fn client_config(alpn: &[&str]) -> ClientConfig {
 /// Settings of a server for such clients; for `alpn` see [`ClientConfig::new`].
 pub fn server_config(alpn: &[&str]) -> ServerConfig {
     let replacement = Replacement::<dyn quinn_proto::crypto::ServerConfig> {
-        sessions: |offer| Arc::new(Settings::new(offer)),
+        sessions: |offer| Arc::new(CryptoSettings::new(offer)),
         protection: &Unprotected,
         alpn: names(alpn),
     };

@@ -17,7 +17,7 @@ use rc3_core::{
     congestion::{Controller, ControllerFactory, ControllerMetrics},
 };
 
-use super::{Law, Monitor};
+use super::{Monitor, RateSearch};
 use crate::random::{Random, derive};
 
 /// Packets in an interval at least, and its length in round trips (§3.1).
@@ -66,23 +66,23 @@ struct Allegro {
     seed: u64,
     mtu: u64,
     /// Once a round trip is known.
-    path: Option<Path>,
+    path: Option<PathState>,
     /// Lengths of intervals.
     random: Random,
     monitor: Monitor,
 }
 
 #[derive(Debug, Clone)]
-struct Path {
+struct PathState {
     /// When it was measured first.
     since: Instant,
     rtt: Duration,
-    law: Law,
+    law: RateSearch,
 }
 
 impl Controller for Allegro {
     fn on_sent(&mut self, now: Instant, _bytes: u64, _last_packet_number: u64) {
-        let Some(Path { rtt, law, .. }) = &mut self.path else { return };
+        let Some(PathState { rtt, law, .. }) = &mut self.path else { return };
         // The time threshold of RFC 9002 §6.1.2: what is later than that was declared lost.
         while let Some((trial, utility)) = self.monitor.poll_result(*rtt / 8, self.mtu) {
             law.on_result(trial, utility);
@@ -109,8 +109,8 @@ impl Controller for Allegro {
         let rtt = rtt.max(RTT_MIN);
         let (mtu, seed) = (self.mtu, self.seed);
         let path = self.path.get_or_insert_with(|| {
-            let law = Law::new((PACKETS_INITIAL * mtu) as f64 / rtt.as_secs_f64(), seed);
-            Path { since: now, rtt, law }
+            let law = RateSearch::new((PACKETS_INITIAL * mtu) as f64 / rtt.as_secs_f64(), seed);
+            PathState { since: now, rtt, law }
         });
         path.rtt = rtt;
         self.monitor.on_ack(sent, bytes);

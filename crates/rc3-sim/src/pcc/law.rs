@@ -19,7 +19,7 @@ const RATE_MAX: f64 = 1e11;
 
 /// A rate for one monitor interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trial {
+pub struct RateTrial {
     /// Bytes per second.
     pub rate: f64,
     /// What it is for.
@@ -43,14 +43,14 @@ pub enum Role {
 
 /// The rate of one sender.
 #[derive(Debug, Clone)]
-pub struct Law {
-    phase: Phase,
+pub struct RateSearch {
+    phase: SearchPhase,
     round: u64,
     random: Random,
 }
 
 #[derive(Debug, Clone)]
-enum Phase {
+enum SearchPhase {
     Starting {
         next: f64,
         /// Rate and utility of the best so far.
@@ -76,21 +76,21 @@ enum Phase {
     },
 }
 
-impl Law {
+impl RateSearch {
     /// A law that starts with so many bytes per second.
     pub fn new(rate: f64, seed: u64) -> Self {
-        Self { phase: Phase::Starting { next: rate, best: None }, round: 0, random: Random::new(seed) }
+        Self { phase: SearchPhase::Starting { next: rate, best: None }, round: 0, random: Random::new(seed) }
     }
 
     /// What the next interval is for. No trial is around a rate below `floor`, bytes per second.
-    pub fn next(&mut self, floor: f64) -> Trial {
+    pub fn next(&mut self, floor: f64) -> RateTrial {
         let (rate, role) = match &mut self.phase {
-            Phase::Starting { next, .. } => {
+            SearchPhase::Starting { next, .. } => {
                 let rate = *next;
                 *next = rate * 2.0;
                 (rate, Role::Start)
             }
-            Phase::Deciding { rate, steps, above, begun, .. } => {
+            SearchPhase::Deciding { rate, steps, above, begun, .. } => {
                 *rate = rate.max(floor);
                 match above.get(*begun) {
                     Some(above) => {
@@ -101,44 +101,44 @@ impl Law {
                     None => (*rate, Role::Wait),
                 }
             }
-            Phase::Adjusting { direction, before, size, begun } => {
+            SearchPhase::Adjusting { direction, before, size, begun } => {
                 let rate = before.0 * (1.0 + STEP * f64::from(*size) * *direction);
                 let role = if *begun { Role::Wait } else { Role::Step };
                 *begun = true;
                 (rate.max(floor), role)
             }
         };
-        Trial { rate: rate.min(RATE_MAX), role, round: self.round }
+        RateTrial { rate: rate.min(RATE_MAX), role, round: self.round }
     }
 
     /// Whether the trial belongs to the current question.
-    pub fn awaits(&self, trial: Trial) -> bool {
+    pub fn awaits(&self, trial: RateTrial) -> bool {
         trial.round == self.round
     }
 
     /// Takes the utility of a trial; `None` if it cannot be judged.
-    pub fn on_result(&mut self, trial: Trial, utility: Option<f64>) {
+    pub fn on_result(&mut self, trial: RateTrial, utility: Option<f64>) {
         if !self.awaits(trial) || trial.role == Role::Wait {
             return;
         }
         match (&mut self.phase, trial.role, utility) {
-            (Phase::Starting { best, .. }, Role::Start, Some(utility)) => match *best {
+            (SearchPhase::Starting { best, .. }, Role::Start, Some(utility)) => match *best {
                 Some((rate, most)) if utility <= most => self.decide(rate, 1),
                 _ => *best = Some((trial.rate, utility)),
             },
-            (Phase::Starting { next, .. }, Role::Start, None) => {
+            (SearchPhase::Starting { next, .. }, Role::Start, None) => {
                 *next = trial.rate;
                 self.round += 1;
             }
-            (Phase::Deciding { utilities, .. }, Role::Test(nth), Some(utility)) => {
+            (SearchPhase::Deciding { utilities, .. }, Role::Test(nth), Some(utility)) => {
                 utilities[nth] = Some(utility);
                 self.conclude();
             }
-            (Phase::Deciding { rate, steps, .. }, Role::Test(_), None) => {
+            (SearchPhase::Deciding { rate, steps, .. }, Role::Test(_), None) => {
                 let (rate, steps) = (*rate, *steps);
                 self.decide(rate, steps);
             }
-            (Phase::Adjusting { before, size, begun, .. }, Role::Step, utility) => {
+            (SearchPhase::Adjusting { before, size, begun, .. }, Role::Step, utility) => {
                 let (rate, least) = *before;
                 match utility {
                     Some(utility) if utility > least => {
@@ -159,13 +159,14 @@ impl Law {
         self.round += 1;
         let [first, second] = [self.random.below(2) == 0, self.random.below(2) == 0];
         let above = [first, !first, second, !second];
-        self.phase = Phase::Deciding { rate, steps, above, begun: 0, utilities: [None; 4] };
+        self.phase = SearchPhase::Deciding { rate, steps, above, begun: 0, utilities: [None; 4] };
     }
 
     /// Moves on once all four trials have been judged.
     fn conclude(&mut self) {
-        let Phase::Deciding { rate, steps, above, utilities: [Some(a), Some(b), Some(c), Some(d)], .. } =
-            self.phase
+        let SearchPhase::Deciding {
+            rate, steps, above, utilities: [Some(a), Some(b), Some(c), Some(d)], ..
+        } = self.phase
         else {
             return;
         };
@@ -183,6 +184,6 @@ impl Law {
         let utility = pairs.iter().map(|(above, below)| if up { above } else { below }).sum::<f64>() / 2.0;
         let moved = rate * (1.0 + STEP * f64::from(steps) * direction);
         self.round += 1;
-        self.phase = Phase::Adjusting { direction, before: (moved, utility), size: 1, begun: false };
+        self.phase = SearchPhase::Adjusting { direction, before: (moved, utility), size: 1, begun: false };
     }
 }

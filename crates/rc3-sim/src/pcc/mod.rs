@@ -2,7 +2,7 @@
 //! Performance*, NSDI 2015): a sender tries rates, and moves to those that have served it better.
 //!
 //! Time is cut into [monitor](Monitor) intervals, in each of which packets leave at one rate; a round trip later it is
-//! known how many of them arrived, which makes a [`utility`]. The [`Law`] chooses rates by that: it doubles
+//! known how many of them arrived, which makes a [`utility`]. The [`RateSearch`] chooses rates by that: it doubles
 //! while utility rises, then tries a little more and a little less, twice each, and goes on where both trials point.
 //!
 //! [`PccConfig`] makes controllers for [`rc3_core::TransportConfig::congestion_controller_factory`], on simulated and real
@@ -16,7 +16,7 @@ mod monitor;
 mod tests;
 
 pub use controller::PccConfig;
-pub use law::{Law, Role, Trial};
+pub use law::{RateSearch, RateTrial, Role};
 pub use monitor::Monitor;
 
 /// What a sender has of sending so many bytes per second of which a share is lost, 0 to 1 (§2.2, the "safe" function):

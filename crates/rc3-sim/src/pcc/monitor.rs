@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{law::Trial, utility};
+use super::{law::RateTrial, utility};
 
 /// Results are awaited of so many. An interval takes longer than a round trip, so there are more only in an outage.
 const INTERVALS_MAX: usize = 64;
@@ -23,7 +23,7 @@ pub struct Monitor {
 
 #[derive(Debug, Clone)]
 struct Interval {
-    trial: Trial,
+    trial: RateTrial,
     since: Instant,
     until: Instant,
     acked: u64,
@@ -34,7 +34,7 @@ struct Interval {
 
 impl Monitor {
     /// The interval under way ends now, and this one begins. A void one is forgotten.
-    pub fn begin(&mut self, now: Instant, trial: Trial, length: Duration) {
+    pub fn begin(&mut self, now: Instant, trial: RateTrial, length: Duration) {
         if self.is_void() {
             self.intervals.pop_back();
         } else if let Some(last) = self.intervals.back_mut() {
@@ -59,7 +59,7 @@ impl Monitor {
     }
 
     /// The trial under way.
-    pub fn trial(&self) -> Option<Trial> {
+    pub fn trial(&self) -> Option<RateTrial> {
         self.intervals.back().map(|interval| interval.trial)
     }
 
@@ -95,7 +95,7 @@ impl Monitor {
     ///
     /// The rate is that of the trial, or what was really sent where that is slower by more than a packet: timers and
     /// processors may not keep up.
-    pub fn poll_result(&mut self, late: Duration, packet: u64) -> Option<(Trial, Option<f64>)> {
+    pub fn poll_result(&mut self, late: Duration, packet: u64) -> Option<(RateTrial, Option<f64>)> {
         let first = self.intervals.front().filter(|_| self.intervals.len() > 1)?;
         if self.newest? <= first.until + late {
             return None;

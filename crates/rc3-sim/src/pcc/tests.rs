@@ -16,13 +16,13 @@ fn utility_rises_with_the_rate_until_a_twentieth_is_lost() {
 /// Lets a law try rates on a link of this capacity without a buffer, and returns its rate after each interval. Results
 /// come one interval late.
 fn rates(capacity: f64, loss: f64, intervals: usize) -> Vec<f64> {
-    let mut law = Law::new(1e4, 7);
+    let mut law = RateSearch::new(1e4, 7);
     let mut pending = None;
     (0..intervals)
         .map(|_| {
             let trial = law.next(100.0);
             if let Some(before) = pending.replace(trial) {
-                let Trial { rate, .. } = before;
+                let RateTrial { rate, .. } = before;
                 let through = (1.0 - loss) * (capacity / rate).min(1.0);
                 law.on_result(before, Some(utility(rate, 1.0 - through)));
             }
@@ -45,8 +45,8 @@ fn the_law_finds_the_capacity_and_stays_there() {
 
 #[test]
 fn results_that_nobody_waits_for_count_for_nothing() {
-    let mut law = Law::new(1e4, 1);
-    let trials: Vec<Trial> = (0..4).map(|_| law.next(100.0)).collect();
+    let mut law = RateSearch::new(1e4, 1);
+    let trials: Vec<RateTrial> = (0..4).map(|_| law.next(100.0)).collect();
     law.on_result(trials[0], Some(2.0));
     law.on_result(trials[1], Some(1.0));
     let before = law.next(100.0);
@@ -59,7 +59,7 @@ fn results_that_nobody_waits_for_count_for_nothing() {
 fn packets_count_in_the_interval_in_which_they_were_sent() {
     let start = Instant::now();
     let at = |ms| start + Duration::from_millis(ms);
-    let mut law = Law::new(1e4, 1);
+    let mut law = RateSearch::new(1e4, 1);
     let mut monitor = Monitor::default();
     assert!(monitor.is_over(start));
     let (first, second) = (law.next(100.0), law.next(100.0));
@@ -82,7 +82,7 @@ fn packets_count_in_the_interval_in_which_they_were_sent() {
 fn an_interval_in_which_there_was_nothing_to_send_begins_anew() {
     let start = Instant::now();
     let at = |ms| start + Duration::from_millis(ms);
-    let mut law = Law::new(1e4, 1);
+    let mut law = RateSearch::new(1e4, 1);
     let mut monitor = Monitor::default();
     let (first, second) = (law.next(100.0), law.next(100.0));
     monitor.begin(start, first, Duration::from_millis(100));

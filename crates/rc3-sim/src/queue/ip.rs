@@ -1,8 +1,8 @@
 //! What an IP router reads of a parcel: its flow, its fragments, its ECN bits.
 
 use kickass::{
-    packet::Flow,
-    signal::{Place, Subject},
+    packet::FlowKey,
+    signal::{PacketPart, Subject},
 };
 
 use crate::{
@@ -23,13 +23,13 @@ const NOT_ECT: u8 = 0b00;
 const CE: u8 = 0b11;
 
 /// The flow of a parcel, by its addresses and ports.
-pub(super) fn flow(parcel: &Parcel) -> Flow {
+pub(super) fn flow(parcel: &Parcel) -> FlowKey {
     let port = port_of(parcel.flow);
     let (protocol, ports) = match parcel.body {
         Body::Udp { .. } => (PROTOCOL_UDP, Some((port, port))),
         Body::Rcp(_) => (PROTOCOL_RCP, None),
     };
-    Flow { source: ip_of(parcel.from).into(), destination: ip_of(parcel.to).into(), protocol, ports }
+    FlowKey { source: ip_of(parcel.from).into(), destination: ip_of(parcel.to).into(), protocol, ports }
 }
 
 /// A parcel as far as signals of rates are concerned. The fragments of one packet travel together, and this describes
@@ -44,7 +44,7 @@ pub(super) fn subject(packet: &Packet<Stamped<Parcel>>) -> Subject {
         total_len: payload_len + HEADER,
         payload_len,
         leading_min: 8,
-        place: if leading.is_some() { Place::Leading } else { Place::Whole },
+        place: if leading.is_some() { PacketPart::Leading } else { PacketPart::Whole },
         dont_fragment,
         ipv6: false,
         fragment_header: false,
@@ -77,12 +77,12 @@ pub(super) mod tests {
     use super::*;
     use crate::{
         Contents, FqCodel, Link, LinkConfig, Queue,
-        agent::{FlowId, HostId, Progress, SchemeId},
+        agent::{FlowId, HostId, RoutePosition, SchemeId},
     };
 
     pub(in crate::queue) fn parcel(flow: u32, ecn: u8) -> Packet<Parcel> {
         let body = Body::Udp { ecn, contents: Contents::new(&[0; 1472]), leading: None, dont_fragment: true };
-        let (flow, scheme, progress) = (FlowId(flow), SchemeId(0), Progress::default());
+        let (flow, scheme, progress) = (FlowId(flow), SchemeId(0), RoutePosition::default());
         let payload = Parcel { flow, scheme, from: HostId(0), to: HostId(1), progress, body };
         Packet { size: 1500, level: Level::PRIMARY, payload }
     }

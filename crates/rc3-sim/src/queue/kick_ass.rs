@@ -58,7 +58,7 @@ use crate::{
 #[derive(Debug)]
 pub struct KickAssQueue<Q> {
     queue: Q,
-    law: rcp::Law,
+    law: rcp::RcpLaw,
     signaller: Signaller,
 }
 
@@ -67,16 +67,16 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
     /// updates against those of other routers.
     ///
     /// # Panics
-    /// See [`rcp::Law::new`].
+    /// See [`rcp::RcpLaw::new`].
     pub fn new(queue: Q, signals: SignalConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
         let law = rcp::RcpConfig::for_codes();
         let first = first_interval(&law, seed);
-        let law = rcp::Law::new(law, capacity.bits_per_second() as f64 / 8.0, since, first);
+        let law = rcp::RcpLaw::new(law, capacity.bits_per_second() as f64 / 8.0, since, first);
         Self { queue, law, signaller: Signaller::new(signals, seed) }
     }
 
     /// The rate law, as of the latest packet that arrived or left.
-    pub fn law(&self) -> &rcp::Law {
+    pub fn law(&self) -> &rcp::RcpLaw {
         &self.law
     }
 
@@ -170,13 +170,13 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for KickA
 
 #[cfg(test)]
 mod tests {
-    use kickass::{code::Code, indicator::Bucket, silence::Rule};
+    use kickass::{code::Code, indicator::Bucket, silence::SilenceRule};
     use rc3_core::units::Level;
 
     use super::*;
     use crate::{
         Contents, DropTail, Link, LinkConfig, StrictPriority,
-        agent::{FlowId, HostId, Progress, SchemeId},
+        agent::{FlowId, HostId, RoutePosition, SchemeId},
     };
 
     fn rate(megabits: u64) -> Rate {
@@ -186,7 +186,7 @@ mod tests {
     fn parcel(size: usize, level: Level, dont_fragment: bool) -> Packet<Parcel> {
         let contents = Contents::new(&vec![0; size - 28]);
         let body = Body::Udp { ecn: 2, contents, leading: None, dont_fragment };
-        let (flow, scheme, progress) = (FlowId(1), SchemeId(0), Progress::default());
+        let (flow, scheme, progress) = (FlowId(1), SchemeId(0), RoutePosition::default());
         Packet {
             size,
             level,
@@ -278,8 +278,8 @@ mod tests {
             let out = through(&mut link, start, packets);
             out.iter().map(|(_, leading)| leading.is_some()).collect::<Vec<_>>()
         };
-        assert_eq!(signalled_by(Rule::Ignored), [true; 18], "senders had no time to react");
-        let signalled = signalled_by(Rule::Threshold);
+        assert_eq!(signalled_by(SilenceRule::Ignored), [true; 18], "senders had no time to react");
+        let signalled = signalled_by(SilenceRule::Threshold);
         // The first left alone, the others when 17, 16, ... waited, of 20 that may.
         assert!(
             signalled[0] && signalled[1..8].iter().all(|yes| !yes) && signalled[8..].iter().all(|yes| *yes),

@@ -11,7 +11,7 @@ use crate::{DropTail, Packet, Queue};
 
 /// Which class is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum ServedFirst {
     /// Normal priority.
     PrimaryFirst,
     /// Marked packets: an inverted network.
@@ -21,14 +21,14 @@ pub enum Order {
 /// Two drop-tail queues in a fixed order.
 #[derive(Debug)]
 pub struct TwoClasses<T> {
-    order: Order,
+    order: ServedFirst,
     primary: DropTail<Packet<T>>,
     marked: DropTail<Packet<T>>,
 }
 
 impl<T> TwoClasses<T> {
     /// Empty queues for at most `limit` bytes each.
-    pub fn new(order: Order, limit: u64) -> Self {
+    pub fn new(order: ServedFirst, limit: u64) -> Self {
         Self { order, primary: DropTail::new(limit), marked: DropTail::new(limit) }
     }
 }
@@ -42,8 +42,8 @@ impl<T> Queue<Packet<T>> for TwoClasses<T> {
     fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Packet<T>)) -> Option<Packet<T>> {
         let Self { order, primary, marked } = self;
         let [first, second] = match order {
-            Order::PrimaryFirst => [primary, marked],
-            Order::MarkedFirst => [marked, primary],
+            ServedFirst::PrimaryFirst => [primary, marked],
+            ServedFirst::MarkedFirst => [marked, primary],
         };
         first.dequeue(now, dropped).or_else(|| second.dequeue(now, dropped))
     }
@@ -70,7 +70,9 @@ mod tests {
     #[test]
     fn one_class_goes_first_and_neither_takes_room_from_the_other() {
         let now = Instant::now();
-        for (order, expected) in [(Order::PrimaryFirst, [2, 3, 1, 4]), (Order::MarkedFirst, [1, 4, 2, 3])] {
+        for (order, expected) in
+            [(ServedFirst::PrimaryFirst, [2, 3, 1, 4]), (ServedFirst::MarkedFirst, [1, 4, 2, 3])]
+        {
             let mut queue = TwoClasses::new(order, 2000);
             let levels = [Level::FIRST, Level::PRIMARY, Level::PRIMARY, Level::MAX];
             for (level, payload) in levels.into_iter().zip(1..) {

@@ -8,13 +8,16 @@ use std::{
 use rc3_core::units::{Level, Span};
 
 use super::{
-    HEADER_BYTES, Header, Kind,
-    receiver::Receiver,
-    sender::{Outcome, Sender},
+    HEADER_BYTES, RcpHeader, RcpKind,
+    receiver::RcpReceiver,
+    sender::{RcpSender, SenderOutput},
 };
 use crate::{
     Packet,
-    agent::{Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Progress, Received, SchemeId},
+    agent::{
+        Agent, Body, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, ReceiverCounters, RoutePosition,
+        SchemeId,
+    },
 };
 
 /// How long a receiver that has everything goes on answering: two maximum segment lifetimes (RFC 9293 §3.6.1).
@@ -22,9 +25,9 @@ const TIME_WAIT: Duration = Duration::from_secs(120);
 
 /// An RCP host.
 #[derive(Debug, Default)]
-pub struct Host {
-    outgoing: BTreeMap<FlowId, Outgoing>,
-    incoming: BTreeMap<FlowId, Incoming>,
+pub struct RcpHost {
+    outgoing: BTreeMap<FlowId, OutgoingFlow>,
+    incoming: BTreeMap<FlowId, IncomingFlow>,
     /// The flows of `outgoing` that are due at some time.
     timers: BTreeSet<(Instant, FlowId)>,
     /// Complete flows of `incoming` and when to forget them, in order of time.
@@ -34,29 +37,29 @@ pub struct Host {
 }
 
 #[derive(Debug)]
-struct Outgoing {
-    route: Route,
-    sender: Sender,
+struct OutgoingFlow {
+    route: FlowRoute,
+    sender: RcpSender,
     /// Its time among the timers.
     due: Option<Instant>,
 }
 
 /// What all parcels of a flow in one direction have in common.
 #[derive(Debug, Clone, Copy)]
-struct Route {
+struct FlowRoute {
     scheme: SchemeId,
     from: HostId,
     to: HostId,
 }
 
 #[derive(Debug)]
-enum Incoming {
-    Open(Receiver),
+enum IncomingFlow {
+    Open(RcpReceiver),
     /// Everything has come: so many bytes.
     TimeWait(u64),
 }
 
-impl Host {
+impl RcpHost {
     /// Lets every flow do what is due by `now`.
     fn serve(&mut self, now: Instant) {
         while let Some(&(at, flow)) = self.timers.first()
@@ -64,8 +67,8 @@ impl Host {
         {
             let Some(outgoing) = self.outgoing.get_mut(&flow) else { break };
             match outgoing.sender.step(now) {
-                Outcome::Packet(header) => {
-                    if let Kind::Data(segment) = header.kind
+                SenderOutput::Packet(header) => {
+                    if let RcpKind::Data(segment) = header.kind
                         && segment.number == 0
                     {
                         self.events.push_back(FlowEvent { flow, at: now, milestone: Milestone::FirstData });
@@ -73,8 +76,8 @@ impl Host {
                     self.ready.push_back(packet(flow, outgoing.route, header));
                     self.schedule(flow);
                 }
-                Outcome::Quiet => self.schedule(flow),
-                Outcome::Failed => self.forget(now, flow, Milestone::Failed),
+                SenderOutput::Quiet => self.schedule(flow),
+                SenderOutput::Failed => self.forget(now, flow, Milestone::Failed),
             }
         }
         while let Some(&(at, flow)) = self.time_wait.front()
@@ -108,29 +111,29 @@ impl Host {
     }
 
     /// Processes a packet of a remote sender; returns the answer, if there is one.
-    fn receive(&mut self, now: Instant, flow: FlowId, kind: Kind) -> Option<Kind> {
+    fn receive(&mut self, now: Instant, flow: FlowId, kind: RcpKind) -> Option<RcpKind> {
         match (kind, self.incoming.entry(flow)) {
-            (Kind::Syn, entry) => {
-                entry.or_insert_with(|| Incoming::Open(Receiver::default()));
-                Some(Kind::SynAck)
+            (RcpKind::Syn, entry) => {
+                entry.or_insert_with(|| IncomingFlow::Open(RcpReceiver::default()));
+                Some(RcpKind::SynAck)
             }
-            (Kind::Ref, _) => Some(Kind::RefAck),
-            (Kind::Data(segment), btree_map::Entry::Occupied(mut entry)) => match entry.get_mut() {
-                Incoming::TimeWait(bytes) => {
-                    Some(Kind::Ack { segment, run: Span::new(0, *bytes), received: *bytes })
+            (RcpKind::Ref, _) => Some(RcpKind::RefAck),
+            (RcpKind::Data(segment), btree_map::Entry::Occupied(mut entry)) => match entry.get_mut() {
+                IncomingFlow::TimeWait(bytes) => {
+                    Some(RcpKind::Ack { segment, run: Span::new(0, *bytes), received: *bytes })
                 }
-                Incoming::Open(receiver) => {
+                IncomingFlow::Open(receiver) => {
                     receiver.on_segment(segment);
                     let received = receiver.received();
                     let run = receiver.run(segment);
                     if receiver.is_complete() {
-                        entry.insert(Incoming::TimeWait(received));
+                        entry.insert(IncomingFlow::TimeWait(received));
                         self.time_wait.push_back((now + TIME_WAIT, flow));
-                        let received = Received { primary_bytes: received, rlp_bytes: 0 };
+                        let received = ReceiverCounters { primary_bytes: received, rlp_bytes: 0 };
                         let milestone = Milestone::LastByte(received);
                         self.events.push_back(FlowEvent { flow, at: now, milestone });
                     }
-                    Some(Kind::Ack { segment, run, received })
+                    Some(RcpKind::Ack { segment, run, received })
                 }
             },
             _ => None,
@@ -138,11 +141,11 @@ impl Host {
     }
 }
 
-impl Agent for Host {
+impl Agent for RcpHost {
     fn start(&mut self, now: Instant, flow: &Flow) {
-        let sender = Sender::new(now, flow);
-        let route = Route { scheme: flow.scheme, from: flow.from, to: flow.to };
-        self.outgoing.insert(flow.id, Outgoing { route, sender, due: None });
+        let sender = RcpSender::new(now, flow);
+        let route = FlowRoute { scheme: flow.scheme, from: flow.from, to: flow.to };
+        self.outgoing.insert(flow.id, OutgoingFlow { route, sender, due: None });
         self.schedule(flow.id);
         self.serve(now);
     }
@@ -150,13 +153,13 @@ impl Agent for Host {
     fn handle(&mut self, now: Instant, parcel: Parcel) {
         let Parcel { flow, scheme, from, to, body: Body::Rcp(header), .. } = parcel else { return };
         match header.kind {
-            Kind::Syn | Kind::Data(_) | Kind::Ref => {
+            RcpKind::Syn | RcpKind::Data(_) | RcpKind::Ref => {
                 if let Some(kind) = self.receive(now, flow, header.kind) {
-                    let answer = Header { kind, rtt: Duration::ZERO, ..*header };
-                    self.ready.push_back(packet(flow, Route { scheme, from: to, to: from }, answer));
+                    let answer = RcpHeader { kind, rtt: Duration::ZERO, ..*header };
+                    self.ready.push_back(packet(flow, FlowRoute { scheme, from: to, to: from }, answer));
                 }
             }
-            Kind::SynAck | Kind::Ack { .. } | Kind::RefAck => {
+            RcpKind::SynAck | RcpKind::Ack { .. } | RcpKind::RefAck => {
                 let Some(outgoing) = self.outgoing.get_mut(&flow) else { return };
                 if outgoing.sender.handle(now, &header) {
                     let sent = outgoing.sender.sent();
@@ -186,9 +189,9 @@ impl Agent for Host {
     }
 }
 
-fn packet(flow: FlowId, Route { scheme, from, to }: Route, header: Header) -> Packet<Parcel> {
+fn packet(flow: FlowId, FlowRoute { scheme, from, to }: FlowRoute, header: RcpHeader) -> Packet<Parcel> {
     let size = HEADER_BYTES + header.kind.payload() as usize;
     let body = Body::Rcp(Box::new(header));
-    let payload = Parcel { flow, scheme, from, to, progress: Progress::default(), body };
+    let payload = Parcel { flow, scheme, from, to, progress: RoutePosition::default(), body };
     Packet { size, level: Level::PRIMARY, payload }
 }

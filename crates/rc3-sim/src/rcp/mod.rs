@@ -1,7 +1,7 @@
 //! The Rate Control Protocol (Dukkipati and McKeown): routers compute one fair rate per link, packets bring it to
 //! the ends, senders pace at it.
 //!
-//! [`RcpQueue`] is the router's part, around any queue; the law itself is [`kickass::rcp`]. [`Host`] is the part of
+//! [`RcpQueue`] is the router's part, around any queue; the law itself is [`kickass::rcp`]. [`RcpHost`] is the part of
 //! the ends. Every link of a path that can be a bottleneck wants an [`RcpQueue`], the uplinks of hosts with several
 //! flows included: a rate is a promise of the links that wrote it down.
 //!
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use rc3_core::units::Span;
 
-pub use host::Host;
+pub use host::RcpHost;
 pub use queue::RcpQueue;
 
 /// Bytes on the wire of a packet that carries none of the application: as TCP over IPv4.
@@ -29,9 +29,9 @@ const HEADER_BYTES: usize = 40;
 
 /// What a packet of RCP carries.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Header {
+pub struct RcpHeader {
     /// What kind of packet it is.
-    pub kind: Kind,
+    pub kind: RcpKind,
     /// On the way out the rate requested, lowered by each router; on the way back the rate granted. Bytes on the wire
     /// per second.
     pub rate: f64,
@@ -43,17 +43,17 @@ pub struct Header {
 
 /// The kinds of packets RCP needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RcpKind {
     /// Opens a flow and requests a rate.
     Syn,
     /// Answers with the rate granted.
     SynAck,
     /// Bytes of the application, which ask for a rate too.
-    Data(Segment),
+    Data(RcpSegment),
     /// Answers a segment with the rate granted.
     Ack {
         /// The segment.
-        segment: Segment,
+        segment: RcpSegment,
         /// All that has come around it without a gap, so that a lost answer is made up for by the next (the first
         /// block of RFC 2018 §4).
         run: Span,
@@ -66,7 +66,7 @@ pub enum Kind {
     RefAck,
 }
 
-impl Kind {
+impl RcpKind {
     /// Whether routers write their rate into it.
     pub fn asks(self) -> bool {
         matches!(self, Self::Syn | Self::Data(_) | Self::Ref)
@@ -83,7 +83,7 @@ impl Kind {
 
 /// Bytes of the application in one packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub struct RcpSegment {
     /// Counts the packets with data, those sent again as well.
     pub number: u64,
     /// First byte.
@@ -94,7 +94,7 @@ pub struct Segment {
     pub last: bool,
 }
 
-impl Segment {
+impl RcpSegment {
     /// First byte past the end.
     pub fn end(self) -> u64 {
         self.offset + u64::from(self.len)

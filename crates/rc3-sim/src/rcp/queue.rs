@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use kickass::{
     law::RateLaw,
-    rcp::{Law, RcpConfig},
+    rcp::{RcpConfig, RcpLaw},
 };
 use rand_pcg::{
     Pcg64,
@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub struct RcpQueue<Q> {
     queue: Q,
-    law: Law,
+    law: RcpLaw,
 }
 
 impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
@@ -31,18 +31,18 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
     /// updates against those of other routers.
     ///
     /// # Panics
-    /// See [`Law::new`].
+    /// See [`RcpLaw::new`].
     pub fn new(queue: Q, config: RcpConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
         // Half to one and a half intervals. ns-2 draws from a normal distribution, whose logarithm is not the same
         // on every platform; here only that they differ matters.
         let part = 0.5 + f64::from(Pcg64::seed_from_u64(seed).next_u32()) / f64::from(u32::MAX);
         let first = config.interval_max.mul_f64(part);
-        let law = Law::new(config, capacity.bits_per_second() as f64 / 8.0, since, first);
+        let law = RcpLaw::new(config, capacity.bits_per_second() as f64 / 8.0, since, first);
         Self { queue, law }
     }
 
     /// The rate law, as of the latest packet that arrived or left.
-    pub fn law(&self) -> &Law {
+    pub fn law(&self) -> &RcpLaw {
         &self.law
     }
 }

@@ -2,18 +2,18 @@
 
 use rc3_core::{internals::SpanSet, units::Span};
 
-use super::Segment;
+use super::RcpSegment;
 
 /// Segments in, bytes without a gap out.
 #[derive(Debug, Default)]
-pub(super) struct Receiver {
+pub(super) struct RcpReceiver {
     spans: SpanSet,
     /// Length of the flow, once its last segment has come.
     bytes: Option<u64>,
 }
 
-impl Receiver {
-    pub(super) fn on_segment(&mut self, segment: Segment) {
+impl RcpReceiver {
+    pub(super) fn on_segment(&mut self, segment: RcpSegment) {
         let span = Span::new(segment.offset, segment.end());
         if !self.spans.append(span) {
             self.spans.insert(span);
@@ -29,7 +29,7 @@ impl Receiver {
     }
 
     /// What has come around `segment`, which has, without a gap.
-    pub(super) fn run(&self, segment: Segment) -> Span {
+    pub(super) fn run(&self, segment: RcpSegment) -> Span {
         self.spans.run_at(segment.offset).unwrap_or_else(|| Span::new(segment.offset, segment.end()))
     }
 

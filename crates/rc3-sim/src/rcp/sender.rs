@@ -18,10 +18,10 @@ use std::{
 use rc3_core::units::Span;
 
 use super::{
-    HEADER_BYTES, Header, Kind, Segment,
+    HEADER_BYTES, RcpHeader, RcpKind, RcpSegment,
     rtt::{RTO_INITIAL, RoundTrips},
 };
-use crate::agent::{Flow, Sent, Writes};
+use crate::agent::{Flow, SenderCounters, Writes};
 
 /// Bytes of the application in a packet at most.
 const MSS: u64 = 1460;
@@ -39,29 +39,29 @@ const PAUSE_MAX: Duration = Duration::from_secs(3600);
 
 /// One flow as its sender sees it.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct RcpSender {
     bytes: u64,
     writes: Writes,
-    state: State,
+    state: SenderState,
     /// When the flow is given up, if it lasts so long.
     until: Option<Instant>,
     /// Timeouts in a row.
     timeouts: u32,
-    sent: Sent,
+    sent: SenderCounters,
 }
 
 #[derive(Debug)]
-enum State {
+enum SenderState {
     Connecting {
         /// When to send the next SYN.
         syn: Instant,
     },
-    Open(Box<Open>),
+    Open(Box<OpenFlow>),
 }
 
 /// A flow after its handshake.
 #[derive(Debug)]
-struct Open {
+struct OpenFlow {
     since: Instant,
     /// Granted, bytes on the wire per second.
     rate: f64,
@@ -89,13 +89,13 @@ struct Open {
 
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
-    segment: Segment,
+    segment: RcpSegment,
     sent: Instant,
 }
 
 /// What a sender can do when its time comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum SenderAction {
     GiveUp,
     Syn,
     Timeout,
@@ -105,29 +105,29 @@ enum Step {
 
 /// Result of a step.
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum SenderOutput {
     /// A packet to send.
-    Packet(Header),
+    Packet(RcpHeader),
     /// Nothing to send.
     Quiet,
     /// The flow was given up.
     Failed,
 }
 
-impl Sender {
+impl RcpSender {
     pub(super) fn new(now: Instant, flow: &Flow) -> Self {
         Self {
             bytes: flow.bytes,
             writes: flow.writes,
             until: flow.writes.until(now),
-            state: State::Connecting { syn: now },
+            state: SenderState::Connecting { syn: now },
             timeouts: 0,
-            sent: Sent::default(),
+            sent: SenderCounters::default(),
         }
     }
 
     /// What was sent so far.
-    pub(super) fn sent(&self) -> Sent {
+    pub(super) fn sent(&self) -> SenderCounters {
         self.sent
     }
 
@@ -137,53 +137,53 @@ impl Sender {
     }
 
     /// Does what is due first. Call it only when that is due.
-    pub(super) fn step(&mut self, now: Instant) -> Outcome {
-        let Some((_, step)) = self.next() else { return Outcome::Quiet };
+    pub(super) fn step(&mut self, now: Instant) -> SenderOutput {
+        let Some((_, step)) = self.next() else { return SenderOutput::Quiet };
         match (step, &mut self.state) {
-            (Step::GiveUp, _) => Outcome::Failed,
-            (Step::Syn, State::Connecting { syn }) => {
+            (SenderAction::GiveUp, _) => SenderOutput::Failed,
+            (SenderAction::Syn, SenderState::Connecting { syn }) => {
                 if self.timeouts > TIMEOUTS_MAX {
-                    return Outcome::Failed;
+                    return SenderOutput::Failed;
                 }
                 *syn = now + RTO_INITIAL * 2_u32.pow(self.timeouts);
                 self.timeouts += 1;
-                Outcome::Packet(Header {
-                    kind: Kind::Syn,
+                SenderOutput::Packet(RcpHeader {
+                    kind: RcpKind::Syn,
                     rate: f64::INFINITY,
                     rtt: Duration::ZERO,
                     sent: now,
                 })
             }
-            (Step::Timeout, State::Open(open)) => {
+            (SenderAction::Timeout, SenderState::Open(open)) => {
                 self.timeouts += 1;
                 if self.timeouts > TIMEOUTS_MAX {
-                    return Outcome::Failed;
+                    return SenderOutput::Failed;
                 }
                 self.sent.lost_packets += open.on_timeout(now);
-                Outcome::Quiet
+                SenderOutput::Quiet
             }
-            (Step::Data, State::Open(open)) => {
+            (SenderAction::Data, SenderState::Open(open)) => {
                 self.sent.primary_packets += 1;
                 let segment = open.send(now, self.bytes, self.writes);
-                Outcome::Packet(open.ask(now, Kind::Data(segment)))
+                SenderOutput::Packet(open.ask(now, RcpKind::Data(segment)))
             }
-            (Step::Ref, State::Open(open)) => Outcome::Packet(open.ask(now, Kind::Ref)),
-            _ => Outcome::Quiet,
+            (SenderAction::Ref, SenderState::Open(open)) => SenderOutput::Packet(open.ask(now, RcpKind::Ref)),
+            _ => SenderOutput::Quiet,
         }
     }
 
     /// Processes an answer of the receiver; returns whether the receiver has every byte.
-    pub(super) fn handle(&mut self, now: Instant, header: &Header) -> bool {
-        if let State::Connecting { .. } = self.state {
-            if header.kind == Kind::SynAck {
+    pub(super) fn handle(&mut self, now: Instant, header: &RcpHeader) -> bool {
+        if let SenderState::Connecting { .. } = self.state {
+            if header.kind == RcpKind::SynAck {
                 self.timeouts = 0;
-                self.state = State::Open(Box::new(Open::new(now, header)));
+                self.state = SenderState::Open(Box::new(OpenFlow::new(now, header)));
             }
             return false;
         }
-        let State::Open(open) = &mut self.state else { return false };
+        let SenderState::Open(open) = &mut self.state else { return false };
         open.on_answer(now, header);
-        if let Kind::Ack { segment, received, run } = header.kind {
+        if let RcpKind::Ack { segment, received, run } = header.kind {
             self.timeouts = 0;
             self.sent.lost_packets += open.on_ack(segment, received, run);
             return received == self.bytes;
@@ -192,29 +192,29 @@ impl Sender {
     }
 
     /// The first thing to do, and when. `None`: only an answer, which will come, brings more.
-    fn next(&self) -> Option<(Instant, Step)> {
-        let until = self.until.map(|at| (at, Step::GiveUp));
+    fn next(&self) -> Option<(Instant, SenderAction)> {
+        let until = self.until.map(|at| (at, SenderAction::GiveUp));
         let next = self.next_of_state();
         until.into_iter().chain(next).min()
     }
 
-    fn next_of_state(&self) -> Option<(Instant, Step)> {
+    fn next_of_state(&self) -> Option<(Instant, SenderAction)> {
         match &self.state {
-            State::Connecting { syn } => Some((*syn, Step::Syn)),
-            State::Open(open) => {
-                let timeout = open.timeout(self.timeouts).map(|at| (at, Step::Timeout));
+            SenderState::Connecting { syn } => Some((*syn, SenderAction::Syn)),
+            SenderState::Open(open) => {
+                let timeout = open.timeout(self.timeouts).map(|at| (at, SenderAction::Timeout));
                 let available = open.available(self.bytes, self.writes);
-                let data = available.map(|at| (at.max(open.paced()), Step::Data));
-                let question = available.map(|at| (at.max(open.question()), Step::Ref));
-                // Of equal times the first in the order of `Step`: a data packet also requests a rate.
+                let data = available.map(|at| (at.max(open.paced()), SenderAction::Data));
+                let question = available.map(|at| (at.max(open.question()), SenderAction::Ref));
+                // Of equal times the first in the order of `SenderAction`: a data packet also requests a rate.
                 [timeout, data, question].into_iter().flatten().min()
             }
         }
     }
 }
 
-impl Open {
-    fn new(now: Instant, syn_ack: &Header) -> Self {
+impl OpenFlow {
+    fn new(now: Instant, syn_ack: &RcpHeader) -> Self {
         Self {
             since: now,
             rate: syn_ack.rate,
@@ -264,7 +264,7 @@ impl Open {
     }
 
     /// The next segment, which is in flight from now on.
-    fn send(&mut self, now: Instant, bytes: u64, writes: Writes) -> Segment {
+    fn send(&mut self, now: Instant, bytes: u64, writes: Writes) -> RcpSegment {
         let (offset, len) = self.lost.pop_first().unwrap_or_else(|| {
             let written = writes.written(now.saturating_duration_since(self.since)).min(bytes);
             let offset = self.cursor;
@@ -274,18 +274,18 @@ impl Open {
         });
         let number = self.next_number;
         self.next_number += 1;
-        let segment = Segment { number, offset, len, last: offset + u64::from(len) == bytes };
+        let segment = RcpSegment { number, offset, len, last: offset + u64::from(len) == bytes };
         self.in_flight.push_back(InFlight { segment, sent: now });
         self.data = Some((now, HEADER_BYTES + len as usize));
         segment
     }
 
-    fn ask(&mut self, now: Instant, kind: Kind) -> Header {
+    fn ask(&mut self, now: Instant, kind: RcpKind) -> RcpHeader {
         self.asked = now;
-        Header { kind, rate: f64::INFINITY, rtt: self.round_trips.latest(), sent: now }
+        RcpHeader { kind, rate: f64::INFINITY, rtt: self.round_trips.latest(), sent: now }
     }
 
-    fn on_answer(&mut self, now: Instant, header: &Header) {
+    fn on_answer(&mut self, now: Instant, header: &RcpHeader) {
         self.heard = now;
         self.round_trips.on_sample(now.saturating_duration_since(header.sent));
         if header.sent >= self.rate_of {
@@ -295,7 +295,7 @@ impl Open {
     }
 
     /// Returns how many packets are lost by this.
-    fn on_ack(&mut self, segment: Segment, received: u64, run: Span) -> u64 {
+    fn on_ack(&mut self, segment: RcpSegment, received: u64, run: Span) -> u64 {
         self.received = self.received.max(received);
         self.lost = self.lost.split_off(&self.received);
         // They have arrived, even those that counted as lost.
@@ -342,7 +342,7 @@ impl Open {
     }
 
     /// Whether the receiver is known to have all of it. An empty segment is known by its own answer only.
-    fn has_come(&self, segment: Segment) -> bool {
+    fn has_come(&self, segment: RcpSegment) -> bool {
         segment.len > 0 && segment.end() <= self.received
     }
 }

@@ -6,21 +6,24 @@ use kickass::rcp::RcpConfig;
 use proptest::prelude::*;
 use rc3_core::units::{Rate, Span};
 
-use super::{Host, RcpQueue};
+use super::{RcpHost, RcpQueue};
 use crate::{
     DropTail, Impairments, Link, LinkConfig, LinkStats, Packet,
-    agent::{Agent, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, Received, SchemeId, Sent, Writes},
+    agent::{
+        Agent, Flow, FlowEvent, FlowId, HostId, Milestone, Parcel, ReceiverCounters, SchemeId,
+        SenderCounters, Writes,
+    },
 };
 
 const DELAY: Duration = Duration::from_millis(20);
 const GBIT: u64 = 1_000_000_000;
 
 /// One sending host, one receiving host, a link each way.
-struct World {
+struct TwoHosts {
     start: Instant,
     now: Instant,
-    sender: Host,
-    receiver: Host,
+    sender: RcpHost,
+    receiver: RcpHost,
     forward: Link<Parcel>,
     backward: Link<Parcel>,
     /// Flows that have not begun, the last first.
@@ -28,7 +31,7 @@ struct World {
     events: Vec<(Duration, FlowId, Milestone)>,
 }
 
-impl World {
+impl TwoHosts {
     fn new(bits_per_second: u64, buffer: u64, impairments: Impairments, seed: u64) -> Self {
         let start = Instant::now();
         let rate = Rate::from_bits_per_second(bits_per_second).unwrap();
@@ -43,8 +46,8 @@ impl World {
         Self {
             start,
             now: start,
-            sender: Host::default(),
-            receiver: Host::default(),
+            sender: RcpHost::default(),
+            receiver: RcpHost::default(),
             forward: link(seed),
             backward: link(seed.wrapping_add(1)),
             flows: Vec::new(),
@@ -135,7 +138,7 @@ fn wire(bytes: u64) -> Duration {
 
 #[test]
 fn an_idle_link_gives_one_flow_everything_after_the_handshake() {
-    let mut world = World::gigabit();
+    let mut world = TwoHosts::gigabit();
     // Ten seconds are enough for the rate to reach the capacity.
     let packets = 10_000;
     world.run(&[(10_000, packets * 1460)]);
@@ -143,27 +146,27 @@ fn an_idle_link_gives_one_flow_everything_after_the_handshake() {
     let ideal = DELAY * 3 + wire(80 + packets * 1500);
     assert!(fct >= ideal - Duration::from_micros(1), "{fct:?} is faster than the link, {ideal:?}");
     assert!(fct.as_secs_f64() < ideal.as_secs_f64() * 1.01, "{fct:?} for {ideal:?}");
-    let sent = Sent { lost_packets: 0, primary_packets: packets, ..Sent::default() };
+    let sent = SenderCounters { lost_packets: 0, primary_packets: packets, ..SenderCounters::default() };
     let acked = world.at(0, |what| *what == Milestone::LastAck(sent));
     assert_eq!(acked, world.last_byte(0) + DELAY + wire(40));
 }
 
 #[test]
 fn the_milestones_of_a_short_flow_are_those_of_paced_packets() {
-    let mut world = World::gigabit();
+    let mut world = TwoHosts::gigabit();
     world.run(&[(10_000, 4 * 1460)]);
     let begin = Duration::from_secs(10);
     let handshake = DELAY * 2 + wire(80);
     assert_eq!(world.at(0, |what| *what == Milestone::FirstData), begin + handshake);
     // Three intervals, then the last packet on its way.
-    let received = Received { primary_bytes: 4 * 1460, rlp_bytes: 0 };
+    let received = ReceiverCounters { primary_bytes: 4 * 1460, rlp_bytes: 0 };
     let last_byte = world.at(0, |what| *what == Milestone::LastByte(received));
     assert_eq!(last_byte, begin + handshake + wire(4 * 1500) + DELAY);
 }
 
 #[test]
 fn pacing_makes_few_packets_slower_than_a_burst() {
-    let mut world = World::gigabit();
+    let mut world = TwoHosts::gigabit();
     // With seven long flows the rate is about an eighth: four packets take three times eight packet times, a burst
     // takes no more than they do themselves.
     let long = (10_000, 40_000_000);
@@ -176,7 +179,7 @@ fn pacing_makes_few_packets_slower_than_a_burst() {
 
 #[test]
 fn two_flows_share_a_link_fairly() {
-    let mut world = World::gigabit();
+    let mut world = TwoHosts::gigabit();
     let bytes = 125_000_000;
     world.run(&[(10_000, bytes), (10_000, bytes)]);
     let ends = [0, 1].map(|id| world.last_byte(id).as_secs_f64() - 10.0);
@@ -187,7 +190,7 @@ fn two_flows_share_a_link_fairly() {
 
 #[test]
 fn a_flow_that_comes_later_gets_its_half() {
-    let mut world = World::gigabit();
+    let mut world = TwoHosts::gigabit();
     world.run(&[(10_000, 200_000_000), (10_500, 62_500_000)]);
     // A second at half the link, while the other goes on.
     let fct = world.last_byte(1).as_secs_f64() - 10.5;
@@ -199,7 +202,7 @@ fn a_flow_that_comes_later_gets_its_half() {
 #[test]
 fn a_full_buffer_is_survived() {
     // 200 flows at once are all granted the whole link.
-    let mut world = World::new(GBIT / 10, 125_000, Impairments::default(), 3);
+    let mut world = TwoHosts::new(GBIT / 10, 125_000, Impairments::default(), 3);
     world.run(&vec![(10_000, 146_000); 200]);
     assert!(world.stats()[0].total().dropped.packets > 100);
     let last = (0..200).map(|id| world.last_byte(id)).max().unwrap().as_secs_f64() - 10.0;
@@ -209,7 +212,7 @@ fn a_full_buffer_is_survived() {
 
 #[test]
 fn lost_packets_are_sent_again_without_waiting_for_a_timeout() {
-    let mut world = World::new(GBIT, u64::MAX, Impairments::loss(0.01), 7);
+    let mut world = TwoHosts::new(GBIT, u64::MAX, Impairments::loss(0.01), 7);
     let packets = 10_000;
     world.run(&[(10_000, packets * 1460)]);
     // Not from the SYN, which may be lost too.
@@ -227,7 +230,7 @@ fn lost_packets_are_sent_again_without_waiting_for_a_timeout() {
 
 #[test]
 fn nobody_there_is_a_failure_in_the_end() {
-    let mut world = World::new(GBIT, u64::MAX, Impairments::loss(1.0), 1);
+    let mut world = TwoHosts::new(GBIT, u64::MAX, Impairments::loss(1.0), 1);
     world.run(&[(0, 1)]);
     world.at(0, |what| *what == Milestone::Failed);
     assert_eq!(world.events.len(), 1);
@@ -235,7 +238,7 @@ fn nobody_there_is_a_failure_in_the_end() {
 
 #[test]
 fn chunks_leave_when_they_are_written() {
-    let mut world = World::gigabit();
+    let mut world = TwoHosts::gigabit();
     let every = Duration::from_millis(50);
     let writes = Writes::Chunked { first: 2 * 1460, chunk: 1460, every };
     world.run_writing(&[(10_000, 5 * 1460)], writes);
@@ -248,7 +251,7 @@ fn chunks_leave_when_they_are_written() {
 #[test]
 fn a_slow_rate_is_asked_for_anew_each_round_trip() {
     // A link for one packet in 1.2 s, at first a twentieth of that; no packet waits for 24 s.
-    let mut world = World::new(10_000, u64::MAX, Impairments::default(), 1);
+    let mut world = TwoHosts::new(10_000, u64::MAX, Impairments::default(), 1);
     world.run(&[(0, 3 * 1460)]);
     assert!(world.last_byte(0) < Duration::from_secs(15), "{:?}", world.last_byte(0));
     assert!(world.stats()[0].total().offered.packets > 4 + 3);
@@ -256,10 +259,10 @@ fn a_slow_rate_is_asked_for_anew_each_round_trip() {
 
 #[test]
 fn packets_of_unknown_flows_bring_no_answer() {
-    let mut world = World::gigabit();
+    let mut world = TwoHosts::gigabit();
     world.run(&[(10_000, 3000)]);
     let Packet { payload: syn, .. } = {
-        let mut other = Host::default();
+        let mut other = RcpHost::default();
         other.start(
             world.now,
             &Flow {
@@ -275,14 +278,14 @@ fn packets_of_unknown_flows_bring_no_answer() {
         other.poll_transmit(world.now, 0).unwrap()
     };
     let crate::agent::Body::Rcp(header) = &syn.body else { panic!("RCP speaks RCP") };
-    let segment = super::Segment { number: u64::MAX - 1, offset: 7, len: 9, last: true };
+    let segment = super::RcpSegment { number: u64::MAX - 1, offset: 7, len: 9, last: true };
     for kind in [
-        super::Kind::Data(segment),
-        super::Kind::Ack { segment, run: Span::new(7, 16), received: 3000 },
-        super::Kind::SynAck,
-        super::Kind::RefAck,
+        super::RcpKind::Data(segment),
+        super::RcpKind::Ack { segment, run: Span::new(7, 16), received: 3000 },
+        super::RcpKind::SynAck,
+        super::RcpKind::RefAck,
     ] {
-        let body = crate::agent::Body::Rcp(Box::new(super::Header { kind, ..**header }));
+        let body = crate::agent::Body::Rcp(Box::new(super::RcpHeader { kind, ..**header }));
         world.sender.handle(world.now, Parcel { body, ..syn.clone() });
     }
     assert_eq!(world.sender.poll_transmit(world.now, 0).map(|packet| packet.size), None);
@@ -309,7 +312,7 @@ proptest! {
             let reorder_delay = Duration::from_millis(3);
             let impairments =
                 Impairments { loss, duplicate, reorder, reorder_delay, ..Impairments::default() };
-            let mut world = World::new(megabits * 1_000_000, 60_000, impairments, seed);
+            let mut world = TwoHosts::new(megabits * 1_000_000, 60_000, impairments, seed);
             world.run_writing(&flows, writes);
             (world.events.clone(), world.stats(), world)
         };
@@ -323,7 +326,7 @@ proptest! {
                 continue;
             }
             prop_assert_eq!(milestones.len(), 3);
-            let received = Received { primary_bytes: *bytes, rlp_bytes: 0 };
+            let received = ReceiverCounters { primary_bytes: *bytes, rlp_bytes: 0 };
             let last_byte = world.at(id, |what| *what == Milestone::LastByte(received));
             let last_ack = world.at(id, |what| matches!(what, Milestone::LastAck(_)));
             prop_assert!(last_ack >= last_byte + DELAY);

@@ -5,7 +5,7 @@ use rc3_queue::FqCodelConfig;
 
 use super::{Fault, Parameters};
 use crate::{
-    Border, Cake, CodelFifo, DropFront, DropTail, FqCodel, Order, Policer, StrictPriority, TwoClasses,
+    Border, Cake, CodelFifo, DropFront, DropTail, FqCodel, Policer, ServedFirst, StrictPriority, TwoClasses,
     queue::by_packets::{ByPackets, Counted},
     scenario::LowPriority,
     world::ParcelQueue,
@@ -188,7 +188,9 @@ pub(super) const BUILT_IN: [(&str, QueueDiscipline); 10] = [
             honours_levels: true,
             ..QueueDiscipline::new(
                 "Two classes, RLP behind: AC_BK of a Wi-Fi sender, or of an access point with a table of its own.",
-                |request| by_bytes(request, |limit| Box::new(TwoClasses::new(Order::PrimaryFirst, limit))),
+                |request| {
+                    by_bytes(request, |limit| Box::new(TwoClasses::new(ServedFirst::PrimaryFirst, limit)))
+                },
             )
         },
     ),
@@ -196,7 +198,7 @@ pub(super) const BUILT_IN: [(&str, QueueDiscipline); 10] = [
         "inverted",
         QueueDiscipline::new(
             "Two classes, RLP in front: networks whose best effort is the lowest class.",
-            |request| by_bytes(request, |limit| Box::new(TwoClasses::new(Order::MarkedFirst, limit))),
+            |request| by_bytes(request, |limit| Box::new(TwoClasses::new(ServedFirst::MarkedFirst, limit))),
         ),
     ),
     (

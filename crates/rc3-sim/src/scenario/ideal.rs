@@ -7,7 +7,7 @@ use rc3_core::Verdict;
 use super::Run;
 use crate::{
     registry::QueueLimit,
-    workload::{Arrivals, One},
+    workload::{ArrivalProcess, One},
 };
 
 /// Bytes of the application in a full packet, and that packet on the wire: 1452 bytes of UDP payload, as MTU discovery
@@ -19,7 +19,7 @@ impl Run {
     /// The flow that is measured, if it is one.
     pub fn one(&self) -> Option<&One> {
         match &self.workload.arrivals {
-            Arrivals::One(one) => Some(one),
+            ArrivalProcess::One(one) => Some(one),
             _ => None,
         }
     }

@@ -228,10 +228,10 @@ fn with_per_cent_hint(error: DocumentError, text: &str) -> DocumentError {
 }
 
 /// The values of all keys swept.
-type Point = Vec<(String, Value)>;
+type SweepPoint = Vec<(String, Value)>;
 
 /// The tree at each point of the sweep; without a sweep the only one.
-fn points(spec: &Spec, document: Document) -> Result<Vec<(Point, Document)>, ScenarioError> {
+fn points(spec: &Spec, document: Document) -> Result<Vec<(SweepPoint, Document)>, ScenarioError> {
     let axes = flatten(&spec.sweep);
     let mut count = 1_usize;
     for (key, values) in &axes {
@@ -245,7 +245,7 @@ fn points(spec: &Spec, document: Document) -> Result<Vec<(Point, Document)>, Sce
         return Err(document.error(Fault::new("sweep", format!("makes {count} worlds, {RUNS_MAX} at most"))));
     }
 
-    let mut points = vec![(Point::new(), document)];
+    let mut points = vec![(SweepPoint::new(), document)];
     for (key, values) in axes {
         let place = format!("sweep.{key}");
         let mut next = Vec::new();
@@ -278,7 +278,7 @@ fn worlds(
     registry: &Registry,
     folder: &Path,
     case: Option<&str>,
-    point: &Point,
+    point: &SweepPoint,
 ) -> Result<Vec<Run>, Fault> {
     let schemes = resolve::schemes(&spec.scheme, registry)?;
     let run_specs = spec.runs();

@@ -6,7 +6,7 @@ use super::Run;
 use crate::{
     agent::HostId,
     topology::{Routing, Site, Topology},
-    workload::{Arrivals, Ends, OnOff, PACKET, PACKET_ON_THE_WIRE, Workload},
+    workload::{ArrivalProcess, Ends, OnOff, PACKET, PACKET_ON_THE_WIRE, Workload},
 };
 
 /// The link with the largest offered load.
@@ -50,10 +50,10 @@ impl Run {
 /// Bits per second on the wire of random arrivals, with their ends.
 fn traffic<'a>(workload: &'a Workload, topology: &Topology) -> Option<(f64, &'a Ends)> {
     match &workload.arrivals {
-        Arrivals::Poisson(poisson) => {
+        ArrivalProcess::Poisson(poisson) => {
             Some((poisson.load * topology.nominal.capacity.bits_per_second() as f64, &poisson.ends))
         }
-        Arrivals::OnOff(OnOff { sources, peak, on, off, ends, .. }) => {
+        ArrivalProcess::OnOff(OnOff { sources, peak, on, off, ends, .. }) => {
             let busy = on.as_secs_f64() / (*on + *off).as_secs_f64();
             let headers = PACKET_ON_THE_WIRE as f64 / PACKET as f64;
             Some((f64::from(*sources) * peak.bits_per_second() as f64 * busy * headers, ends))

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use kickass::{signal, silence::Rule};
+use kickass::{signal, silence::SilenceRule};
 use rc3_core::{Ladder, TransportConfig, internals::law::Constants, units::Level};
 use rc3_text::document::{Fault, flatten, nearest, quoted};
 use toml::{Table, Value};
@@ -239,8 +239,8 @@ fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
 /// The queues of a network.
 pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology) -> Result<Queues, Fault> {
     let silence = match spec.kickass_silence {
-        SilenceSpec::Threshold => Rule::Threshold,
-        SilenceSpec::Ignored => Rule::Ignored,
+        SilenceSpec::Threshold => SilenceRule::Threshold,
+        SilenceSpec::Ignored => SilenceRule::Ignored,
     };
     let mut signals = signal::SignalConfig { silence, ..signal::SignalConfig::default() };
     spec.kickass_threshold.inspect(|share| signals.queue_threshold = share.get());
@@ -302,8 +302,8 @@ pub(super) fn measure(
     topology: &Topology,
 ) -> Result<Measure, Fault> {
     let default = match &workload.arrivals {
-        workload::Arrivals::Poisson(_) | workload::Arrivals::OnOff(_) => 6000,
-        workload::Arrivals::ClosedLoop(sources) => u64::from(sources.sources),
+        workload::ArrivalProcess::Poisson(_) | workload::ArrivalProcess::OnOff(_) => 6000,
+        workload::ArrivalProcess::ClosedLoop(sources) => u64::from(sources.sources),
         _ => 0,
     };
     let warm_up = spec.warm_up.unwrap_or_else(|| if spec.from.is_some() { 0 } else { default });
@@ -353,29 +353,34 @@ pub(super) fn workload(
     let arrivals = match (spec.arrivals, &spec.sizes, &spec.on_off, spec.closed_loop) {
         (Arrivals::Poisson, Some(sizes), ..) => {
             let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
-            workload::Arrivals::Poisson(poisson(spec, sizes, key, topology)?)
+            workload::ArrivalProcess::Poisson(poisson(spec, sizes, key, topology)?)
         }
         (Arrivals::OnOff, _, Some(on_off), _) => {
-            workload::Arrivals::OnOff(self::on_off(on_off, ends(spec, key, topology)?, key)?)
+            workload::ArrivalProcess::OnOff(self::on_off(on_off, ends(spec, key, topology)?, key)?)
         }
         (Arrivals::ClosedLoop, Some(sizes), _, Some(sources)) => {
             let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
-            workload::Arrivals::ClosedLoop(closed_loop(sources, sizes, ends(spec, key, topology)?, key)?)
+            workload::ArrivalProcess::ClosedLoop(closed_loop(
+                sources,
+                sizes,
+                ends(spec, key, topology)?,
+                key,
+            )?)
         }
         (Arrivals::Csv, ..) => {
             let (file, place) = (spec.file.as_deref().unwrap_or_default(), format!("{key}.file"));
             let text = read(folder, file, &place)?;
             let flows = workload::replay(&text, file, topology).map_err(|error| Fault::new(place, error))?;
-            workload::Arrivals::List(flows)
+            workload::ArrivalProcess::List(flows)
         }
-        (Arrivals::List, ..) => workload::Arrivals::List(list(spec, key, topology)?),
-        (Arrivals::One, ..) => workload::Arrivals::One(One {
+        (Arrivals::List, ..) => workload::ArrivalProcess::List(list(spec, key, topology)?),
+        (Arrivals::One, ..) => workload::ArrivalProcess::One(One {
             bytes: spec.size.unwrap_or_default(),
             taught_at: spec.taught_at.map(Factor::get),
             rate_change: spec.rate_change.map(Factor::get),
         }),
-        (Arrivals::Long, ..) => workload::Arrivals::Long(spec.count.unwrap_or_default()),
-        (Arrivals::Short, ..) => workload::Arrivals::Short(spec.load.map_or(0.0, Share::get)),
+        (Arrivals::Long, ..) => workload::ArrivalProcess::Long(spec.count.unwrap_or_default()),
+        (Arrivals::Short, ..) => workload::ArrivalProcess::Short(spec.load.map_or(0.0, Share::get)),
         (Arrivals::Poisson | Arrivals::OnOff | Arrivals::ClosedLoop, ..) => unreachable!("keys are checked"),
     };
     Ok(Workload { arrivals, writes: writes(spec, key)? })

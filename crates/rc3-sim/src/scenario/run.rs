@@ -12,7 +12,7 @@ use crate::{
     record::Fct,
     registry::{CongestionControl, QueueDiscipline, QueueLimit, Registered},
     topology::{Site, Topology},
-    workload::{Arrivals, LoopSource, Merge, Workload},
+    workload::{ArrivalProcess, LoopSource, Merge, Workload},
 };
 
 /// One world of a scenario.
@@ -68,7 +68,7 @@ impl Run {
         let parts = std::iter::once(&self.workload).chain(&self.background).enumerate();
         let sources = parts.flat_map(|(part, workload)| {
             let sources = match &workload.arrivals {
-                Arrivals::ClosedLoop(closed) => {
+                ArrivalProcess::ClosedLoop(closed) => {
                     closed.start(&self.topology, workload.writes, self.seed_of(part))
                 }
                 _ => Vec::new(),
@@ -86,7 +86,7 @@ impl Run {
 
     fn seed_of(&self, part: usize) -> u64 {
         let place = match self.workload.arrivals {
-            Arrivals::One(_) => random::BESIDE,
+            ArrivalProcess::One(_) => random::BESIDE,
             _ => random::WORKLOADS + part as u64,
         };
         random::derive(self.seed, place)

@@ -556,7 +556,7 @@ fn routers_that_tell_rates_and_links_that_are_sampled_exist() {
     assert_eq!((some.kickass, some.signals.queue_threshold), (KickAssSpec::Routers(vec![9]), 0.5));
     assert_eq!(queues("[queue]\nkickass-threshold = 0.9\n").signals.queue_threshold, 0.9);
     let paper = queues("[queue]\nkickass-silence = \"threshold\"\nkickass-resume = 0\n").signals;
-    assert_eq!((paper.silence, paper.queue_resume), (kickass::silence::Rule::Threshold, 0));
+    assert_eq!((paper.silence, paper.queue_resume), (kickass::silence::SilenceRule::Threshold, 0));
 }
 
 #[test]

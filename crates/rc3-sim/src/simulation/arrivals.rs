@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What arrives, and how much of it is measured.
-pub(super) struct Arrivals {
+pub(super) struct FlowArrivals {
     open: Box<dyn Iterator<Item = (bool, Flow)> + Send>,
     /// The next one of `open`, where it has to be compared with those of closed loops.
     next: Option<(bool, Flow)>,
@@ -41,7 +41,7 @@ struct Loops {
     waiting: FxHashMap<FlowId, usize>,
 }
 
-impl Arrivals {
+impl FlowArrivals {
     /// The arrivals of `run`, of which `wanted` are measured.
     pub(super) fn new(run: &Run, wanted: u64) -> Self {
         let mut arrivals = Self {

@@ -47,12 +47,12 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
         };
         let up = LinkConfig { overhead: site.access.overhead, ..link(site.access.uplink, world.links()) };
         let seed = builder.queue_seed(&world);
-        let queue = builder.queue(&world, Place::Host(site.priorities), up.rate, seed)?;
+        let queue = builder.queue(&world, LinkStart::Host(site.priorities), up.rate, seed)?;
         world.add_link(up, queue);
         let down = link(site.access.downlink, world.links());
         let seed = builder.queue_seed(&world);
         let queue = match down.rate {
-            Some(_) => builder.queue(&world, Place::Router(site.router), down.rate, seed)?,
+            Some(_) => builder.queue(&world, LinkStart::Router(site.router), down.rate, seed)?,
             // Nothing ever waits.
             None => Box::new(DropTail::new(u64::MAX)),
         };
@@ -76,7 +76,7 @@ pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> 
                 ..LinkConfig::default()
             };
             let seed = if run.one().is_some() { config.seed } else { builder.queue_seed(&world) };
-            let queue = builder.queue(&world, Place::Router(from), Some(core.rate), seed)?;
+            let queue = builder.queue(&world, LinkStart::Router(from), Some(core.rate), seed)?;
             world.add_link(config, queue);
         }
     }
@@ -100,7 +100,7 @@ fn uses_rcp(run: &Run) -> Result<bool, SimulationError> {
 
 /// Where a link begins: at a host whose queue knows priorities or not, or at a router.
 #[derive(Clone, Copy)]
-enum Place {
+enum LinkStart {
     Host(bool),
     Router(usize),
 }
@@ -126,14 +126,14 @@ impl Builder<'_> {
     fn queue(
         &self,
         world: &World,
-        place: Place,
+        place: LinkStart,
         rate: Option<Rate>,
         seed: u64,
     ) -> Result<ParcelQueue, SimulationError> {
         let queues = &self.run.queues;
         let (discipline, limit, priorities) = match place {
-            Place::Host(priorities) => (&queues.uplink_discipline, queues.uplink_buffer, priorities),
-            Place::Router(router) => {
+            LinkStart::Host(priorities) => (&queues.uplink_discipline, queues.uplink_buffer, priorities),
+            LinkStart::Router(router) => {
                 (&queues.discipline, queues.buffer, self.run.topology.routers[router].priorities)
             }
         };
@@ -155,11 +155,11 @@ impl Builder<'_> {
     }
 
     /// Whether the queues of this router, or of hosts, signal rates.
-    fn signals(&self, place: Place) -> bool {
+    fn signals(&self, place: LinkStart) -> bool {
         match (&self.run.queues.kickass, place) {
             (KickAssSpec::All(all), _) => *all,
-            (KickAssSpec::Routers(routers), Place::Router(router)) => routers.contains(&router),
-            (KickAssSpec::Routers(_), Place::Host(_)) => false,
+            (KickAssSpec::Routers(routers), LinkStart::Router(router)) => routers.contains(&router),
+            (KickAssSpec::Routers(_), LinkStart::Host(_)) => false,
         }
     }
 
@@ -177,7 +177,7 @@ impl Builder<'_> {
             let (id, router) = ids.next().expect("called once for each host");
             let config = if router == 0 { &at_once } else { &late };
             match rcp {
-                true => Box::new(rcp::Host::default()) as Box<dyn Agent + Send>,
+                true => Box::new(rcp::RcpHost::default()) as Box<dyn Agent + Send>,
                 false => Box::new(Host::new(id, config.clone())) as Box<dyn Agent + Send>,
             }
         })

@@ -16,16 +16,16 @@ use std::{collections::VecDeque, time::Duration};
 use rustc_hash::FxHashSet;
 use thiserror::Error;
 
-use self::{arrivals::Arrivals, links::Links, one::OneFlow};
+use self::{arrivals::FlowArrivals, links::Links, one::OneFlow};
 pub use self::{links::LinkReport, one::Beside};
 use crate::{
     agent::{FlowId, HostId},
     record::FlowRecord,
     registry::Fault,
-    sample::Sample,
+    sample::LinkSample,
     scenario::{Run, Sampling},
     workload,
-    world::{Counts, LinkId, Tap, Watch, World},
+    world::{Counts, LinkId, StatsObserver, Tap, World},
 };
 
 /// After the last measured flow has begun, the others may take this long, in virtual time.
@@ -81,7 +81,7 @@ impl SimulationError {
 /// A world under way.
 pub struct Simulation {
     world: World,
-    arrivals: Arrivals,
+    arrivals: FlowArrivals,
     uplinks: Vec<LinkId>,
     /// Measured flows under way.
     measured: FxHashSet<FlowId>,
@@ -103,7 +103,7 @@ pub struct Simulation {
 struct Sampler {
     every: Duration,
     next: Duration,
-    samples: Vec<Sample>,
+    samples: Vec<LinkSample>,
 }
 
 /// The time over which others are counted, where it comes from another run.
@@ -124,14 +124,14 @@ impl Simulation {
         // A list may have fewer than are wanted, and what runs beside it no end.
         let there = run.workload.count().map(|flows| flows.saturating_sub(run.measure.warm_up));
         let wanted = there.map_or(run.measure.flows, |flows| flows.min(run.measure.flows));
-        let arrivals = Arrivals::new(run, wanted);
+        let arrivals = FlowArrivals::new(run, wanted);
         let stragglers = wanted / STRAGGLERS;
         let until = run.measure.until;
         let sampler = run.measure.sample.map(|Sampling { site, every }| {
             world.set_meter(site.link(&run.topology).expect("a link that the topology has"));
             Sampler { every, next: every, samples: Vec::new() }
         });
-        let at_random = !matches!(run.workload.arrivals, workload::Arrivals::List(_));
+        let at_random = !matches!(run.workload.arrivals, workload::ArrivalProcess::List(_));
         let links = Links::new(&run.topology, at_random && until.is_none());
         let (measured, records) = (FxHashSet::default(), VecDeque::new());
         let max_in_flight = run.measure.max_in_flight;
@@ -281,7 +281,7 @@ impl Simulation {
     }
 
     /// The samples of the sampled link, if there is one; a second call returns none.
-    pub fn take_samples(&mut self) -> Vec<Sample> {
+    pub fn take_samples(&mut self) -> Vec<LinkSample> {
         self.sampler.as_mut().map(|sampler| std::mem::take(&mut sampler.samples)).unwrap_or_default()
     }
 
@@ -306,7 +306,7 @@ impl Simulation {
     }
 
     /// From now on `watch` follows a flow, see [`World::set_watch`].
-    pub fn set_watch(&mut self, host: HostId, flow: FlowId, watch: Watch) {
+    pub fn set_watch(&mut self, host: HostId, flow: FlowId, watch: StatsObserver) {
         self.world.set_watch(host, flow, watch);
     }
 

@@ -11,7 +11,7 @@ use crate::{
     record::FlowRecord,
     scenario::{Run, SchemeKind},
     topology::{Nominal, Site},
-    workload::{Arrivals, LIMIT, One},
+    workload::{ArrivalProcess, LIMIT, One},
     world::{LinkId, World},
 };
 
@@ -84,7 +84,7 @@ impl OneFlow {
             others: others.peekable(),
             has_others: !run.background.is_empty(),
             grace: match run.background.first().map(|others| &others.arrivals) {
-                Some(Arrivals::Short(_)) => Duration::from_secs(1),
+                Some(ArrivalProcess::Short(_)) => Duration::from_secs(1),
                 _ => Duration::ZERO,
             },
             record: None,
@@ -204,7 +204,7 @@ impl OneFlow {
 fn lead(run: &Run) -> Duration {
     match run.background.first().map(|others| &others.arrivals) {
         None => Duration::ZERO,
-        Some(Arrivals::Short(_)) => Duration::from_secs(1),
+        Some(ArrivalProcess::Short(_)) => Duration::from_secs(1),
         // Slow start is over, and CUBIC has come round more than once on most paths.
         Some(_) => {
             let phase = Random::new(derive(run.seed, ALONE)).unit();

@@ -13,11 +13,11 @@ use super::{Acked, BETA};
 pub(super) struct CarefulResume {
     window: u64,
     saved: u64,
-    phase: Phase,
+    phase: ResumePhase,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Phase {
+enum ResumePhase {
     /// The initial window is under way.
     Reconnaissance { began: Instant },
     /// The jump is: since when, until when packets count to it, and what of it was delivered.
@@ -28,7 +28,7 @@ enum Phase {
 
 impl CarefulResume {
     pub(super) fn new(now: Instant, window: u64, saved: u64) -> Self {
-        Self { window, saved, phase: Phase::Reconnaissance { began: now } }
+        Self { window, saved, phase: ResumePhase::Reconnaissance { began: now } }
     }
 
     pub(super) fn window(&self) -> u64 {
@@ -37,37 +37,37 @@ impl CarefulResume {
 
     pub(super) fn on_ack(&mut self, Acked { now, sent, bytes, app_limited, .. }: Acked) {
         match &mut self.phase {
-            Phase::Reconnaissance { began } => {
+            ResumePhase::Reconnaissance { began } => {
                 if app_limited || sent <= *began {
                     return;
                 }
                 self.phase = if self.saved / 2 > self.window {
                     self.window = self.saved / 2;
-                    Phase::Jump { began: now, until: None, delivered: 0 }
+                    ResumePhase::Jump { began: now, until: None, delivered: 0 }
                 } else {
                     self.window += bytes;
-                    Phase::Normal
+                    ResumePhase::Normal
                 };
             }
-            Phase::Jump { began, until, delivered } => {
+            ResumePhase::Jump { began, until, delivered } => {
                 *delivered += bytes;
                 if sent > *began {
                     // A round trip after the jump its last packet has left.
                     let last = *until.get_or_insert(now);
                     if sent >= last {
                         self.window = self.window.max(*delivered);
-                        self.phase = Phase::Normal;
+                        self.phase = ResumePhase::Normal;
                     }
                 }
             }
-            Phase::Normal if app_limited => {}
-            Phase::Normal => self.window += bytes,
+            ResumePhase::Normal if app_limited => {}
+            ResumePhase::Normal => self.window += bytes,
         }
     }
 
     pub(super) fn on_loss(&self) -> u64 {
         match self.phase {
-            Phase::Jump { delivered, .. } => delivered / 2,
+            ResumePhase::Jump { delivered, .. } => delivered / 2,
             _ => (self.window as f64 * BETA) as u64,
         }
     }

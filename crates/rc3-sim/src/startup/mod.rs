@@ -1,6 +1,6 @@
 //! Fast starts without priority, as congestion controllers: the ones rc3 is compared with.
 //!
-//! Each is a `Law` for the time before the first congestion, in front of quinn-proto's CUBIC, which begins with the
+//! Each is a `FastStartLaw` for the time before the first congestion, in front of quinn-proto's CUBIC, which begins with the
 //! window that the law leaves. They are written from the papers and drafts, not from their authors' code; each type lists what
 //! it leaves out. Units: bytes of UDP payload, as quinn-proto counts windows.
 
@@ -47,14 +47,14 @@ impl ControllerFactory for FastStart {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let mtu = u64::from(current_mtu);
         let law = match *self {
-            Self::Suss => Law::Suss(Suss::new(INITIAL_PACKETS * mtu)),
-            Self::RapidStart => Law::RapidStart(RapidStart::new(2 * INITIAL_PACKETS * mtu)),
+            Self::Suss => FastStartLaw::Suss(Suss::new(INITIAL_PACKETS * mtu)),
+            Self::RapidStart => FastStartLaw::RapidStart(RapidStart::new(2 * INITIAL_PACKETS * mtu)),
             Self::CarefulResume(saved) => {
-                Law::CarefulResume(CarefulResume::new(now, INITIAL_PACKETS * mtu, saved))
+                FastStartLaw::CarefulResume(CarefulResume::new(now, INITIAL_PACKETS * mtu, saved))
             }
         };
         let initial = law.window();
-        Box::new(Start { mtu: current_mtu, initial, phase: Phase::Start(law) })
+        Box::new(Start { mtu: current_mtu, initial, phase: StartPhase::Start(law) })
     }
 }
 
@@ -79,13 +79,13 @@ struct Lost {
 
 /// The window until CUBIC takes over, which it does with the window that either event returns.
 #[derive(Debug, Clone)]
-enum Law {
+enum FastStartLaw {
     Suss(Suss),
     RapidStart(RapidStart),
     CarefulResume(CarefulResume),
 }
 
-impl Law {
+impl FastStartLaw {
     fn window(&self) -> u64 {
         match self {
             Self::Suss(law) => law.window(),
@@ -120,15 +120,15 @@ impl Law {
     }
 }
 
-/// A `Law` until the first congestion, then CUBIC.
+/// A `FastStartLaw` until the first congestion, then CUBIC.
 struct Start {
     mtu: u16,
     initial: u64,
-    phase: Phase,
+    phase: StartPhase,
 }
 
-enum Phase {
-    Start(Law),
+enum StartPhase {
+    Start(FastStartLaw),
     Cubic(Box<dyn Controller>),
 }
 
@@ -140,19 +140,19 @@ impl Start {
         config.initial_window((window as f64 / BETA) as u64);
         let mut cubic = Arc::new(config).build(now, self.mtu);
         cubic.on_congestion_event(now, now, false, 0);
-        self.phase = Phase::Cubic(cubic);
+        self.phase = StartPhase::Cubic(cubic);
     }
 }
 
 impl Controller for Start {
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         let left = match &mut self.phase {
-            Phase::Start(law) => {
+            StartPhase::Start(law) => {
                 // quinn-proto's minimum begins with the guess of the configuration.
                 let rtt_min = rtt.min().min(now.saturating_duration_since(sent));
                 law.on_ack(Acked { now, sent, bytes, app_limited, rtt_min })
             }
-            Phase::Cubic(cubic) => return cubic.on_ack(now, sent, bytes, app_limited, rtt),
+            StartPhase::Cubic(cubic) => return cubic.on_ack(now, sent, bytes, app_limited, rtt),
         };
         if let Some(window) = left {
             self.leave(now, window);
@@ -161,9 +161,9 @@ impl Controller for Start {
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, persistent: bool, lost_bytes: u64) {
         let left = match &mut self.phase {
-            Phase::Start(_) if persistent => Some(0),
-            Phase::Start(law) => law.on_loss(Lost { now, bytes: lost_bytes }),
-            Phase::Cubic(cubic) => return cubic.on_congestion_event(now, sent, persistent, lost_bytes),
+            StartPhase::Start(_) if persistent => Some(0),
+            StartPhase::Start(law) => law.on_loss(Lost { now, bytes: lost_bytes }),
+            StartPhase::Cubic(cubic) => return cubic.on_congestion_event(now, sent, persistent, lost_bytes),
         };
         if let Some(window) = left {
             self.leave(now, window);
@@ -172,15 +172,15 @@ impl Controller for Start {
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
         self.mtu = new_mtu;
-        if let Phase::Cubic(cubic) = &mut self.phase {
+        if let StartPhase::Cubic(cubic) = &mut self.phase {
             cubic.on_mtu_update(new_mtu);
         }
     }
 
     fn window(&self) -> u64 {
         match &self.phase {
-            Phase::Start(law) => law.window(),
-            Phase::Cubic(cubic) => cubic.window(),
+            StartPhase::Start(law) => law.window(),
+            StartPhase::Cubic(cubic) => cubic.window(),
         }
     }
 
@@ -192,8 +192,8 @@ impl Controller for Start {
 
     fn clone_box(&self) -> Box<dyn Controller> {
         let phase = match &self.phase {
-            Phase::Start(law) => Phase::Start(law.clone()),
-            Phase::Cubic(cubic) => Phase::Cubic(cubic.clone_box()),
+            StartPhase::Start(law) => StartPhase::Start(law.clone()),
+            StartPhase::Cubic(cubic) => StartPhase::Cubic(cubic.clone_box()),
         };
         Box::new(Self { phase, ..*self })
     }
@@ -216,7 +216,7 @@ mod tests {
 
     /// Sends whole windows, each spread over a round trip and acknowledged as it left, for so many round trips; the
     /// window after each.
-    fn windows(law: &mut Law, start: Instant, rounds: u32, queue: Duration) -> Vec<u64> {
+    fn windows(law: &mut FastStartLaw, start: Instant, rounds: u32, queue: Duration) -> Vec<u64> {
         let round = |nth: u32| {
             let packets = u32::try_from(law.window() / PACKET).unwrap();
             let begins = start + RTT * nth;
@@ -234,7 +234,7 @@ mod tests {
     fn rapid_start_triples_and_doubles_once_a_queue_shows() {
         let start = Instant::now();
         for (queue, factor) in [(Duration::ZERO, 3), (Duration::from_millis(6), 2)] {
-            let mut law = Law::RapidStart(RapidStart::new(20 * PACKET));
+            let mut law = FastStartLaw::RapidStart(RapidStart::new(20 * PACKET));
             let windows = windows(&mut law, start, 3, queue);
             assert_eq!(windows, [1, 2, 3].map(|nth| 20 * PACKET * u64::pow(factor, nth)));
         }
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn rapid_start_keeps_of_its_window_what_is_delivered() {
         let start = Instant::now();
-        let mut law = Law::RapidStart(RapidStart::new(100 * PACKET));
+        let mut law = FastStartLaw::RapidStart(RapidStart::new(100 * PACKET));
         let lost = |bytes| Lost { now: start, bytes };
         assert_eq!(law.on_loss(lost(10 * PACKET)), None);
         assert_eq!(law.window(), 63 * PACKET);
@@ -261,12 +261,12 @@ mod tests {
     #[test]
     fn suss_quadruples_from_the_second_round_on_while_nothing_queues() {
         let start = Instant::now();
-        let mut law = Law::Suss(Suss::new(10 * PACKET));
+        let mut law = FastStartLaw::Suss(Suss::new(10 * PACKET));
         assert_eq!(
             windows(&mut law, start, 3, Duration::ZERO),
             [20, 80, 320].map(|packets| packets * PACKET)
         );
-        let mut law = Law::Suss(Suss::new(10 * PACKET));
+        let mut law = FastStartLaw::Suss(Suss::new(10 * PACKET));
         let queue = Duration::from_millis(10);
         assert_eq!(windows(&mut law, start, 3, queue), [20, 40, 80].map(|packets| packets * PACKET));
     }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn careful_resume_jumps_to_half_and_retreats_to_half_of_what_arrived() {
         let start = Instant::now();
-        let begin = || Law::CarefulResume(CarefulResume::new(start, 10 * PACKET, 400 * PACKET));
+        let begin = || FastStartLaw::CarefulResume(CarefulResume::new(start, 10 * PACKET, 400 * PACKET));
         let after = start + Duration::from_millis(1);
         let acked = |sent, now| Acked { now, sent, bytes: PACKET, app_limited: false, rtt_min: RTT };
         let mut law = begin();

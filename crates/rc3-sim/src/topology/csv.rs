@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[derive(Deserialize)]
-struct Row {
+struct CsvLink {
     a: String,
     b: String,
     one_way_delay_ms: String,
@@ -35,7 +35,7 @@ pub fn from_csv(
     access: Access,
     rate: Rate,
 ) -> Result<Topology, TableError> {
-    let rows: Vec<(u64, Row)> = table::rows(text, file, &["a", "b", "one_way_delay_ms", "rate_mbps"])?;
+    let rows: Vec<(u64, CsvLink)> = table::rows(text, file, &["a", "b", "one_way_delay_ms", "rate_mbps"])?;
     let mut names = Names::default();
     let mut cores = Vec::with_capacity(rows.len());
     for (line, row) in &rows {

@@ -36,7 +36,7 @@ pub enum Map {
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct MapLink {
     a: String,
     b: String,
 }
@@ -50,7 +50,7 @@ impl Map {
     /// In Internet-2 `rtt` is that of two core links, as in RC3 (footnote 5), and the mean over router pairs
     /// 1.1 % less; in the others it is the mean.
     pub fn topology(self, rate: Rate, rtt: Duration, hosts: u32, access: Access) -> Topology {
-        let rows: Vec<(u64, Row)> =
+        let rows: Vec<(u64, MapLink)> =
             table::rows(self.text(), "a map compiled in", &["a", "b"]).expect("embedded data");
         let mut names = Names::default();
         let ends = rows.iter().map(|(_, row)| (names.number(&row.a), names.number(&row.b)));
@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn internet2_is_crossed_as_its_file_says() {
         #[derive(Deserialize)]
-        struct Row {
+        struct MapLink {
             pairs_crossing: u32,
         }
         let topology = gbit(Map::Internet2);
         assert_eq!((topology.routers.len(), topology.hosts.len()), (10, 100));
-        let rows: Vec<(u64, Row)> = table::rows(Map::Internet2.text(), "", &["pairs_crossing"]).unwrap();
+        let rows: Vec<(u64, MapLink)> = table::rows(Map::Internet2.text(), "", &["pairs_crossing"]).unwrap();
         assert_eq!(rows.len(), 16);
         let crossings = topology.routes().crossings();
         for (n, (_, row)) in rows.iter().enumerate() {

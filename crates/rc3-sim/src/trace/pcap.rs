@@ -17,7 +17,7 @@ use crate::{
     IP_UDP_HEADERS, Packet,
     agent::{Body, Parcel},
     host::{ip_of, port_of},
-    rcp::{self, Kind},
+    rcp::{self, RcpKind},
 };
 
 /// Seconds and nanoseconds.
@@ -125,14 +125,14 @@ fn write_packet(packet: &Packet<Parcel>, buf: &mut Vec<u8>) -> io::Result<()> {
 
 /// 20 bytes in network order: kind, whether it is the last segment, bytes of the application, rate in bytes per
 /// second, and the offset, in answers to segments that up to which everything has come.
-fn write_rcp(header: &rcp::Header, buf: &mut Vec<u8>) {
+fn write_rcp(header: &rcp::RcpHeader, buf: &mut Vec<u8>) {
     let (kind, last, len, offset) = match header.kind {
-        Kind::Syn => (0, false, 0, 0),
-        Kind::SynAck => (1, false, 0, 0),
-        Kind::Data(segment) => (2, segment.last, segment.len, segment.offset),
-        Kind::Ack { received, segment, .. } => (3, segment.last, 0, received),
-        Kind::Ref => (4, false, 0, 0),
-        Kind::RefAck => (5, false, 0, 0),
+        RcpKind::Syn => (0, false, 0, 0),
+        RcpKind::SynAck => (1, false, 0, 0),
+        RcpKind::Data(segment) => (2, segment.last, segment.len, segment.offset),
+        RcpKind::Ack { received, segment, .. } => (3, segment.last, 0, received),
+        RcpKind::Ref => (4, false, 0, 0),
+        RcpKind::RefAck => (5, false, 0, 0),
     };
     buf.extend_from_slice(&[kind, last.into()]);
     buf.extend_from_slice(&u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes());
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::{
         Contents,
-        agent::{FlowId, HostId, Progress, SchemeId},
+        agent::{FlowId, HostId, RoutePosition, SchemeId},
     };
 
     fn packet(level: u8, body: Body, size: usize) -> Packet<Parcel> {
@@ -163,7 +163,7 @@ mod tests {
             scheme: SchemeId(0),
             from: HostId(5),
             to: HostId(0x0001_0203),
-            progress: Progress { hops: 2, ..Progress::default() },
+            progress: RoutePosition { hops: 2, ..RoutePosition::default() },
             body,
         };
         Packet { size, level: Level::new(level).unwrap(), payload }
@@ -210,9 +210,9 @@ mod tests {
 
     #[test]
     fn packets_of_rcp_are_captured_by_their_headers() {
-        let segment = rcp::Segment { number: 9, offset: 0x1_0000_0001, len: 1460, last: true };
-        let header = rcp::Header {
-            kind: Kind::Data(segment),
+        let segment = rcp::RcpSegment { number: 9, offset: 0x1_0000_0001, len: 1460, last: true };
+        let header = rcp::RcpHeader {
+            kind: RcpKind::Data(segment),
             rate: 12.5e6,
             rtt: Duration::ZERO,
             sent: Instant::now(),

@@ -22,13 +22,13 @@ pub struct Timeline<W> {
     out: W,
     /// Length of the flow.
     bytes: u64,
-    last: Option<Row>,
+    last: Option<TimelineSample>,
     sent: SentStats,
 }
 
 /// A row, except its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct TimelineSample {
     cwnd: u64,
     in_flight: u64,
     primary: u64,
@@ -50,7 +50,7 @@ impl<W: Write> Timeline<W> {
     /// # Errors
     /// If `out` cannot be written.
     pub fn sample(&mut self, at: Duration, stats: &ConnectionStats) -> io::Result<()> {
-        let row = Row {
+        let row = TimelineSample {
             cwnd: stats.path.cwnd,
             in_flight: stats.in_flight,
             primary: stats.sent.primary_bytes,
@@ -60,7 +60,7 @@ impl<W: Write> Timeline<W> {
             return Ok(());
         }
         let level = worst_new(&self.sent, &stats.sent).map(|level| level.to_string()).unwrap_or_default();
-        let Row { cwnd, in_flight, primary, rlp } = row;
+        let TimelineSample { cwnd, in_flight, primary, rlp } = row;
         let cursor = self.bytes.saturating_sub(rlp);
         let (seconds, nanos) = (at.as_secs(), at.subsec_nanos());
         writeln!(self.out, "{seconds}.{nanos:09},{cwnd},{in_flight},{primary},{rlp},{cursor},{level}")?;

@@ -5,11 +5,11 @@ use crate::agent::{Flow, FlowId};
 /// The flows of several workloads in order of arrival, numbered anew, each with the place of its workload.
 /// Workloads that come first go first among flows of the same instant.
 pub struct Merge {
-    parts: Vec<Part>,
+    parts: Vec<MergedSource>,
     flows: u32,
 }
 
-struct Part {
+struct MergedSource {
     /// The next flow, already drawn.
     next: Option<Flow>,
     rest: Box<dyn Iterator<Item = Flow> + Send>,
@@ -18,7 +18,7 @@ struct Part {
 impl Merge {
     /// Joins iterators each of which is in order of arrival.
     pub fn new(parts: impl Iterator<Item = Box<dyn Iterator<Item = Flow> + Send>>) -> Self {
-        let parts = parts.map(|mut rest| Part { next: rest.next(), rest }).collect();
+        let parts = parts.map(|mut rest| MergedSource { next: rest.next(), rest }).collect();
         Self { parts, flows: 0 }
     }
 }

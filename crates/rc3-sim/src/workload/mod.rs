@@ -43,7 +43,7 @@ pub const PACKET_ON_THE_WIRE: u64 = 1500;
 /// use std::time::Duration;
 /// use rc3_core::units::Rate;
 /// use rc3_sim::{agent::Writes, topology::{Access, dumbbell}};
-/// use rc3_sim::workload::{Arrivals, Ends, PACKET, Poisson, Sizes, Workload};
+/// use rc3_sim::workload::{ArrivalProcess, Ends, PACKET, Poisson, Sizes, Workload};
 ///
 /// let rate = Rate::from_bits_per_second(100_000_000).unwrap();
 /// let topology = dumbbell(rate, Duration::from_millis(40), 2, Access::uplink(rate));
@@ -52,7 +52,7 @@ pub const PACKET_ON_THE_WIRE: u64 = 1500;
 /// let poisson = Poisson { sizes: Sizes::fixed(100)?, load: 0.5, ends };
 /// assert_eq!(poisson.mean_gap(&topology), Some(Duration::from_millis(24)));
 ///
-/// let workload = Workload { arrivals: Arrivals::Poisson(poisson), writes: Writes::AtOnce };
+/// let workload = Workload { arrivals: ArrivalProcess::Poisson(poisson), writes: Writes::AtOnce };
 /// assert_eq!(workload.count(), None, "without end");
 /// let flows: Vec<_> = workload.flows(&topology, 7).take(10).collect();
 /// assert!(flows.iter().all(|flow| flow.bytes == 100 * PACKET && topology.router_of(flow.from) == 0));
@@ -62,14 +62,14 @@ pub const PACKET_ON_THE_WIRE: u64 = 1500;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// Times, hosts and sizes of flows.
-    pub arrivals: Arrivals,
-    /// How the application writes its bytes. Not for [`Arrivals::OnOff`], which write at their peak rate.
+    pub arrivals: ArrivalProcess,
+    /// How the application writes its bytes. Not for [`ArrivalProcess::OnOff`], which write at their peak rate.
     pub writes: Writes,
 }
 
 /// Times, hosts and sizes of flows.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Arrivals {
+pub enum ArrivalProcess {
     /// A Poisson process.
     Poisson(Poisson),
     /// Sources that alternate between bursts and pauses.
@@ -90,8 +90,8 @@ impl Workload {
     /// How many flows there are; `None` if they never end.
     pub fn count(&self) -> Option<u64> {
         match &self.arrivals {
-            Arrivals::List(flows) => Some(flows.len() as u64),
-            Arrivals::One(_) => Some(1),
+            ArrivalProcess::List(flows) => Some(flows.len() as u64),
+            ArrivalProcess::One(_) => Some(1),
             _ => None,
         }
     }
@@ -101,14 +101,14 @@ impl Workload {
     pub fn flows(&self, topology: &Topology, seed: u64) -> Box<dyn Iterator<Item = Flow> + Send> {
         let writes = self.writes;
         match &self.arrivals {
-            Arrivals::Poisson(poisson) => {
+            ArrivalProcess::Poisson(poisson) => {
                 Box::new(poisson.flows(topology, seed).map(move |flow| Flow { writes, ..flow }))
             }
-            Arrivals::OnOff(on_off) => Box::new(on_off.flows(topology, seed)),
-            Arrivals::ClosedLoop(_) | Arrivals::One(_) => Box::new(std::iter::empty()),
-            Arrivals::Long(count) => Box::new(one::long(*count, topology.nominal, seed)),
-            Arrivals::Short(load) => Box::new(one::short(*load, topology.nominal, seed)),
-            Arrivals::List(flows) => Box::new(replay::flows(flows.clone(), writes)),
+            ArrivalProcess::OnOff(on_off) => Box::new(on_off.flows(topology, seed)),
+            ArrivalProcess::ClosedLoop(_) | ArrivalProcess::One(_) => Box::new(std::iter::empty()),
+            ArrivalProcess::Long(count) => Box::new(one::long(*count, topology.nominal, seed)),
+            ArrivalProcess::Short(load) => Box::new(one::short(*load, topology.nominal, seed)),
+            ArrivalProcess::List(flows) => Box::new(replay::flows(flows.clone(), writes)),
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct Listed {
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct ReplayedFlow {
     time_s: String,
     source: u32,
     destination: u32,
@@ -43,7 +43,7 @@ const COLUMNS: [&str; 3] = ["time_s", "source", "destination"];
 /// If a column is missing; if a row cannot be read, is earlier than the one before, names a host that `topology` lacks, has no
 /// bytes, or its hosts are at the same router.
 pub fn replay(text: &str, file: &str, topology: &Topology) -> Result<Vec<Listed>, TableError> {
-    let rows: Vec<(u64, Row)> = table::rows(text, file, &COLUMNS)?;
+    let rows: Vec<(u64, ReplayedFlow)> = table::rows(text, file, &COLUMNS)?;
     let mut flows: Vec<Listed> = Vec::with_capacity(rows.len());
     for (line, row) in rows {
         let flow = listed(&row, topology).and_then(|flow| match flows.last() {
@@ -57,7 +57,7 @@ pub fn replay(text: &str, file: &str, topology: &Topology) -> Result<Vec<Listed>
     Ok(flows)
 }
 
-fn listed(row: &Row, topology: &Topology) -> Result<Listed, String> {
+fn listed(row: &ReplayedFlow, topology: &Topology) -> Result<Listed, String> {
     let at =
         parse_time(&format!("{}s", row.time_s)).map_err(|source| format!("column `time_s`: {source}"))?;
     for (column, host) in [("source", row.source), ("destination", row.destination)] {

@@ -13,7 +13,7 @@ const PACKETS_MAX: u64 = 10_000_000;
 
 /// A distribution of flow sizes, in whole packets of 1460 bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sizes(Law);
+pub struct Sizes(SizeDistribution);
 
 /// Why there is no such distribution.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -34,7 +34,7 @@ pub enum SizesError {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Law {
+enum SizeDistribution {
     /// Each size with the probability of it or a smaller one; the last has 1.
     Table(Vec<(u64, f64)>),
     Uniform {
@@ -50,7 +50,7 @@ enum Law {
 }
 
 #[derive(Deserialize)]
-struct Row {
+struct CdfPoint {
     packets: u64,
     cumulative: f64,
 }
@@ -75,7 +75,7 @@ impl Sizes {
         const LARGEST: u32 = 1800;
         let not_above = |n: u32| 1.0 - f64::from(n + 1).powf(-0.9);
         let all = not_above(LARGEST);
-        Self(Law::Table((1..=LARGEST).map(|n| (u64::from(n), not_above(n) / all)).collect()))
+        Self(SizeDistribution::Table((1..=LARGEST).map(|n| (u64::from(n), not_above(n) / all)).collect()))
     }
 
     /// TCP flows of a campus in 2015, by the mixture that the flow-models project (Jurkiewicz and others, 2021) fitted
@@ -101,7 +101,7 @@ impl Sizes {
     /// If `packets` is zero or too large.
     pub fn fixed(packets: u64) -> Result<Self, SizesError> {
         if (1..=PACKETS_MAX).contains(&packets) {
-            Ok(Self(Law::Table(vec![(packets, 1.0)])))
+            Ok(Self(SizeDistribution::Table(vec![(packets, 1.0)])))
         } else {
             Err(SizesError::Range(packets))
         }
@@ -113,7 +113,7 @@ impl Sizes {
     /// If there is no such size.
     pub fn uniform(min: u64, max: u64) -> Result<Self, SizesError> {
         check_range(min, max)?;
-        Ok(Self(Law::Uniform { min, max }))
+        Ok(Self(SizeDistribution::Uniform { min, max }))
     }
 
     /// A Pareto law of this mean and shape, rounded down to whole packets and brought within `min` and `max`,
@@ -127,7 +127,7 @@ impl Sizes {
         if !good(mean) || !good(shape) || shape <= 1.0 {
             return Err(SizesError::Shape);
         }
-        Ok(Self(Law::Pareto { scale: mean * (shape - 1.0) / shape, shape, min, max }))
+        Ok(Self(SizeDistribution::Pareto { scale: mean * (shape - 1.0) / shape, shape, min, max }))
     }
 
     /// The sizes of a CSV with the columns `packets` and `cumulative`, whose last row has 1. As above, only
@@ -136,11 +136,11 @@ impl Sizes {
     /// # Errors
     /// If the file cannot be read, a column does not rise, or the end is not 1.
     pub fn from_csv(text: &str, file: &str) -> Result<Self, SizesError> {
-        let rows: Vec<(u64, Row)> = table::rows(text, file, &["packets", "cumulative"])?;
+        let rows: Vec<(u64, CdfPoint)> = table::rows(text, file, &["packets", "cumulative"])?;
         let error = |line, message: String| TableError { file: file.to_owned(), line, message };
         let mut sizes: Vec<(u64, f64)> = Vec::with_capacity(rows.len());
         let mut last_line = 1;
-        for (line, Row { packets, cumulative }) in rows {
+        for (line, CdfPoint { packets, cumulative }) in rows {
             if !(1..=PACKETS_MAX).contains(&packets) {
                 return Err(error(line, format!("a flow of {packets} packets")).into());
             }
@@ -152,7 +152,7 @@ impl Sizes {
             last_line = line;
         }
         match sizes.last() {
-            Some((_, 1.0)) => Ok(Self(Law::Table(sizes))),
+            Some((_, 1.0)) => Ok(Self(SizeDistribution::Table(sizes))),
             _ => Err(error(last_line, "the last `cumulative` is not 1".to_owned()).into()),
         }
     }
@@ -164,7 +164,7 @@ impl Sizes {
     /// The mean in packets.
     pub fn mean(&self) -> f64 {
         match &self.0 {
-            Law::Table(sizes) => {
+            SizeDistribution::Table(sizes) => {
                 let mut below = 0.0;
                 let mut mean = 0.0;
                 for (packets, cumulative) in sizes {
@@ -173,9 +173,9 @@ impl Sizes {
                 }
                 mean
             }
-            Law::Uniform { min, max } => (min + max) as f64 / 2.0,
+            SizeDistribution::Uniform { min, max } => (min + max) as f64 / 2.0,
             // The sum of P(at least n) over all n above 0.
-            Law::Pareto { scale, shape, min, max } => {
+            SizeDistribution::Pareto { scale, shape, min, max } => {
                 let at_least = |n: u64| (scale / n as f64).min(1.0).powf(*shape);
                 *min as f64 + (min + 1..=*max).map(at_least).sum::<f64>()
             }
@@ -185,13 +185,13 @@ impl Sizes {
     /// A size in packets, from one random number.
     pub(super) fn draw(&self, random: &mut Random) -> u64 {
         match &self.0 {
-            Law::Table(sizes) => {
+            SizeDistribution::Table(sizes) => {
                 let uniform = random.unit();
                 let at = sizes.partition_point(|(_, cumulative)| *cumulative <= uniform);
                 sizes[at.min(sizes.len() - 1)].0
             }
-            Law::Uniform { min, max } => min + random.below((max - min + 1) as usize) as u64,
-            Law::Pareto { scale, shape, min, max } => {
+            SizeDistribution::Uniform { min, max } => min + random.below((max - min + 1) as usize) as u64,
+            SizeDistribution::Pareto { scale, shape, min, max } => {
                 (random.pareto(*scale, *shape) as u64).clamp(*min, *max)
             }
         }
@@ -216,7 +216,7 @@ mod tests {
     const RTT: f64 = 39.556;
 
     fn table(sizes: &Sizes) -> Vec<(u64, f64)> {
-        let Law::Table(sizes) = &sizes.0 else { panic!("no table") };
+        let SizeDistribution::Table(sizes) = &sizes.0 else { panic!("no table") };
         let below = std::iter::once(0.0).chain(sizes.iter().map(|(_, cumulative)| *cumulative));
         sizes.iter().zip(below).map(|((packets, cumulative), below)| (*packets, cumulative - below)).collect()
     }

@@ -8,7 +8,7 @@ use std::{
 use rustc_hash::FxHashMap;
 
 use crate::{
-    agent::{Flow, FlowEvent, FlowId, Milestone, Received, Sent},
+    agent::{Flow, FlowEvent, FlowId, Milestone, ReceiverCounters, SenderCounters},
     record::FlowRecord,
 };
 
@@ -52,8 +52,8 @@ impl FlowTable {
             fct: None,
             fct_data: None,
             fct_acked: None,
-            received: Received::default(),
-            sent: Sent::default(),
+            received: ReceiverCounters::default(),
+            sent: SenderCounters::default(),
         };
         self.live.insert(flow.id, Live { record, first_data: None, acked: false });
     }

@@ -52,14 +52,14 @@ use self::{
 };
 pub use self::{
     link_id::LinkId,
-    route_cache::{Route, Router},
+    route_cache::{FindRoute, Route},
 };
 
 use crate::{
     Link, LinkConfig, LinkStats, Packet, Queue, Stamped,
     agent::{Agent, Flow, FlowId, HostId, Parcel},
     record::FlowRecord,
-    sample::{FlowSample, Sample},
+    sample::{FlowSample, LinkSample},
 };
 
 /// A queue in front of a link of a [`World`].
@@ -69,26 +69,26 @@ pub type ParcelQueue = Box<dyn Queue<Packet<Stamped<Parcel>>> + Send>;
 pub type Tap = Box<dyn FnMut(Duration, LinkId, &Packet<Parcel>) + Send>;
 
 /// Called with the counters of a flow's sender after each packet and after each attempt to send.
-pub type Watch = Box<dyn FnMut(Duration, &ConnectionStats) + Send>;
+pub type StatsObserver = Box<dyn FnMut(Duration, &ConnectionStats) + Send>;
 
 /// Hosts, links and a clock.
 pub struct World {
     epoch: Instant,
     now: Instant,
     links: Vec<Link<Parcel>>,
-    hosts: Vec<Host>,
+    hosts: Vec<AttachedHost>,
     routes: RouteCache,
     event_queue: EventQueue,
     /// Hosts that received something since they last had the chance to send.
     runnable: VecDeque<usize>,
     flows: FlowTable,
     tap: Option<Tap>,
-    watch: Option<(HostId, FlowId, Watch)>,
+    watch: Option<(HostId, FlowId, StatsObserver)>,
     meter: Option<Meter>,
     counts: Counts,
 }
 
-struct Host {
+struct AttachedHost {
     agent: Box<dyn Agent + Send>,
     uplink: LinkId,
     runnable: bool,
@@ -109,7 +109,7 @@ pub struct Counts {
 
 impl World {
     /// An empty world at rest; `router` computes its routes.
-    pub fn new(router: Router) -> Self {
+    pub fn new(router: FindRoute) -> Self {
         #[expect(
             clippy::disallowed_methods,
             reason = "a name for time zero; all others are computed from it"
@@ -140,7 +140,7 @@ impl World {
 
     /// Adds a host that sends over `uplink`.
     pub fn add_host(&mut self, agent: Box<dyn Agent + Send>, uplink: LinkId) -> HostId {
-        self.hosts.push(Host { agent, uplink, runnable: false });
+        self.hosts.push(AttachedHost { agent, uplink, runnable: false });
         self.event_queue.make_room(self.links.len(), self.hosts.len());
         HostId(self.hosts.len() as u32 - 1)
     }
@@ -151,7 +151,7 @@ impl World {
     }
 
     /// From now on `watch` follows a flow that `host` sends, in the place of any other.
-    pub fn set_watch(&mut self, host: HostId, flow: FlowId, watch: Watch) {
+    pub fn set_watch(&mut self, host: HostId, flow: FlowId, watch: StatsObserver) {
         self.watch = Some((host, flow, watch));
     }
 
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// What the metered link has carried since the last call, and its flows' modes now; `None` if no link is metered.
-    pub fn sample(&mut self) -> Option<Sample> {
+    pub fn sample(&mut self) -> Option<LinkSample> {
         let meter = self.meter.as_mut()?;
         let queue_bytes = self.links[meter.link.0 as usize].queue_bytes(self.now);
         let hosts = &self.hosts;
@@ -175,7 +175,7 @@ impl World {
             }
         };
         let flows = meter.take().into_iter().map(flow).collect();
-        Some(Sample { at: self.now - self.epoch, queue_bytes, flows })
+        Some(LinkSample { at: self.now - self.epoch, queue_bytes, flows })
     }
 
     /// The beginning, for queues that count from then.

@@ -1,17 +1,17 @@
 //! The routes of parcels: which links, one after the other.
 
 use super::link_id::LinkId;
-use crate::agent::{HostId, Progress};
+use crate::agent::{HostId, RoutePosition};
 
 /// The links of a parcel's route, uplink and downlink included.
 pub type Route = Box<[LinkId]>;
 
 /// Computes the route from host to host.
-pub type Router = Box<dyn FnMut(HostId, HostId) -> Route + Send>;
+pub type FindRoute = Box<dyn FnMut(HostId, HostId) -> Route + Send>;
 
 /// All routes computed so far. They lie in one vector, since each parcel looks up its next link on each hop.
 pub(super) struct RouteCache {
-    router: Router,
+    router: FindRoute,
     /// The links of all routes, each with [`END`] after its last.
     links: Vec<LinkId>,
     /// Where in `links` a route begins, by the numbers of its hosts; [`UNKNOWN`] before the first packet.
@@ -22,12 +22,12 @@ const END: LinkId = LinkId(u32::MAX);
 const UNKNOWN: u32 = u32::MAX;
 
 impl RouteCache {
-    pub(super) fn new(router: Router) -> Self {
+    pub(super) fn new(router: FindRoute) -> Self {
         Self { router, links: Vec::new(), starts: Vec::new() }
     }
 
     /// Where the route from host to host begins.
-    pub(super) fn start(&mut self, from: HostId, to: HostId) -> Progress {
+    pub(super) fn start(&mut self, from: HostId, to: HostId) -> RoutePosition {
         let [from_index, to_index] = [from, to].map(|host| host.0 as usize);
         if self.starts.len() <= from_index {
             self.starts.resize(from_index + 1, Vec::new());
@@ -41,11 +41,11 @@ impl RouteCache {
             self.links.extend((self.router)(from, to));
             self.links.push(END);
         }
-        Progress { place: starts[to_index], hops: 0 }
+        RoutePosition { place: starts[to_index], hops: 0 }
     }
 
     /// The link after the one whose end has been reached; `None` where the route ends.
-    pub(super) fn advance(&self, progress: &mut Progress) -> Option<LinkId> {
+    pub(super) fn advance(&self, progress: &mut RoutePosition) -> Option<LinkId> {
         progress.place += 1;
         progress.hops += 1;
         Some(self.links[progress.place as usize]).filter(|&link| link != END)

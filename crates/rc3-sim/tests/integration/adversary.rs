@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use rc3_sim::adversary::{Harms, Lie, Outcome, SETTINGS, Search, Setting, Trial};
+use rc3_sim::adversary::{Harms, Lie, SETTINGS, Search, Setting, Trial, TrialResult};
 
 fn lie(text: &str) -> Lie {
     text.parse().expect("a lie")
@@ -12,7 +12,7 @@ fn middle() -> Setting {
     Setting::find("middle").expect("it is there")
 }
 
-fn tried(setting: Setting, text: &str) -> Outcome {
+fn tried(setting: Setting, text: &str) -> TrialResult {
     Trial { setting, lie: lie(text) }.run()
 }
 

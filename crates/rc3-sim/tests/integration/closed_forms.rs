@@ -11,7 +11,7 @@ use rc3_sim::{
     scenario::{Run, Scenario},
     simulation::Simulation,
     topology::{Access, dumbbell},
-    workload::{Arrivals, Ends, PACKET_ON_THE_WIRE, Poisson, Sizes, Workload},
+    workload::{ArrivalProcess, Ends, PACKET_ON_THE_WIRE, Poisson, Sizes, Workload},
 };
 
 fn runs(text: &str) -> Vec<Run> {
@@ -54,7 +54,7 @@ fn packets_at_random_wait_as_long_as_in_an_m_d_1_queue() {
     let service = rate.time_for(PACKET_ON_THE_WIRE);
     for load in [0.3, 0.5, 0.8] {
         let ends = Ends { from: Some(vec![0]), to: None };
-        let poisson = Arrivals::Poisson(Poisson { sizes: Sizes::fixed(1).unwrap(), load, ends });
+        let poisson = ArrivalProcess::Poisson(Poisson { sizes: Sizes::fixed(1).unwrap(), load, ends });
         let workload = Workload { arrivals: poisson, writes: Writes::AtOnce };
         let config = LinkConfig { rate: Some(rate), ..LinkConfig::default() };
         let mut link = Link::new(config, DropTail::new(u64::MAX));

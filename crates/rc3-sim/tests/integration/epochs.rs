@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use rc3_sim::{sample::Sample, scenario::Scenario, simulation::Simulation};
+use rc3_sim::{sample::LinkSample, scenario::Scenario, simulation::Simulation};
 
 const SCENARIO: &str = r#"
 name = "epochs"
@@ -48,7 +48,7 @@ sample = { link = "core:0-1", every = "100ms", epochs = ["0s", "32s"] }
 "#;
 
 /// Share of the Kick-Ass flows that follow rates, and bits per second of all flows, in the samples of these seconds.
-fn epoch(samples: &[Sample], seconds: Range<f64>) -> (f64, f64) {
+fn epoch(samples: &[LinkSample], seconds: Range<f64>) -> (f64, f64) {
     let chosen: Vec<_> = samples.iter().filter(|sample| seconds.contains(&sample.at.as_secs_f64())).collect();
     let modes = || chosen.iter().flat_map(|sample| &sample.flows).filter_map(|flow| flow.kickass);
     let following = modes().filter(|follows| *follows).count() as f64 / modes().count() as f64;
@@ -57,7 +57,7 @@ fn epoch(samples: &[Sample], seconds: Range<f64>) -> (f64, f64) {
 }
 
 /// The samples of the only run, with this buffer.
-fn samples(buffer: &str) -> Vec<Sample> {
+fn samples(buffer: &str) -> Vec<LinkSample> {
     let run = Scenario::parse(&SCENARIO.replace("200KB", buffer), "epochs.toml")
         .unwrap()
         .expand()
@@ -69,7 +69,7 @@ fn samples(buffer: &str) -> Vec<Sample> {
 }
 
 /// Of the epoch with TCP, bits per second of flows that can follow rates, or of the others.
-fn beside(samples: &[Sample], kickass: bool) -> f64 {
+fn beside(samples: &[LinkSample], kickass: bool) -> f64 {
     let chosen = samples.iter().filter(|sample| (15.0..18.0).contains(&sample.at.as_secs_f64()));
     let flows = chosen.flat_map(|sample| &sample.flows).filter(|flow| flow.kickass.is_some() == kickass);
     flows.map(|flow| flow.bytes).sum::<u64>() as f64 * 8.0 / 3.0

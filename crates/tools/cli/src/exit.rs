@@ -6,7 +6,7 @@ use crate::output;
 
 /// Exit codes of commands without special failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum CommandExit {
     /// Everything requested is done.
     Success,
     /// It failed.
@@ -15,10 +15,10 @@ pub enum Exit {
     Usage,
 }
 
-impl Exit {
+impl CommandExit {
     /// The table of the codes, for `--help`.
     pub const HELP: &str = "\
-Exit codes:
+CommandExit codes:
     0  done
     1  failed
     2  wrong usage";
@@ -44,8 +44,8 @@ Exit codes:
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CommandExit> for ExitCode {
+    fn from(exit: CommandExit) -> Self {
         exit.code().into()
     }
 }
@@ -56,8 +56,13 @@ mod tests {
 
     #[test]
     fn help_lists_every_code() {
-        let listed: Vec<u8> =
-            Exit::HELP.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok()).collect();
-        assert_eq!(listed, [Exit::Success, Exit::Failure, Exit::Usage].map(Exit::code));
+        let listed: Vec<u8> = CommandExit::HELP
+            .lines()
+            .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+            .collect();
+        assert_eq!(
+            listed,
+            [CommandExit::Success, CommandExit::Failure, CommandExit::Usage].map(CommandExit::code)
+        );
     }
 }

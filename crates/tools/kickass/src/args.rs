@@ -10,12 +10,12 @@ use std::{
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use kickass::Rate;
-use rc3_cli::exit::Exit;
+use rc3_cli::exit::CommandExit;
 use rc3_text::units::{UnitError, parse_rate};
 
 /// Routers signal rates in the lengths of IP fragments: convert codes, run a forwarder, test paths
 #[derive(Debug, Clone, Parser)]
-#[command(name = "kickass", version, after_help = Exit::HELP, max_term_width = 100)]
+#[command(name = "kickass", version, after_help = CommandExit::HELP, max_term_width = 100)]
 pub struct KickassArgs {
     /// The command.
     #[command(subcommand)]

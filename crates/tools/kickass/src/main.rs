@@ -8,7 +8,7 @@ use kickass_tools::{
     args::{DecodeArgs, EncodeArgs, KickassArgs, KickassCommand},
     codes::{self, CodeError},
 };
-use rc3_cli::{exit::Exit, manual, output};
+use rc3_cli::{exit::CommandExit, manual, output};
 use serde_json::Value;
 
 const NAME: &str = "kickass";
@@ -39,7 +39,7 @@ fn report<T>(
     found: Result<Vec<T>, CodeError>,
     json: Option<fn(&T) -> Value>,
     text: fn(&[T]) -> String,
-) -> Exit {
+) -> CommandExit {
     match (found, json) {
         (Ok(found), None) => finish(output::print(&text(&found))),
         (Ok(found), Some(json)) => {
@@ -48,13 +48,13 @@ fn report<T>(
         }
         (Err(error), _) => {
             output::complain(NAME, &error, error.hint());
-            Exit::Failure
+            CommandExit::Failure
         }
     }
 }
 
-fn finish(done: io::Result<()>) -> Exit {
-    Exit::of(NAME, done)
+fn finish(done: io::Result<()>) -> CommandExit {
+    CommandExit::of(NAME, done)
 }
 
 #[cfg(target_os = "linux")]
@@ -66,24 +66,28 @@ mod forward {
         forward::{
             config::{Config, ForwardConfig},
             error::ForwardError,
-            run::{self, Event},
+            run::{self, ForwarderEvent},
         },
     };
-    use rc3_cli::{exit::Exit, output};
+    use rc3_cli::{exit::CommandExit, output};
     use serde_json::json;
 
     use super::NAME;
 
-    pub(super) fn run(args: &ForwardArgs) -> Exit {
+    pub(super) fn run(args: &ForwardArgs) -> CommandExit {
         let done = match args.check {
             true => run::load(&args.config).map(|config| say(checked(&config))),
             false => run::run(&args.config, |event| report(&event, args.json)),
         };
         match done {
-            Ok(()) => Exit::Success,
+            Ok(()) => CommandExit::Success,
             Err(error) => {
                 output::complain(NAME, &error, error.hint());
-                if matches!(error, ForwardError::Config(_)) { Exit::Usage } else { Exit::Failure }
+                if matches!(error, ForwardError::Config(_)) {
+                    CommandExit::Usage
+                } else {
+                    CommandExit::Failure
+                }
             }
         }
     }
@@ -110,25 +114,27 @@ mod forward {
     }
 
     /// Text other than numbers goes to standard error; JSON goes to standard output.
-    fn report(event: &Event<'_>, json: bool) {
+    fn report(event: &ForwarderEvent<'_>, json: bool) {
         let text = match event {
-            Event::Ready(config) => {
+            ForwarderEvent::Ready(config) => {
                 let ports = names(config);
                 if !json {
                     return say(format!("forwarding between {}", ports.join(", ")));
                 }
                 format!("{}\n", json!({ "event": "ready", "ports": ports }))
             }
-            Event::Reloaded if json => format!("{}\n", json!({ "event": "reloaded" })),
-            Event::Reloaded => return say("reloaded".to_owned()),
-            Event::NotReloaded(error) if json => {
+            ForwarderEvent::Reloaded if json => format!("{}\n", json!({ "event": "reloaded" })),
+            ForwarderEvent::Reloaded => return say("reloaded".to_owned()),
+            ForwarderEvent::NotReloaded(error) if json => {
                 format!("{}\n", json!({ "event": "not_reloaded", "error": error.to_string() }))
             }
-            Event::NotReloaded(error) => return say(format!("{error}; the old configuration stays")),
-            Event::Statistics { totals, uptime, .. } if json => totals.json("statistics", *uptime),
-            Event::Statistics { totals, earlier, interval, .. } => totals.text(*earlier, *interval),
-            Event::Stopped(totals, uptime) if json => totals.json("stopped", *uptime),
-            Event::Stopped(totals, uptime) => {
+            ForwarderEvent::NotReloaded(error) => {
+                return say(format!("{error}; the old configuration stays"));
+            }
+            ForwarderEvent::Statistics { totals, uptime, .. } if json => totals.json("statistics", *uptime),
+            ForwarderEvent::Statistics { totals, earlier, interval, .. } => totals.text(*earlier, *interval),
+            ForwarderEvent::Stopped(totals, uptime) if json => totals.json("stopped", *uptime),
+            ForwarderEvent::Stopped(totals, uptime) => {
                 format!("{:.1} s in total:\n{}", uptime.as_secs_f64(), totals.text(None, *uptime))
             }
         };
@@ -145,18 +151,18 @@ mod probe {
         args::{PROBE_PORT, ProbeArgs},
         probe::{
             listen,
-            report::Report,
-            sweep::{Plan, sweep},
+            report::ProbeReport,
+            sweep::{SweepPlan, sweep},
         },
     };
-    use rc3_cli::{exit::Exit, output};
+    use rc3_cli::{exit::CommandExit, output};
     use rc3_picture::Format;
 
     use super::{NAME, finish};
 
-    pub(super) fn run(args: &ProbeArgs) -> Exit {
+    pub(super) fn run(args: &ProbeArgs) -> CommandExit {
         let Some(target) = args.target else { return finish(answer(args)) };
-        let plan = Plan { target, tries: args.tries, interval: args.interval };
+        let plan = SweepPlan { target, tries: args.tries, interval: args.interval };
         let shown = sweep(&plan).and_then(|report| {
             output::print(&if args.json { report.json()? } else { report.text() })?;
             if let Some(path) = &args.picture {
@@ -165,14 +171,14 @@ mod probe {
             Ok(report.is_answered())
         });
         match shown {
-            Ok(true) => Exit::Success,
+            Ok(true) => CommandExit::Success,
             Ok(false) => {
                 output::complain(
                     NAME,
                     &"the other host did not answer",
                     "check that kickass probe --listen runs there and that firewalls pass UDP",
                 );
-                Exit::Failure
+                CommandExit::Failure
             }
             Err(error) => finish(Err(error)),
         }
@@ -184,7 +190,7 @@ mod probe {
         listen::serve(&socket)
     }
 
-    fn draw(report: &Report, target: &str, path: &Path) -> io::Result<()> {
+    fn draw(report: &ProbeReport, target: &str, path: &Path) -> io::Result<()> {
         // The command line has checked the name.
         let format = Format::of(path).unwrap_or(Format::Svg);
         fs::write(path, format.draw(&report.chart(target))?)

@@ -38,7 +38,7 @@ use rc3_link::LinkStats;
 use rc3_net::{marks::Marks, socket::Socket};
 
 use crate::system;
-use world::World;
+use world::EmulatedNetwork;
 
 /// Most clients; packets of others are dropped.
 pub const CLIENTS_MAX: usize = 64;
@@ -120,13 +120,13 @@ pub struct EmulatorStats {
 #[derive(Debug)]
 pub struct LinkEmulator {
     client_addr: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<RunningEmulator>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    world: Mutex<World>,
+struct RunningEmulator {
+    world: Mutex<EmulatedNetwork>,
     stop: AtomicBool,
 }
 
@@ -138,9 +138,9 @@ impl LinkEmulator {
     /// if binding sockets or starting the thread fails.
     pub fn start(config: EmulatorConfig, server_addr: SocketAddr) -> io::Result<Self> {
         config.check()?;
-        let world = World::new(config, server_addr, loopback(server_addr), Instant::now())?;
+        let world = EmulatedNetwork::new(config, server_addr, loopback(server_addr), Instant::now())?;
         let client_addr = world.client_addr()?;
-        let shared = Arc::new(Shared { world: Mutex::new(world), stop: AtomicBool::new(false) });
+        let shared = Arc::new(RunningEmulator { world: Mutex::new(world), stop: AtomicBool::new(false) });
         let runner = Arc::clone(&shared);
         let thread = thread::Builder::new().name("link-emulator".into()).spawn(move || runner.run())?;
         Ok(Self { client_addr, shared, thread: Some(thread) })
@@ -173,9 +173,9 @@ impl Drop for LinkEmulator {
     }
 }
 
-impl Shared {
+impl RunningEmulator {
     /// Every step leaves the world consistent, so its counters are valid even after a panic.
-    fn lock(&self) -> MutexGuard<'_, World> {
+    fn lock(&self) -> MutexGuard<'_, EmulatedNetwork> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -23,7 +23,7 @@ use crate::system;
 
 /// What standard error is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sink {
+enum ErrorOutput {
     Terminal,
     File,
     Journal,
@@ -31,9 +31,9 @@ enum Sink {
     Other,
 }
 
-impl Sink {
+impl ErrorOutput {
     fn find() -> Self {
-        static FOUND: OnceLock<Sink> = OnceLock::new();
+        static FOUND: OnceLock<ErrorOutput> = OnceLock::new();
         *FOUND.get_or_init(|| {
             let Ok(there) = system::stderr_metadata() else { return Self::Other };
             let ((device, inode), _) = system::inode(&there);
@@ -55,19 +55,19 @@ impl Sink {
 /// `debug`, `rc3_core=trace`.
 pub fn init() {
     let filter: Targets = env::var("RUST_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or_default();
-    let sink = Sink::find();
+    let sink = ErrorOutput::find();
     let events = tracing_subscriber::fmt::layer::<Registry>()
         .with_writer(io::stderr)
-        .with_ansi(sink == Sink::Terminal);
-    let events = if sink == Sink::Journal { events.without_time().boxed() } else { events.boxed() };
+        .with_ansi(sink == ErrorOutput::Terminal);
+    let events = if sink == ErrorOutput::Journal { events.without_time().boxed() } else { events.boxed() };
     tracing_subscriber::registry().with(events.with_filter(filter)).init();
 }
 
 /// Prints a text of one or more lines. Standard error may be closed. Results go to [`rc3_cli::output::emit`].
 pub fn line(text: impl fmt::Display) {
     let text = text.to_string();
-    let lines = match Sink::find() {
-        Sink::File => {
+    let lines = match ErrorOutput::find() {
+        ErrorOutput::File => {
             let mut now = String::new();
             let _ = SystemTime.format_time(&mut Writer::new(&mut now));
             text.lines().map(|line| format!("{now} {line}\n")).collect()

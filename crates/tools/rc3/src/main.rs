@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser};
 use rc3::demo::demo;
 use rc3::{
     NAME,
-    check::{CheckJob, check, listen::listen, progress::Progress},
+    check::{CheckJob, check, listen::listen, progress::CheckProgress},
     cli::{exit::Exit, high::Command, low::LowArgs, tunnel::TunnelCommand, usage},
     copy::{self, copy},
     error::{Error, ErrorKind, Result},
@@ -103,7 +103,7 @@ fn transfer(
 
 fn check_path(job: &CheckJob) -> Exit {
     let plan = job.visit.as_ref().and_then(|visit| visit.plan.as_ref());
-    let mut progress = Progress::new(job.style, plan);
+    let mut progress = CheckProgress::new(job.style, plan);
     let mut is_healthy = true;
     let work = async {
         is_healthy = check(job, &mut progress).await.inspect_err(|error| progress.error(error))?;

@@ -6,7 +6,7 @@ use crate::table::median;
 
 /// FCTs of one scheme.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct PictureLine {
     /// Its name in the picture.
     pub(crate) name: String,
     /// Its colour.
@@ -15,7 +15,7 @@ pub(crate) struct Line {
     pub(crate) sizes: Vec<(u64, Vec<f64>)>,
 }
 
-impl Line {
+impl PictureLine {
     fn series(mut self) -> [Series; 2] {
         self.sizes.sort_by_key(|(bytes, _)| *bytes);
         let medians = self.sizes.iter().filter_map(|(bytes, runs)| Some(point(*bytes, median(runs)?)));
@@ -33,7 +33,7 @@ fn point(bytes: u64, milliseconds: f64) -> Point {
 }
 
 /// The picture of these lines, with a dashed one for the shortest possible FCTs in milliseconds, if they are known.
-pub(crate) fn chart(title: String, subtitle: String, lines: Vec<Line>, ideal: &[(u64, f64)]) -> Chart {
+pub(crate) fn chart(title: String, subtitle: String, lines: Vec<PictureLine>, ideal: &[(u64, f64)]) -> Chart {
     let points: Vec<Point> = ideal.iter().map(|&(bytes, time)| point(bytes, time)).collect();
     let dashed = Series { name: "ideal".to_owned(), colour: Colour::Grey, shape: Shape::Dashed, points };
     let ideal = (!ideal.is_empty()).then_some(dashed);
@@ -42,7 +42,7 @@ pub(crate) fn chart(title: String, subtitle: String, lines: Vec<Line>, ideal: &[
         subtitle,
         x: Axis::new("flow size", Scale::Log, Unit::Bytes),
         y: Axis::new("FCT: connect to last byte", Scale::Log, Unit::Seconds),
-        series: ideal.into_iter().chain(lines.into_iter().flat_map(Line::series)).collect(),
+        series: ideal.into_iter().chain(lines.into_iter().flat_map(PictureLine::series)).collect(),
         shaded: Vec::new(),
     }
 }
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn lines_have_names_and_dots_have_none() {
-        let line = Line {
+        let line = PictureLine {
             name: "a".to_owned(),
             colour: Colour::Blue,
             sizes: vec![(9, vec![4.0]), (1, vec![2.0, 4.0])],

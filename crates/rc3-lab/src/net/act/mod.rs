@@ -14,10 +14,10 @@ use std::{
 };
 
 use kickass_tools::{
-    forward::run::{self as forward, Event},
+    forward::run::{self as forward, ForwarderEvent},
     probe::{
         listen,
-        sweep::{Plan, sweep},
+        sweep::{SweepPlan, sweep},
     },
 };
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ impl Job {
                 Ok(listen::serve(&socket)?)
             }
             Self::Probe(target, tries, interval) => {
-                print!("{}", sweep(&Plan { target, tries, interval })?.json()?);
+                print!("{}", sweep(&SweepPlan { target, tries, interval })?.json()?);
                 Ok(())
             }
             Self::Echo(address) => echo::serve(address),
@@ -122,13 +122,13 @@ fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(future)
 }
 
-fn print_event(event: Event<'_>) {
+fn print_event(event: ForwarderEvent<'_>) {
     match event {
-        Event::Ready(_) => {
+        ForwarderEvent::Ready(_) => {
             println!("ready");
             end_with_input();
         }
-        Event::Statistics { totals, uptime, .. } => print!("{}", totals.json("statistics", uptime)),
+        ForwarderEvent::Statistics { totals, uptime, .. } => print!("{}", totals.json("statistics", uptime)),
         _ => {}
     }
 }

@@ -47,7 +47,7 @@ pub struct Waits {
 
 /// What is in a queue, and what has left it.
 #[derive(Debug, Default)]
-struct Queue {
+struct QueueContent {
     /// By identity: how many packets of worse levels had left when it arrived.
     waiting: HashMap<u64, u64>,
     /// How many packets worse than each level have left.
@@ -55,7 +55,7 @@ struct Queue {
     waits: Waits,
 }
 
-impl Queue {
+impl QueueContent {
     fn enter(&mut self, identity: u64, level: u8) {
         if self.waiting.len() >= REMEMBERED_MAX {
             self.waiting.clear();
@@ -93,7 +93,7 @@ pub(super) fn run(from: &[String], to: &str) -> Result<()> {
     let socket =
         socket(AddressFamily::Packet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, SockProtocol::EthAll)?;
     setsockopt(&socket, sockopt::RcvBufForce, &BUFFER)?;
-    let queue = Arc::new(Mutex::new(Queue::default()));
+    let queue = Arc::new(Mutex::new(QueueContent::default()));
     println!("ready");
     let watched = queue.clone();
     thread::spawn(move || {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_packet_is_behind_if_more_than_one_worse_packet_leaves_while_it_waits() {
-        let mut queue = Queue::default();
+        let mut queue = QueueContent::default();
         (0..4).for_each(|nth| queue.enter(nth, 2));
         queue.leave(0, 2);
         queue.enter(10, 0);

@@ -3,8 +3,8 @@
 use rc3_picture::chart::{Axis, Chart, Point, Scale, Shape, Unit};
 
 use super::{
-    CUBIC, FQ_CODEL, KICKASS, KICKASS_FCT, KICKASS_RLP, PCC, Setting,
-    results::{Run, compared},
+    CUBIC, FQ_CODEL, KICKASS, KICKASS_FCT, KICKASS_RLP, PCC, RunSetting,
+    results::{ForwarderRun, compared},
 };
 use crate::{
     document::{Document, Table},
@@ -45,7 +45,7 @@ const PATH: &str = "Two senders, a kickass forward with signals and the rate of 
 struct Quantity {
     /// What is counted, and in which unit the table has it.
     name: &'static str,
-    of: fn(&Run) -> Option<Sample>,
+    of: fn(&ForwarderRun) -> Option<Sample>,
     /// Its axis. What is below its start is drawn there: a logarithm has no zero.
     axis: fn(Axis) -> Axis,
     unit: Unit,
@@ -95,7 +95,7 @@ const STEERED: Quantity = Quantity {
 
 impl Quantity {
     /// A line for each run: the share of what is not above a value.
-    fn chart(&self, title: &str, subtitle: &str, runs: &[Run]) -> Chart {
+    fn chart(&self, title: &str, subtitle: &str, runs: &[ForwarderRun]) -> Chart {
         let (counted, name) = self.name.split_once(" by ").unwrap_or_default();
         let name = name.split(", ").next().unwrap_or_default();
         let scale = if self.is_log { Scale::Log } else { Scale::Linear };
@@ -114,7 +114,7 @@ impl Quantity {
         chart(title, subtitle, x, y, lines)
     }
 
-    fn table(&self, runs: &[Run]) -> Table {
+    fn table(&self, runs: &[ForwarderRun]) -> Table {
         let head = ["#count", "#mean, standard error", "#10 %", "#median", "#90 %", "#99 %", "#most"];
         table(&head, runs, |run| {
             let sample = (self.of)(run)?;
@@ -126,7 +126,7 @@ impl Quantity {
     }
 
     /// The table with its heading.
-    fn add_to(&self, document: Document, runs: &[Run]) -> Document {
+    fn add_to(&self, document: Document, runs: &[ForwarderRun]) -> Document {
         document.text(format!("Distribution of {}:", self.name)).table(self.table(runs))
     }
 }
@@ -152,12 +152,16 @@ fn ratio(
     ratio.map(|ratio| (what.into(), printed, format!("{ratio:.2}"), holds(ratio)))
 }
 
-fn find<'a>(runs: &'a [Run], setting: &Setting) -> Option<&'a Run> {
+fn find<'a>(runs: &'a [ForwarderRun], setting: &RunSetting) -> Option<&'a ForwarderRun> {
     runs.iter().find(|run| run.title == setting.title)
 }
 
 /// A row for each run, in order: its title, and these cells.
-fn table(head: &[&str], runs: &[Run], cells: impl Fn(&Run) -> Option<Vec<String>>) -> Table {
+fn table(
+    head: &[&str],
+    runs: &[ForwarderRun],
+    cells: impl Fn(&ForwarderRun) -> Option<Vec<String>>,
+) -> Table {
     let mut table = Table::new(std::iter::once("run").chain(head.iter().copied()));
     for run in runs {
         if let Some(cells) = cells(run) {
@@ -168,9 +172,9 @@ fn table(head: &[&str], runs: &[Run], cells: impl Fn(&Run) -> Option<Vec<String>
 }
 
 /// Fig. 8: completion times under light load.
-pub(super) fn completion(runs: &[Run]) -> Document {
-    let mean = |setting: &Setting| find(runs, setting).map(|run| run.fcts(EVERY_SIZE).mean());
-    let over_cubic = |setting: &Setting| Some(mean(setting)? / mean(&CUBIC)?);
+pub(super) fn completion(runs: &[ForwarderRun]) -> Document {
+    let mean = |setting: &RunSetting| find(runs, setting).map(|run| run.fcts(EVERY_SIZE).mean());
+    let over_cubic = |setting: &RunSetting| Some(mean(setting)? / mean(&CUBIC)?);
     let kickass = [KICKASS, KICKASS_FCT, KICKASS_RLP].map(|setting| {
         let what = format!("mean FCT of CUBIC over that of {}", setting.title);
         ratio(what, "2 on average", over_cubic(&setting).map(f64::recip), |over| over >= 2.0)
@@ -187,9 +191,9 @@ pub(super) fn completion(runs: &[Run]) -> Document {
     counts(FCT.add_to(document, runs), runs)
 }
 
-fn by_size(runs: &[Run]) -> Chart {
+fn by_size(runs: &[ForwarderRun]) -> Chart {
     let names = BINS.map(|(from, to)| format!("{from} to {}", to - 1.0)).to_vec();
-    let bars = |run: &Run| {
+    let bars = |run: &ForwarderRun| {
         let bins = BINS.iter().enumerate().map(|(x, bin)| (x as f64, run.fcts(*bin)));
         let bins = bins.filter(|(_, fcts)| fcts.len() > 1);
         let bar = |(x, fcts): (f64, Sample)| Point { x, y: fcts.mean(), error: Some(fcts.standard_error()) };
@@ -201,14 +205,14 @@ fn by_size(runs: &[Run]) -> Chart {
 }
 
 /// Fig. 9: how long packets wait at the bottleneck under heavy load.
-pub(super) fn waiting(runs: &[Run]) -> Document {
+pub(super) fn waiting(runs: &[ForwarderRun]) -> Document {
     let subtitle = format!("{HEAVY}; no delay at all is drawn as 0.1 ms");
-    let median = |setting: &Setting| {
+    let median = |setting: &RunSetting| {
         let median = 1e3 * find(runs, setting)?.port.backlog.as_ref()?.quantile(0.5);
         let what = format!("median queueing delay of {} over time", setting.title);
         Some((what, "0 ms", format!("{median:.2} ms"), median < 0.5))
     };
-    let longest = |setting: &Setting| {
+    let longest = |setting: &RunSetting| {
         let longest = find(runs, setting)?.port.delays.quantile(1.0);
         let what = format!("longest queueing delay of {}", setting.title);
         Some((what, "above 1 s", format!("{longest:.2} s"), longest > 1.0))
@@ -231,9 +235,9 @@ pub(super) fn waiting(runs: &[Run]) -> Document {
 }
 
 /// Fig. 10: the throughput of each flow under heavy load.
-pub(super) fn throughput(runs: &[Run]) -> Document {
-    let median = |setting: &Setting| Some((THROUGHPUT.of)(find(runs, setting)?)?.quantile(0.5));
-    let claim = |setting: &Setting| {
+pub(super) fn throughput(runs: &[ForwarderRun]) -> Document {
+    let median = |setting: &RunSetting| Some((THROUGHPUT.of)(find(runs, setting)?)?.quantile(0.5));
+    let claim = |setting: &RunSetting| {
         let what = format!("median throughput of Kick-Ass over that of {}", setting.title);
         let over = median(&KICKASS).zip(median(setting)).map(|(kickass, other)| kickass / other);
         ratio(what, "higher", over, |over| over > 1.0)
@@ -246,13 +250,13 @@ pub(super) fn throughput(runs: &[Run]) -> Document {
 }
 
 /// Kernel TCP beside Kick-Ass at a port with signals, under light load.
-pub(super) fn shared(alone: &Run, shared: &Run) -> Document {
+pub(super) fn shared(alone: &ForwarderRun, shared: &ForwarderRun) -> Document {
     let only = |title: &'static str, is_tcp: bool| {
-        let mut run = Run { title, ..shared.clone() };
+        let mut run = ForwarderRun { title, ..shared.clone() };
         run.flows.retain(|flow| (flow.scheme == Transport::Tcp.name()) == is_tcp);
         run
     };
-    let alone = Run { title: "TCP, others TCP", ..alone.clone() };
+    let alone = ForwarderRun { title: "TCP, others TCP", ..alone.clone() };
     let mut runs = compared(&[alone, only("TCP, others Kick-Ass", true)]);
     let after = runs[1].fcts(EVERY_SIZE).mean() / runs[0].fcts(EVERY_SIZE).mean();
     let what = "mean FCT of TCP beside Kick-Ass over that among TCP".to_owned();
@@ -270,8 +274,8 @@ pub(super) fn shared(alone: &Run, shared: &Run) -> Document {
 }
 
 /// Fig. 11: the share of time in Kick-Ass mode of long flows, through a second router with cross traffic.
-pub(super) fn modes(runs: &[Run]) -> Document {
-    let interval = |run: &Run| {
+pub(super) fn modes(runs: &[ForwarderRun]) -> Document {
+    let interval = |run: &ForwarderRun| {
         let shares = (STEERED.of)(run)?;
         Some((shares.mean(), DEVIATIONS * shares.standard_error()))
     };
@@ -295,12 +299,12 @@ pub(super) fn modes(runs: &[Run]) -> Document {
     counts(STEERED.add_to(document, runs), runs)
 }
 
-fn modes_of(run: &Run) -> impl Iterator<Item = Modes> {
+fn modes_of(run: &ForwarderRun) -> impl Iterator<Item = Modes> {
     run.flows.iter().filter_map(|flow| flow.timed.modes)
 }
 
 /// What the bottleneck counted, and in which mode flows of Kick-Ass were.
-fn counts(document: Document, runs: &[Run]) -> Document {
+fn counts(document: Document, runs: &[ForwarderRun]) -> Document {
     let ports = table(&["#packets dropped", "#marked", "#signals"], runs, |run| {
         Some(run.port.counts.map(|count| count.to_string()).into())
     });

@@ -10,25 +10,25 @@ use std::{net::SocketAddr, time::Duration};
 
 use rc3_picture::chart::Colour;
 
-use self::results::Run;
+use self::results::ForwarderRun;
 use super::{
     act::{
         Job,
         load::{Load, Traffic},
     },
     error::NetError,
-    forward::{Forwarder, Port, address},
+    forward::{ForwardedPort, Forwarder, address},
     namespace::Namespace,
     process::Process,
     run::Lab,
-    scheme::{PORT, Place, Scheme, Server},
+    scheme::{HostPair, PORT, Scheme, Server},
     transport::Transport,
 };
 use crate::document::Document;
 
 /// What a run differs in.
 #[derive(Debug, Clone, Copy)]
-struct Setting {
+struct RunSetting {
     /// What people call it.
     title: &'static str,
     colour: Colour,
@@ -43,26 +43,26 @@ const fn setting(
     colour: Colour,
     schemes: &'static [Transport],
     keys: &'static str,
-) -> Setting {
-    Setting { title, colour, schemes, keys }
+) -> RunSetting {
+    RunSetting { title, colour, schemes, keys }
 }
 
-const CUBIC: Setting = setting("CUBIC, drop-tail", Colour::Vermillion, &[Transport::Tcp], "");
-const FQ_CODEL: Setting = setting("CUBIC, FQ-CoDel with ECN", Colour::Orange, &[Transport::Tcp], ECN);
-const PCC: Setting = setting("rc3, PCC", Colour::Black, &[Transport::Rc3Pcc], "");
-const NEWRENO: Setting = setting("rc3, NewReno", Colour::Grey, &[Transport::Rc3Newreno], "");
-const KICKASS: Setting = setting("rc3, Kick-Ass", Colour::Blue, &[Transport::Rc3Kickass], SIGNALS);
+const CUBIC: RunSetting = setting("CUBIC, drop-tail", Colour::Vermillion, &[Transport::Tcp], "");
+const FQ_CODEL: RunSetting = setting("CUBIC, FQ-CoDel with ECN", Colour::Orange, &[Transport::Tcp], ECN);
+const PCC: RunSetting = setting("rc3, PCC", Colour::Black, &[Transport::Rc3Pcc], "");
+const NEWRENO: RunSetting = setting("rc3, NewReno", Colour::Grey, &[Transport::Rc3Newreno], "");
+const KICKASS: RunSetting = setting("rc3, Kick-Ass", Colour::Blue, &[Transport::Rc3Kickass], SIGNALS);
 /// The values that the authors of RCP use for completion times.
-const KICKASS_FCT: Setting =
+const KICKASS_FCT: RunSetting =
     setting("rc3, Kick-Ass, other RCP", Colour::Purple, &[Transport::Rc3Kickass], OTHER_RCP);
-const RLP: Setting = setting("rc3, NewReno and RLP", Colour::Green, &[Transport::Rc3NewrenoRlp], PRIORITY);
-const KICKASS_RLP: Setting =
+const RLP: RunSetting = setting("rc3, NewReno and RLP", Colour::Green, &[Transport::Rc3NewrenoRlp], PRIORITY);
+const KICKASS_RLP: RunSetting =
     setting("rc3, Kick-Ass and RLP", Colour::Sky, &[Transport::Rc3KickassRlp], PRIORITY_AND_SIGNALS);
 /// Those that have the port for themselves, in the order of the tables.
-const ALL: [Setting; 8] = [CUBIC, FQ_CODEL, PCC, NEWRENO, KICKASS, KICKASS_FCT, RLP, KICKASS_RLP];
+const ALL: [RunSetting; 8] = [CUBIC, FQ_CODEL, PCC, NEWRENO, KICKASS, KICKASS_FCT, RLP, KICKASS_RLP];
 /// Kernel TCP alone at a port with signals, and with Kick-Ass at every other sender.
-const ALONE: Setting = setting("TCP alone", Colour::Vermillion, &[Transport::Tcp], SIGNALS);
-const SHARED: Setting =
+const ALONE: RunSetting = setting("TCP alone", Colour::Vermillion, &[Transport::Tcp], SIGNALS);
+const SHARED: RunSetting =
     setting("TCP beside Kick-Ass", Colour::Blue, &[Transport::Tcp, Transport::Rc3Kickass], SIGNALS);
 
 /// Kernel TCP uses ECN where the queue marks.
@@ -120,7 +120,7 @@ pub fn path(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let mut runs = Vec::new();
     for (title, colour, rate, size, with_others) in ACCESS {
         let run = lab.step(title, || over_two_routers(rate, size, with_others, time))?;
-        runs.push(Run { title, colour, ..run });
+        runs.push(ForwarderRun { title, colour, ..run });
     }
     results::keep(lab, "kickass-fig11", &runs);
     Ok(vec![figures::modes(&runs)])
@@ -130,11 +130,11 @@ pub fn path(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 fn testbed(
     lab: &mut Lab,
     name: &str,
-    settings: &[Setting],
+    settings: &[RunSetting],
     load: Load,
     rate: &str,
     time: Duration,
-) -> Result<Vec<Run>, NetError> {
+) -> Result<Vec<ForwarderRun>, NetError> {
     let (sender, receiver) = (host("sender")?, host("receiver")?);
     let mut runs = Vec::new();
     for setting in settings {
@@ -148,32 +148,37 @@ fn testbed(
                 }])?;
             }
             let keys = format!("buffer = \"1500k\"\n{}", setting.keys);
-            let near = Port::new("kick-a", &sender, 1, &[1], "1gbit", "50ms", "");
-            let far = Port::new("kick-b", &receiver, 2, &[2], rate, "50ms", &keys);
+            let near = ForwardedPort::new("kick-a", &sender, 1, &[1], "1gbit", "50ms", "");
+            let far = ForwardedPort::new("kick-b", &receiver, 2, &[2], rate, "50ms", &keys);
             let forwarder = Forwarder::start(&[near, far])?;
             let servers = serve(&sender, &receiver)?;
             let traffic = Traffic { time: Some(time), ..Traffic::of(load, 8) };
             let flows = self::load(&servers, &sender, setting.schemes, traffic)?.rest(time + PATIENCE)?;
-            Run::new(&flows, &forwarder.totals()?)
+            ForwarderRun::new(&flows, &forwarder.totals()?)
         })?;
-        runs.push(Run { title: setting.title, colour: setting.colour, ..run });
+        runs.push(ForwarderRun { title: setting.title, colour: setting.colour, ..run });
     }
     results::keep(lab, name, &runs);
     Ok(runs)
 }
 
 /// Two senders of long flows through two routers.
-fn over_two_routers(rate: &str, size: u64, with_others: bool, time: Duration) -> Result<Run, NetError> {
+fn over_two_routers(
+    rate: &str,
+    size: u64,
+    with_others: bool,
+    time: Duration,
+) -> Result<ForwarderRun, NetError> {
     let (sender, middle, receiver) = (host("sender")?, host("middle")?, host("receiver")?);
     middle.sysctl(&["net.ipv4.ip_forward=1"])?;
     let signals = "buffer = \"1500k\"\nkickass = {}";
     let access = Forwarder::start(&[
-        Port::new("kick-a", &sender, 1, &[1], "1gbit", "5ms", ""),
-        Port::new("kick-m", &middle, 3, &[2, 3], rate, "5ms", signals),
+        ForwardedPort::new("kick-a", &sender, 1, &[1], "1gbit", "5ms", ""),
+        ForwardedPort::new("kick-m", &middle, 3, &[2, 3], rate, "5ms", signals),
     ])?;
     let _core = Forwarder::start(&[
-        Port::new("kick-n", &middle, 4, &[1, 4], "1gbit", "20ms", ""),
-        Port::new("kick-b", &receiver, 2, &[2], "100mbit", "20ms", "buffer = \"625k\""),
+        ForwardedPort::new("kick-n", &middle, 4, &[1, 4], "1gbit", "20ms", ""),
+        ForwardedPort::new("kick-b", &receiver, 2, &[2], "100mbit", "20ms", "buffer = \"625k\""),
     ])?;
     let servers = serve(&sender, &receiver)?;
     // They stop with the long flows.
@@ -181,7 +186,7 @@ fn over_two_routers(rate: &str, size: u64, with_others: bool, time: Duration) ->
     let _others = with_others.then(others).transpose()?;
     let traffic = Traffic { size: Some(size), time: Some(time), ..Traffic::of(Load::Light, 2) };
     let flows = load(&servers, &sender, &[Transport::Rc3Kickass], traffic)?.rest(time + PATIENCE)?;
-    Run::new(&flows, &access.totals()?)
+    ForwarderRun::new(&flows, &access.totals()?)
 }
 
 /// A host to which each flow is one that was never seen before.
@@ -193,7 +198,7 @@ fn host(role: &str) -> Result<Namespace, NetError> {
 
 /// Starts receivers of rc3 and of kernel TCP at one address.
 fn serve(sender: &Namespace, receiver: &Namespace) -> Result<[Server; 2], NetError> {
-    let place = Place { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
+    let place = HostPair { sender, receiver, address: SocketAddr::from((address(2), PORT)), mtu: None };
     Ok([Scheme::own(Transport::Rc3)?.serve(&place)?, Scheme::own(Transport::Tcp)?.serve(&place)?])
 }
 

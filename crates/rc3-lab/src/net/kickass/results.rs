@@ -11,7 +11,7 @@ use crate::{
         charts,
         error::NetError,
         run::Lab,
-        sample::FlowSample,
+        sample::MeasuredFlow,
     },
     statistics::Sample,
 };
@@ -21,16 +21,16 @@ const WANTED: [&str; 3] = ["queue_full", "queue_delay", "device"];
 
 /// A run with one setting.
 #[derive(Debug, Clone)]
-pub(super) struct Run {
+pub(super) struct ForwarderRun {
     pub(super) title: &'static str,
     pub(super) colour: Colour,
     pub(super) flows: Vec<Arrived>,
-    pub(super) port: Bottleneck,
+    pub(super) port: BottleneckPort,
 }
 
 /// The port that all flows leave by.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Bottleneck {
+pub(super) struct BottleneckPort {
     /// How long packets waited, up to the end of a bucket, in seconds. Those at the best level, if there are levels.
     pub(super) delays: Sample,
     /// Looked at over time: how long what waits will take to leave, in seconds. None where there are levels, of which
@@ -40,11 +40,12 @@ pub(super) struct Bottleneck {
     pub(super) counts: [u64; 3],
 }
 
-impl Run {
+impl ForwarderRun {
     /// From what the senders printed, and the totals of the forwarder over time.
     pub(super) fn new(lines: &[String], totals: &[Value]) -> Result<Self, NetError> {
         let flows = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Arrived>, _>>();
-        let port = Bottleneck::new(totals).ok_or_else(|| io::Error::other("the forwarder has no totals"))?;
+        let port =
+            BottleneckPort::new(totals).ok_or_else(|| io::Error::other("the forwarder has no totals"))?;
         Ok(Self { title: "", colour: Colour::Black, flows: flows?, port })
     }
 
@@ -66,10 +67,10 @@ impl Run {
 }
 
 /// The runs with only the flows that all of them have: how many a sender begins depends on how long they take.
-pub(super) fn compared(runs: &[Run]) -> Vec<Run> {
-    let all = runs.iter().map(Run::ids).reduce(|all, ids| all.intersection(&ids).copied().collect());
+pub(super) fn compared(runs: &[ForwarderRun]) -> Vec<ForwarderRun> {
+    let all = runs.iter().map(ForwarderRun::ids).reduce(|all, ids| all.intersection(&ids).copied().collect());
     let all = all.unwrap_or_default();
-    let only = |run: &Run| {
+    let only = |run: &ForwarderRun| {
         let mut run = run.clone();
         run.flows.retain(|flow| all.contains(&(flow.sender, flow.number)));
         run
@@ -78,17 +79,17 @@ pub(super) fn compared(runs: &[Run]) -> Vec<Run> {
 }
 
 /// Keeps all flows for `flows.csv`.
-pub(super) fn keep(lab: &mut Lab, experiment: &str, runs: &[Run]) {
+pub(super) fn keep(lab: &mut Lab, experiment: &str, runs: &[ForwarderRun]) {
     for run in runs {
-        lab.results.flows.extend(run.flows.iter().map(|flow| FlowSample {
+        lab.results.flows.extend(run.flows.iter().map(|flow| MeasuredFlow {
             run: flow.sender + 1,
             connection: flow.number + 1,
-            ..FlowSample::new(experiment, run.title, &flow.scheme, flow.bytes, &flow.timed)
+            ..MeasuredFlow::new(experiment, run.title, &flow.scheme, flow.bytes, &flow.timed)
         }));
     }
 }
 
-impl Bottleneck {
+impl BottleneckPort {
     /// Of the last port.
     fn new(totals: &[Value]) -> Option<Self> {
         let port = |event: &Value| event["ports"].as_array()?.last().cloned();

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum OutageFault {
     Nothing,
     /// Routers forward nothing for so many seconds.
     Blackout(u64),
@@ -19,19 +19,19 @@ pub(super) enum Fault {
     FarKilled,
 }
 
-pub(super) const FAULTS: [Fault; 9] = [
-    Fault::Nothing,
-    Fault::Blackout(8),
-    Fault::Blackout(30),
-    Fault::Blackout(60),
-    Fault::Unplugged(15),
-    Fault::Moved,
-    Fault::NearStopped(40),
-    Fault::FarStopped(40),
-    Fault::FarKilled,
+pub(super) const FAULTS: [OutageFault; 9] = [
+    OutageFault::Nothing,
+    OutageFault::Blackout(8),
+    OutageFault::Blackout(30),
+    OutageFault::Blackout(60),
+    OutageFault::Unplugged(15),
+    OutageFault::Moved,
+    OutageFault::NearStopped(40),
+    OutageFault::FarStopped(40),
+    OutageFault::FarKilled,
 ];
 
-impl fmt::Display for Fault {
+impl fmt::Display for OutageFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => f.write_str("none"),

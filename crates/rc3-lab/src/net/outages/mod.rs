@@ -14,13 +14,13 @@ use std::{
 };
 
 use self::{
-    fault::{FAULTS, Fault},
-    run::{Outcome, Run, Subject},
+    fault::{FAULTS, OutageFault},
+    run::{OutageOutcome, OutageRun, OutageSubject},
 };
 use super::{error::NetError, programs::rc3, run::Lab};
 use crate::{
     document::{Document, Table},
-    statistics::Estimate,
+    statistics::MedianInterval,
 };
 
 /// So many runs at once: they mostly wait.
@@ -51,10 +51,10 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         "#largest",
         "otherwise",
     ]);
-    for subject in [Subject::Send, Subject::Pipe, Subject::Copy, Subject::Tunnel] {
+    for subject in [OutageSubject::Send, OutageSubject::Pipe, OutageSubject::Copy, OutageSubject::Tunnel] {
         for fault in FAULTS {
             let what = format!("{subject}: {fault}");
-            let run = || Run::new(subject, fault, &path, &program, content.path())?.finish();
+            let run = || OutageRun::new(subject, fault, &path, &program, content.path())?.finish();
             let outcomes = lab.step(&what, || repeat(runs, run))?;
             table.row(subject.to_string(), cells(fault, &outcomes));
         }
@@ -68,7 +68,10 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 }
 
 /// Runs something so often, several at once.
-fn repeat(runs: u32, run: impl Fn() -> Result<Outcome, NetError> + Sync) -> Result<Vec<Outcome>, NetError> {
+fn repeat(
+    runs: u32,
+    run: impl Fn() -> Result<OutageOutcome, NetError> + Sync,
+) -> Result<Vec<OutageOutcome>, NetError> {
     let (begun, outcomes) = (AtomicU32::new(0), Mutex::new(Vec::new()));
     let work = || {
         while begun.fetch_add(1, Relaxed) < runs {
@@ -82,11 +85,11 @@ fn repeat(runs: u32, run: impl Fn() -> Result<Outcome, NetError> + Sync) -> Resu
     outcomes.into_inner().unwrap_or_default().into_iter().collect()
 }
 
-fn cells(fault: Fault, outcomes: &[Outcome]) -> [String; 7] {
-    let whole: Vec<&Outcome> = outcomes.iter().filter(|outcome| outcome.failure.is_none()).collect();
+fn cells(fault: OutageFault, outcomes: &[OutageOutcome]) -> [String; 7] {
+    let whole: Vec<&OutageOutcome> = outcomes.iter().filter(|outcome| outcome.failure.is_none()).collect();
     let mean = whole.iter().map(|outcome| outcome.sent).sum::<f64>() / whole.len() as f64;
     let resumed: Vec<f64> = whole.iter().filter_map(|outcome| outcome.resumed).collect();
-    let estimate = Estimate::of(&resumed).filter(|_| fault != Fault::Nothing);
+    let estimate = MedianInterval::of(&resumed).filter(|_| fault != OutageFault::Nothing);
     let millis = |seconds: f64| format!("{:.0}", seconds * 1e3);
     let largest = resumed.iter().copied().fold(0.0, f64::max);
     [
@@ -106,12 +109,12 @@ mod tests {
 
     #[test]
     fn a_row_counts_what_arrived_whole_and_says_why_the_rest_did_not() {
-        let outcome = |sent, resumed| Outcome { failure: None, sent, resumed };
-        let failed = Outcome { failure: Some("ended".to_owned()), ..outcome(0.5, Some(9.0)) };
+        let outcome = |sent, resumed| OutageOutcome { failure: None, sent, resumed };
+        let failed = OutageOutcome { failure: Some("ended".to_owned()), ..outcome(0.5, Some(9.0)) };
         let outcomes = [outcome(1.1, Some(0.1)), outcome(1.3, Some(0.3)), failed];
         let expected = ["new address", "3", "2", "1.200", "200", "300", "ended"];
-        assert_eq!(cells(Fault::Moved, &outcomes), expected);
-        assert_eq!(cells(Fault::Nothing, &outcomes[..2])[4..], ["", "", ""]);
+        assert_eq!(cells(OutageFault::Moved, &outcomes), expected);
+        assert_eq!(cells(OutageFault::Nothing, &outcomes[..2])[4..], ["", "", ""]);
         let complaint = "`rc3 copy`, here: 7 %, 1.19 MB; rc3: lost the connection: ssh ended; hint: check it";
         assert_eq!(reason(complaint), "lost the connection: ssh ended");
         assert_eq!(reason("upload: reset"), "upload: reset");
@@ -119,7 +122,7 @@ mod tests {
 
     #[test]
     fn all_runs_are_made() {
-        let runs = repeat(45, || Ok(Outcome { failure: None, sent: 1.0, resumed: None })).unwrap();
+        let runs = repeat(45, || Ok(OutageOutcome { failure: None, sent: 1.0, resumed: None })).unwrap();
         assert_eq!(runs.len(), 45);
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use nix::sys::signal::Signal::{self, SIGCONT, SIGKILL, SIGSTOP};
 use serde_json::Value;
 
-use super::{BEFORE, BYTES, fault::Fault};
+use super::{BEFORE, BYTES, fault::OutageFault};
 use crate::net::{
     act::Job,
     clock,
@@ -32,14 +32,14 @@ const TUNNEL: [u16; 2] = [9007, 9008];
 
 /// A command that moves the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum OutageSubject {
     Send,
     Pipe,
     Copy,
     Tunnel,
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for OutageSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Send => "`rc3 send`, `recv`",
@@ -52,7 +52,7 @@ impl fmt::Display for Subject {
 
 /// How a run ended.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct OutageOutcome {
     /// Why the content is not there, if it is not.
     pub(super) failure: Option<String>,
     /// Bytes that left the near side's card, over those of the content.
@@ -72,9 +72,9 @@ fn local(port: u16) -> SocketAddr {
 }
 
 /// One run.
-pub(super) struct Run<'a> {
-    subject: Subject,
-    fault: Fault,
+pub(super) struct OutageRun<'a> {
+    subject: OutageSubject,
+    fault: OutageFault,
     path: &'a Path,
     program: &'a FilePath,
     content: &'a FilePath,
@@ -82,10 +82,10 @@ pub(super) struct Run<'a> {
     files: tempfile::TempDir,
 }
 
-impl<'a> Run<'a> {
+impl<'a> OutageRun<'a> {
     pub(super) fn new(
-        subject: Subject,
-        fault: Fault,
+        subject: OutageSubject,
+        fault: OutageFault,
         path: &'a Path,
         program: &'a FilePath,
         content: &'a FilePath,
@@ -122,16 +122,16 @@ impl<'a> Run<'a> {
             ["ticket", "identity", "state"].map(|name| self.file(name).display().to_string());
         let recv = ["recv", "--listen", &address, "--ticket-file", &ticket, "--identity", &identity];
         let process = match self.subject {
-            Subject::Copy => return Ok(None),
-            Subject::Send => {
+            OutageSubject::Copy => return Ok(None),
+            OutageSubject::Send => {
                 let there = self.file("there").display().to_string();
                 self.start(true, &self.rc3("", &[recv.as_slice(), &["--quiet", "--dir", &there]].concat()))?
             }
-            Subject::Pipe => {
+            OutageSubject::Pipe => {
                 let redirect = format!("> '{}'", self.file("there/content").display());
                 self.start(true, &self.rc3(&redirect, &[recv.as_slice(), &["--stdout"]].concat()))?
             }
-            Subject::Tunnel => {
+            OutageSubject::Tunnel => {
                 let words = ["tunnel", "--listen", "--bind", &address, "--state", &state];
                 let process = self.start(true, &self.rc3("", &words))?;
                 fs::write(&ticket, ticket_of(&process)?)?;
@@ -151,11 +151,13 @@ impl<'a> Run<'a> {
             .map(|file| file.display().to_string());
         let send = ["send", "--no-path-memory", "--ticket-file", &ticket];
         let process = match self.subject {
-            Subject::Send => self.start(false, &self.rc3("", &[send.as_slice(), &[&content]].concat()))?,
-            Subject::Pipe => {
+            OutageSubject::Send => {
+                self.start(false, &self.rc3("", &[send.as_slice(), &[&content]].concat()))?
+            }
+            OutageSubject::Pipe => {
                 self.start(false, &self.rc3(&format!("< '{content}'"), &[send.as_slice(), &["-"]].concat()))?
             }
-            Subject::Copy => {
+            OutageSubject::Copy => {
                 let (ssh, pid) = (self.file("ssh"), self.file("pid"));
                 let script = format!(
                     "#!/bin/sh\nshift\nexport SSH_CONNECTION='10.93.0.1 1 {RECEIVER} 22'\necho $$ > '{}'\n\
@@ -171,7 +173,7 @@ impl<'a> Run<'a> {
                     ["copy", "--no-path-memory", "--rc3-path", &program, "-e", &ssh, &content, &there];
                 self.start(false, &self.rc3("", &words))?
             }
-            Subject::Tunnel => {
+            OutageSubject::Tunnel => {
                 let forward = format!("{}:127.0.0.1:{}", TUNNEL[0], TUNNEL[1]);
                 let words = [
                     "tunnel",
@@ -210,33 +212,33 @@ impl<'a> Run<'a> {
         let wait = |seconds| interrupt::sleep(Duration::from_secs(seconds));
         let Site { sender, router, .. } = &self.site;
         match self.fault {
-            Fault::Nothing => Ok(()),
-            Fault::Blackout(seconds) => {
+            OutageFault::Nothing => Ok(()),
+            OutageFault::Blackout(seconds) => {
                 router.ip("rule add pref 1 blackhole")?;
                 wait(seconds)?;
                 router.ip("rule del pref 1").map(drop)
             }
-            Fault::Unplugged(seconds) => {
+            OutageFault::Unplugged(seconds) => {
                 sender.ip("link set card down")?;
                 wait(seconds)?;
                 sender.ip("link set card up")?;
                 sender.ip("route add default via 10.93.0.2").map(drop)
             }
-            Fault::Moved => {
+            OutageFault::Moved => {
                 sender.ip("addr add 10.93.0.7/24 dev card")?;
                 sender.ip("addr del 10.93.0.1/24 dev card").map(drop)
             }
-            Fault::NearStopped(seconds) => {
+            OutageFault::NearStopped(seconds) => {
                 near.signal(SIGSTOP)?;
                 wait(seconds)?;
                 near.signal(SIGCONT)
             }
-            Fault::FarStopped(seconds) => {
+            OutageFault::FarStopped(seconds) => {
                 self.signal_far(far.as_ref(), SIGSTOP)?;
                 wait(seconds)?;
                 self.signal_far(far.as_ref(), SIGCONT)
             }
-            Fault::FarKilled => {
+            OutageFault::FarKilled => {
                 self.signal_far(far.as_ref(), SIGKILL)?;
                 drop(far.take());
                 interrupt::sleep(GONE)?;
@@ -246,15 +248,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(super) fn finish(&self) -> Result<Outcome, NetError> {
+    pub(super) fn finish(&self) -> Result<OutageOutcome, NetError> {
         let _wan = self.site.start_wan(self.path, 1)?;
         let arrivals = Process::job("arrivals", &self.site.receiver, &Job::Arrivals("card".to_owned()))?;
         let received = self.file("there").join(match self.subject {
-            Subject::Send | Subject::Copy => self.content.file_name().unwrap_or_default(),
-            Subject::Pipe | Subject::Tunnel => "content".as_ref(),
+            OutageSubject::Send | OutageSubject::Copy => self.content.file_name().unwrap_or_default(),
+            OutageSubject::Pipe | OutageSubject::Tunnel => "content".as_ref(),
         });
         let sink = match self.subject {
-            Subject::Tunnel => {
+            OutageSubject::Tunnel => {
                 let job = Job::Collect(local(TUNNEL[1]), received.clone());
                 let sink = Process::job("collect", &self.site.receiver, &job)?;
                 sink.line()?;
@@ -273,7 +275,7 @@ impl<'a> Run<'a> {
             Err(NetError::Interrupted) => return Err(NetError::Interrupted),
             Err(error) => Some(reason(&error.to_string())),
         };
-        if let (None, Some(far)) = (&failure, far.filter(|_| self.subject != Subject::Tunnel)) {
+        if let (None, Some(far)) = (&failure, far.filter(|_| self.subject != OutageSubject::Tunnel)) {
             far.rest(PATIENCE)?;
         }
         if let (None, Some(sink)) = (&failure, sink) {
@@ -285,7 +287,7 @@ impl<'a> Run<'a> {
         let resumed =
             arrivals.lines_so_far().iter().filter_map(|line| line.parse::<u64>().ok()).find(|&at| at > back);
         let is_whole = || fs::read(received).ok() == fs::read(self.content).ok();
-        Ok(Outcome {
+        Ok(OutageOutcome {
             failure: failure.or_else(|| (!is_whole()).then(|| "other content, and no failure".to_owned())),
             sent: sent as f64 / BYTES as f64,
             resumed: resumed.map(|at| (at - back) as f64 / 1e9),

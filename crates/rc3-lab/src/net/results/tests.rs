@@ -8,7 +8,7 @@ pub(in crate::net) fn cell(name: &str, company: Company, connections: u32) -> Ce
     Cell { company, sizes, connections, ..Cell::new(name, path::Path::of(100, 40)) }
 }
 
-pub(in crate::net) fn flow(cell: &Cell, scheme: &str, bytes: u64, run: u32, ratio: f64) -> FlowSample {
+pub(in crate::net) fn flow(cell: &Cell, scheme: &str, bytes: u64, run: u32, ratio: f64) -> MeasuredFlow {
     let ideal_s = cell.path.ideal(bytes).as_secs_f64();
     let timed = Timed {
         connect: 0.04,
@@ -18,19 +18,19 @@ pub(in crate::net) fn flow(cell: &Cell, scheme: &str, bytes: u64, run: u32, rati
         ..Timed::default()
     };
     let connection = 1;
-    FlowSample { run, connection, ideal_s, ..FlowSample::new("idle", &cell.name, scheme, bytes, &timed) }
+    MeasuredFlow { run, connection, ideal_s, ..MeasuredFlow::new("idle", &cell.name, scheme, bytes, &timed) }
 }
 
 #[test]
 fn only_flows_that_count_are_in_an_estimate() {
     let cell = cell("idle", Company::Nobody, 1);
-    let mut flows: Vec<FlowSample> = [1.0, 1.2, 1.1]
+    let mut flows: Vec<MeasuredFlow> = [1.0, 1.2, 1.1]
         .into_iter()
         .zip(1..)
         .map(|(ratio, run)| flow(&cell, "rc3", 10_000, run, ratio))
         .collect();
-    flows.push(FlowSample { counts: false, ..flow(&cell, "rc3", 10_000, 4, 9.0) });
-    flows.push(FlowSample { connection: 2, ..flow(&cell, "rc3", 10_000, 1, 5.0) });
+    flows.push(MeasuredFlow { counts: false, ..flow(&cell, "rc3", 10_000, 4, 9.0) });
+    flows.push(MeasuredFlow { connection: 2, ..flow(&cell, "rc3", 10_000, 1, 5.0) });
     let results = Results { schemes: vec!["rc3".to_owned(), "tcp".to_owned()], flows, ..Results::default() };
     let ratios = results.ratios(&cell, 10_000);
     let rc3 = ratios[0].unwrap();
@@ -48,6 +48,6 @@ fn files_have_a_row_for_each_measurement() {
     let results = Results { flows: flows.clone(), ..Results::default() };
     results.write_csv(folder.path()).unwrap();
     let mut reader = csv::Reader::from_path(folder.path().join("flows.csv")).unwrap();
-    let read: Vec<FlowSample> = reader.deserialize().collect::<Result<_, _>>().unwrap();
+    let read: Vec<MeasuredFlow> = reader.deserialize().collect::<Result<_, _>>().unwrap();
     assert_eq!(read, flows);
 }

@@ -11,13 +11,13 @@ use std::{error::Error, time::Duration};
 pub(crate) use self::quic::rc3;
 pub use self::{
     setup::{Client, Exchange, Setup, Target, Task, Transport},
-    timed::{Answer, Modes, Timed},
+    timed::{Modes, ReceiverReport, Timed},
 };
 
 /// What any part of such a process may end with.
 pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
-/// The server answers with an [`Answer`] when it has all of the stream.
+/// The server answers with an [`ReceiverReport`] when it has all of the stream.
 pub const CLOCK: u8 = 0;
 /// The server sends the stream back.
 pub const ECHO: u8 = 1;
@@ -29,7 +29,7 @@ pub const PROGRESS: u8 = 3;
 /// Bytes of a stream that stays open, in each direction.
 pub const KEPT: usize = 64;
 
-/// An [`Answer`] and a stream that is sent back by [`ECHO`] to a short request have no more bytes.
+/// An [`ReceiverReport`] and a stream that is sent back by [`ECHO`] to a short request have no more bytes.
 pub const ANSWER_MAX: usize = 2 * KEPT;
 
 /// What one write hands over, in bytes.

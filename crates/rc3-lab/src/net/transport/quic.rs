@@ -61,8 +61,8 @@ macro_rules! library {
 
             use super::{
                 super::{
-                    ANSWER_MAX, Answer, BLOCK, CONTENT, ECHO, ECHO_MAX, Exchange, KEEP, KEPT, Result, Setup,
-                    Task, Timed, cpu_time,
+                    ANSWER_MAX, BLOCK, CONTENT, ECHO, ECHO_MAX, Exchange, KEEP, KEPT, ReceiverReport, Result,
+                    Setup, Task, Timed, cpu_time,
                 },
                 configure::$name as configure,
             };
@@ -133,7 +133,7 @@ macro_rules! library {
                         while recv.read_chunk(usize::MAX, true).await?.is_some() {
                             last = clock::now();
                         }
-                        let answer = Answer { last, cpu: (cpu_time() - before).as_secs_f64() };
+                        let answer = ReceiverReport { last, cpu: (cpu_time() - before).as_secs_f64() };
                         send.write_all(&serde_json::to_vec(&answer)?).await?;
                     }
                 }
@@ -167,7 +167,7 @@ macro_rules! library {
                     left -= len;
                 }
                 send.finish()?;
-                let answer: Answer = serde_json::from_slice(&recv.read_to_end(ANSWER_MAX).await?)?;
+                let answer: ReceiverReport = serde_json::from_slice(&recv.read_to_end(ANSWER_MAX).await?)?;
                 let cpu = (cpu_time() - before).as_secs_f64();
                 let modes = configure::modes(&connection, clock);
                 connection.close(VarInt::from_u32(0), b"done");

@@ -9,7 +9,9 @@ use std::{
 
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use super::{Answer, BLOCK, CONTENT, ECHO, ECHO_MAX, Exchange, PROGRESS, Result, Task, Timed, cpu_time};
+use super::{
+    BLOCK, CONTENT, ECHO, ECHO_MAX, Exchange, PROGRESS, ReceiverReport, Result, Task, Timed, cpu_time,
+};
 use crate::net::clock;
 
 /// The congestion control of everybody else, as the kernel names it.
@@ -54,7 +56,7 @@ fn answer(mut connection: TcpStream) -> Result<()> {
             while connection.read(&mut block)? > 0 {
                 last = clock::now();
             }
-            let answer = Answer { last, cpu: (cpu_time() - before).as_secs_f64() };
+            let answer = ReceiverReport { last, cpu: (cpu_time() - before).as_secs_f64() };
             serde_json::to_writer(connection, &answer)?;
         }
     }
@@ -127,7 +129,7 @@ pub(super) fn flow(congestion: &str, address: SocketAddr, bytes: u64) -> Result<
         left -= len;
     }
     connection.shutdown(Shutdown::Write)?;
-    let answer: Answer = serde_json::from_reader(connection)?;
+    let answer: ReceiverReport = serde_json::from_reader(connection)?;
     Ok(answer.timed(begun, opened, (cpu_time() - before).as_secs_f64()))
 }
 

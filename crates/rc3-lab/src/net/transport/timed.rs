@@ -38,14 +38,14 @@ pub struct Modes {
 
 /// What the receiver answers at the end of a flow, as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ReceiverReport {
     /// Nanoseconds of [`now`](crate::net::clock::now) when the last byte was there.
     pub last: u64,
     /// CPU seconds of the receiver since the connection was open.
     pub cpu: f64,
 }
 
-impl Answer {
+impl ReceiverReport {
     /// The flow it ends, which began to connect at `begun` and was open at `opened`.
     pub(super) fn timed(self, begun: u64, opened: u64, sender_cpu: f64) -> Timed {
         let seconds = |from: u64, until: u64| until.saturating_sub(from) as f64 / 1e9;
@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn a_line_without_modes_is_that_of_other_programs() {
-        let timed = Answer { last: 3_000_000_000, cpu: 0.5 }.timed(1_000_000_000, 1_500_000_000, 0.25);
+        let timed =
+            ReceiverReport { last: 3_000_000_000, cpu: 0.5 }.timed(1_000_000_000, 1_500_000_000, 0.25);
         assert_eq!((timed.connect, timed.flow, timed.total()), (0.5, 1.5, 2.0));
         let line = r#"{"begun":1000000000,"connect":0.5,"flow":1.5,"sender_cpu":0.25,"receiver_cpu":0.5}"#;
         assert_eq!(serde_json::from_str::<Timed>(line).unwrap(), timed);

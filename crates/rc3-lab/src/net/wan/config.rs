@@ -57,7 +57,7 @@ fn link(path: &Path, seed: u64) -> io::Result<Link<Packet>> {
     Ok(Link::new(config, queue(path, seed)))
 }
 
-fn queue(path: &Path, seed: u64) -> Box<dyn Queue<Waiting> + Send> {
+fn queue(path: &Path, seed: u64) -> Box<dyn Queue<WanPacket> + Send> {
     let limit = path.limit();
     match path.discipline {
         Discipline::DropTail => Box::new(DropTail::new(limit)),
@@ -73,7 +73,7 @@ fn queue(path: &Path, seed: u64) -> Box<dyn Queue<Waiting> + Send> {
 }
 
 /// What waits in a queue of the WAN.
-type Waiting = rc3_link::Packet<Stamped<Packet>>;
+type WanPacket = rc3_link::Packet<Stamped<Packet>>;
 
 #[cfg(test)]
 mod tests {

@@ -156,9 +156,9 @@ fn cut(mut packet: Packet, longest: usize) -> Vec<Packet> {
 mod tests {
     use kickass::code::Code;
     use kickass_tools::probe::{
-        message::{Form, Message, Seen},
+        message::{Form, ProbeMessage, Seen},
         question,
-        report::Report,
+        report::ProbeReport,
         tally::SweepTally,
     };
 
@@ -170,7 +170,7 @@ mod tests {
     const IPV4_HEADER: usize = 20;
 
     /// A probe through a box: the receiver reassembles, and answers with the length in which the question arrived.
-    fn probe(kind: Middlebox) -> Report {
+    fn probe(kind: Middlebox) -> ProbeReport {
         let (from, to) = (FROM.parse().unwrap(), TO.parse().unwrap());
         let mut machine = Machine::new(kind);
         let mut receiver = Machine::new(Middlebox::Reassemble);
@@ -188,7 +188,7 @@ mod tests {
                     }
                     if let Some((whole, _)) = receiver.reassemble(packet) {
                         let question = &whole.payload()[8..];
-                        let message = Message::parse_question(question).expect("an unchanged question");
+                        let message = ProbeMessage::parse_question(question).expect("an unchanged question");
                         assert_eq!(question, payload);
                         tally.heard(&message.answer(seen));
                     }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     /// Lengths of leading fragments that arrive with their length.
-    fn kept(report: &Report) -> Vec<usize> {
+    fn kept(report: &ProbeReport) -> Vec<usize> {
         let rows = report.lengths.iter().filter(|row| row.leading.kept > 0);
         rows.map(|row| row.length).collect()
     }
@@ -277,7 +277,7 @@ mod tests {
         let (from, to) = (FROM.parse().unwrap(), TO.parse().unwrap());
         let code = Code::from_len(800).unwrap();
         for run in 0..3 * PENDING as u64 {
-            let message = Message { run, form: Form::Fragmented, code, attempt: (run % 30) as u8 };
+            let message = ProbeMessage { run, form: Form::Fragmented, code, attempt: (run % 30) as u8 };
             let payload = question::payload(&message, to).unwrap();
             let leading = question::packets(&message, &payload, from, to).unwrap().swap_remove(0);
             assert!(machine.handle(leading).is_empty());

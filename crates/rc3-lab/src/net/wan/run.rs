@@ -63,7 +63,7 @@ pub struct WanReport {
     pub waits: Waits,
 }
 
-struct Wan {
+struct WanRouter {
     devices: [Device; 2],
     links: [Link<Packet>; 2],
     middlebox: Machine,
@@ -89,7 +89,7 @@ pub fn run(config: &WanConfig) -> io::Result<()> {
     };
     let devices = [open(DEVICES[0])?, open(DEVICES[1])?];
     set_current_timer_slack(Some(TIMER_SLACK))?;
-    let mut wan = Wan {
+    let mut wan = WanRouter {
         devices,
         links: config.links()?,
         middlebox: Machine::new(config.path.middlebox),
@@ -102,7 +102,7 @@ pub fn run(config: &WanConfig) -> io::Result<()> {
     wan.run()
 }
 
-impl Wan {
+impl WanRouter {
     fn run(&mut self) -> io::Result<()> {
         loop {
             self.transmit();

@@ -3,7 +3,7 @@
 use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
 use rc3_sim::{
     agent::FlowId,
-    sample::Sample,
+    sample::LinkSample,
     scenario::{Metric, PictureKind, PictureSpec, Spec, WorkloadSpec},
 };
 
@@ -15,7 +15,7 @@ use crate::sim::{
 
 /// A line of each run; the times of the background flows are shaded, and a printed rate of a flow is a dashed line.
 pub(super) fn chart(picture: &PictureSpec, spec: &Spec, results: &Results) -> Chart {
-    let value = |sampled: &Sampled, first: Option<FlowId>, sample: &Sample| {
+    let value = |sampled: &Sampled, first: Option<FlowId>, sample: &LinkSample| {
         let every = sampled.every.as_secs_f64();
         let bytes = |bytes: u64| bytes as f64 / every;
         match picture.kind {
@@ -36,7 +36,7 @@ pub(super) fn chart(picture: &PictureSpec, spec: &Spec, results: &Results) -> Ch
         // Flows are numbered in the order in which they begin.
         let first = sampled.samples.iter().flat_map(|sample| &sample.flows).map(|flow| flow.flow).min();
         let point =
-            |sample: &Sample| Some(Point::new(sample.at.as_secs_f64(), value(sampled, first, sample)?));
+            |sample: &LinkSample| Some(Point::new(sample.at.as_secs_f64(), value(sampled, first, sample)?));
         Series {
             name: name(cell, &cells),
             colour: colour(index, cells.len()),

@@ -6,7 +6,7 @@ use rc3_core::internals::law::Constants;
 
 use super::{
     DEFAULT,
-    report::{Row, Summary, names},
+    report::{ComparedFlow, SchemeSummary, names},
 };
 
 /// The columns of the table.
@@ -17,13 +17,13 @@ pub(super) const HEAD: &str = "\
 
 /// Numbers that change together.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Variant {
+pub(super) struct LawVariant {
     kind: &'static str,
     /// Each as `NAME=VALUE`.
     changes: Vec<String>,
 }
 
-impl Variant {
+impl LawVariant {
     /// All values of the `wanted` numbers, of none those of all. `NAME=VALUE,...` is one variant with these values.
     pub(super) fn of(wanted: &[String]) -> Vec<Self> {
         let all = Constants::variants();
@@ -48,7 +48,7 @@ impl Variant {
     }
 }
 
-impl fmt::Display for Variant {
+impl fmt::Display for LawVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.changes.join(", "))
     }
@@ -64,9 +64,10 @@ struct Figures {
     kept: Option<f64>,
 }
 
-fn figures(rows: &[Row]) -> Vec<Figures> {
+fn figures(rows: &[ComparedFlow]) -> Vec<Figures> {
     let of = |scenario: &str| {
-        let Summary { plain, kept, .. } = Summary::new(rows.iter().filter(|row| row.scenario == scenario), 1);
+        let SchemeSummary { plain, kept, .. } =
+            SchemeSummary::new(rows.iter().filter(|row| row.scenario == scenario), 1);
         Figures {
             scenario: scenario.to_owned(),
             mean: plain.mean,
@@ -78,7 +79,7 @@ fn figures(rows: &[Row]) -> Vec<Figures> {
 }
 
 /// A line of the table: what the `variant` reaches, by its cells and those of the product.
-pub(super) fn line(variant: &Variant, product: &[Row], varied: &[Row]) -> String {
+pub(super) fn line(variant: &LawVariant, product: &[ComparedFlow], varied: &[ComparedFlow]) -> String {
     let (product, varied) = (figures(product), figures(varied));
     let both = || product.iter().zip(&varied);
     let mean =

@@ -22,15 +22,15 @@ use rc3_sim::{
 
 pub use self::report::WORST;
 use self::{
-    ablation::Variant,
-    report::{Origin, Row},
+    ablation::LawVariant,
+    report::{ComparedFlow, ReportOrigin},
 };
 use super::{
     catalogue,
-    engine::{Engine, Outcome},
-    experiment::{Experiment, ExperimentError, Plan},
-    progress::Progress,
-    shared::Shared,
+    engine::{Engine, WorldOutcome},
+    experiment::{Experiment, ExperimentError, ExperimentPlan},
+    progress::ProgressReport,
+    shared::RememberingEngine,
     simulator::Simulator,
     work::{self, World},
 };
@@ -47,7 +47,7 @@ pub struct TodayJob {
     /// Cells in the list of the worst.
     worst: usize,
     page: Option<PathBuf>,
-    plan: Plan,
+    plan: ExperimentPlan,
     /// As it would be typed.
     command: String,
 }
@@ -86,11 +86,11 @@ impl TodayJob {
         }
         let default = [DEFAULT.to_owned()];
         let schemes = if schemes.is_empty() { &default } else { schemes };
-        let plan = Plan {
+        let plan = ExperimentPlan {
             changes: [&[runs(schemes)], changes].concat(),
             quick,
             threads,
-            ..Plan::new(PathBuf::new(), &Registry::default())
+            ..ExperimentPlan::new(PathBuf::new(), &Registry::default())
         };
         let experiments = load(&wanted, &plan)?;
         Ok(Self { names: wanted, experiments, worst, page, plan, command })
@@ -104,28 +104,28 @@ impl TodayJob {
         let rows = rows(&self.experiments, self.outcomes()?);
         if let Some(page) = &self.page {
             let specs: Vec<_> = self.experiments.iter().map(|one| one.scenario().spec()).collect();
-            let origin = Origin { commit: commit(), command: self.command.clone() };
+            let origin = ReportOrigin { commit: commit(), command: self.command.clone() };
             write(page, &report::page(&rows, &specs, &origin))?;
         }
         Ok(report::text(&rows, self.worst))
     }
 
-    /// Varies numbers of RLP's law, see `Variant::of`; prints a line for each value as it comes, and writes the page anew.
+    /// Varies numbers of RLP's law, see `LawVariant::of`; prints a line for each value as it comes, and writes the page anew.
     ///
     /// # Errors
     /// As [`Self::run`]; if there is no such number.
     pub fn ablate(&self, wanted: &[String]) -> Result<(), ExperimentError> {
-        let variants = Variant::of(wanted);
+        let variants = LawVariant::of(wanted);
         let loaded = variants.iter().map(|variant| {
             let changes = self.plan.changes.iter().cloned().chain(variant.changes()).collect();
-            load(&self.names, &Plan { changes, ..self.plan.clone() })
+            load(&self.names, &ExperimentPlan { changes, ..self.plan.clone() })
         });
         // All first: a mistake in the last one should not show after an hour.
         let loaded = loaded.collect::<Result<Vec<_>, _>>()?;
         let outcomes = self.outcomes()?;
         let product = rows(&self.experiments, outcomes.clone());
         let command = [&[self.command.clone(), "--ablate".to_owned()], wanted].concat().join(" ");
-        let origin = Origin { commit: commit(), command };
+        let origin = ReportOrigin { commit: commit(), command };
         let mut table = String::from(ablation::HEAD);
         print(&table);
         for (nth, (variant, experiments)) in variants.iter().zip(&loaded).enumerate() {
@@ -142,18 +142,18 @@ impl TodayJob {
     }
 
     /// The results of all worlds.
-    fn outcomes(&self) -> Result<Vec<Outcome>, ExperimentError> {
+    fn outcomes(&self) -> Result<Vec<WorldOutcome>, ExperimentError> {
         let worlds: Vec<_> = self.experiments.iter().flat_map(worlds).collect();
-        self.simulate("today".to_owned(), &worlds, &Shared::new(Simulator))
+        self.simulate("today".to_owned(), &worlds, &RememberingEngine::new(Simulator))
     }
 
     /// The results of all worlds: of those with another scheme than plain QUIC anew, of the others from `outcomes`.
     fn vary(
         &self,
         experiments: &[Experiment],
-        outcomes: &[Outcome],
+        outcomes: &[WorldOutcome],
         name: String,
-    ) -> Result<Vec<Outcome>, ExperimentError> {
+    ) -> Result<Vec<WorldOutcome>, ExperimentError> {
         let all: Vec<_> = experiments.iter().flat_map(worlds).collect();
         let is_plain = |world: &World<'_>| world.run.label.run == PLAIN;
         let mut window = None;
@@ -184,13 +184,13 @@ impl TodayJob {
         name: String,
         due: &[(&str, usize, World<'_>)],
         engine: &dyn Engine,
-    ) -> Result<Vec<Outcome>, ExperimentError> {
-        let mut progress = Progress::of_worlds(name, due, false);
-        let mut outcomes: Vec<Outcome> = Vec::with_capacity(due.len());
+    ) -> Result<Vec<WorldOutcome>, ExperimentError> {
+        let mut progress = ProgressReport::of_worlds(name, due, false);
+        let mut outcomes: Vec<WorldOutcome> = Vec::with_capacity(due.len());
         let worlds: Vec<_> = due.iter().map(|(_, _, world)| *world).collect();
         work::run(engine, &worlds, self.plan.threads, |step| {
             progress.on_step(&step);
-            if let work::Step::World(_, outcome) = step {
+            if let work::WorldProgress::World(_, outcome) = step {
                 outcomes.push(*outcome);
             }
             Ok::<(), ExperimentError>(())
@@ -207,7 +207,7 @@ fn worlds(experiment: &Experiment) -> impl Iterator<Item = (&str, usize, World<'
 }
 
 /// The cells of experiments whose worlds had these outcomes.
-fn rows(experiments: &[Experiment], outcomes: Vec<Outcome>) -> Vec<Row> {
+fn rows(experiments: &[Experiment], outcomes: Vec<WorldOutcome>) -> Vec<ComparedFlow> {
     let mut outcomes = outcomes.into_iter();
     let of = |experiment: &Experiment| {
         report::rows(experiment, outcomes.by_ref().take(experiment.runs().len()).collect())
@@ -215,7 +215,7 @@ fn rows(experiments: &[Experiment], outcomes: Vec<Outcome>) -> Vec<Row> {
     experiments.iter().flat_map(of).collect()
 }
 
-fn load(names: &[String], plan: &Plan) -> Result<Vec<Experiment>, ExperimentError> {
+fn load(names: &[String], plan: &ExperimentPlan) -> Result<Vec<Experiment>, ExperimentError> {
     let load = |name: &String| match Experiment::load(name, plan)? {
         one if one.runs().iter().all(|run| run.one().is_some()) => Ok(one),
         _ => Err(ExperimentError::NotOneFlow(name.clone())),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     /// The cells of a quick run with guard mode whose sizes and paths are among the first.
-    fn few(name: &str, changes: &[&str]) -> Vec<Row> {
+    fn few(name: &str, changes: &[&str]) -> Vec<ComparedFlow> {
         let changes = changes.iter().map(|&change| change.to_owned()).collect();
         let mut job = job(&[name], None).unwrap();
         job.plan.changes.extend::<Vec<String>>(changes);
@@ -450,7 +450,7 @@ mod tests {
     fn a_destination_that_was_taught_is_remembered() {
         let one_path = ["sweep.topology.rate=['20Mbit']", "sweep.topology.rtt=['20ms']"];
         let rows = few("fifo-known", &one_path);
-        let is_ignored = |row: &Row| row.flows[1].verdict() == Some(rc3_core::Verdict::Ignored);
+        let is_ignored = |row: &ComparedFlow| row.flows[1].verdict() == Some(rc3_core::Verdict::Ignored);
         assert!(rows.iter().any(is_ignored), "{rows:#?}");
     }
 

@@ -14,7 +14,7 @@ use rc3_sim::{
 };
 use rc3_text::units::{about_bytes, rate_text, time_text};
 
-use crate::sim::{engine::Outcome, experiment::Experiment};
+use crate::sim::{engine::WorldOutcome, experiment::Experiment};
 
 /// A cell above this many times the completion time of plain QUIC is a loss.
 const LOSS: f64 = 1.05;
@@ -27,37 +27,37 @@ const BROKEN_DOWN: usize = 3;
 
 /// A flow over a path, with each scheme; plain QUIC is the first.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct ComparedFlow {
     pub(super) scenario: String,
     /// The flow with plain QUIC.
     run: Run,
     /// Size of the queue in bandwidth-delay products, or as it is written.
     buffer: String,
     /// By scheme, in the order of the scenario's runs.
-    pub(super) flows: Vec<Flow>,
+    pub(super) flows: Vec<SchemeFlow>,
 }
 
 /// A flow with one scheme.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(super) struct SchemeFlow {
     scheme: String,
     /// `None` if it never ended.
     record: Option<FlowRecord>,
     pub(super) beside: Beside,
 }
 
-impl Flow {
+impl SchemeFlow {
     pub(super) fn verdict(&self) -> Option<Verdict> {
         Some(self.record.as_ref()?.sent.guard?.verdict)
     }
 }
 
 /// The cells of an experiment whose worlds had these outcomes.
-pub(super) fn rows(experiment: &Experiment, outcomes: Vec<Outcome>) -> Vec<Row> {
+pub(super) fn rows(experiment: &Experiment, outcomes: Vec<WorldOutcome>) -> Vec<ComparedFlow> {
     let spec = experiment.scenario().spec();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<ComparedFlow> = Vec::new();
     for (run, outcome) in experiment.runs().iter().zip(outcomes) {
-        let flow = Flow {
+        let flow = SchemeFlow {
             scheme: run.label.run.clone(),
             record: outcome.records.into_iter().next(),
             beside: outcome.beside.unwrap_or_default(),
@@ -67,7 +67,7 @@ pub(super) fn rows(experiment: &Experiment, outcomes: Vec<Outcome>) -> Vec<Row> 
         });
         match known {
             Some(row) => row.flows.push(flow),
-            None => rows.push(Row {
+            None => rows.push(ComparedFlow {
                 scenario: spec.name.clone(),
                 run: run.clone(),
                 buffer: buffer(spec, run),
@@ -87,7 +87,7 @@ fn buffer(spec: &Spec, run: &Run) -> String {
     }
 }
 
-impl Row {
+impl ComparedFlow {
     fn bytes(&self) -> u64 {
         self.run.one().map_or(0, |one| one.bytes)
     }
@@ -131,7 +131,7 @@ impl Row {
     }
 }
 
-impl fmt::Display for Row {
+impl fmt::Display for ComparedFlow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nominal = self.run.topology.nominal;
         let (rate, rtt) = (rate_text(nominal.rate.bits_per_second()), time_text(nominal.rtt));
@@ -144,7 +144,7 @@ impl fmt::Display for Row {
 
 /// What a scheme reaches in a group of cells.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Summary {
+pub(super) struct SchemeSummary {
     /// Cells.
     cells: usize,
     /// Completion time over that of plain QUIC.
@@ -156,7 +156,7 @@ pub(super) struct Summary {
     /// Verdicts: right, wrong, none.
     verdicts: [usize; 3],
     /// Bytes that others keep, over those beside plain QUIC; `None` where there are no others.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: Option<KeptShare>,
     /// Median and 95th percentile of the completion times of short flows of others, over those beside plain QUIC.
     short: Option<(f64, f64)>,
 }
@@ -175,20 +175,20 @@ pub(super) struct Ratios {
 
 /// Bytes that others keep, over those beside plain QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptShare {
     /// Mean.
     pub(super) mean: f64,
     /// The least.
     worst: f64,
 }
 
-impl Summary {
+impl SchemeSummary {
     /// Of these cells with this scheme.
-    pub(super) fn new<'a>(rows: impl IntoIterator<Item = &'a Row>, scheme: usize) -> Self {
-        let rows: Vec<&Row> = rows.into_iter().collect();
+    pub(super) fn new<'a>(rows: impl IntoIterator<Item = &'a ComparedFlow>, scheme: usize) -> Self {
+        let rows: Vec<&ComparedFlow> = rows.into_iter().collect();
         let mut verdicts = [0; 3];
         for row in &rows {
-            match row.flows.get(scheme).and_then(Flow::verdict) {
+            match row.flows.get(scheme).and_then(SchemeFlow::verdict) {
                 Some(Verdict::Unproven) => verdicts[2] += 1,
                 Some(given) if row.run.is_right(given) => verdicts[0] += 1,
                 Some(_) => verdicts[1] += 1,
@@ -196,7 +196,7 @@ impl Summary {
             }
         }
         let kept: Vec<f64> = rows.iter().filter_map(|row| row.kept(scheme)).collect();
-        let kept = (!kept.is_empty()).then(|| Kept {
+        let kept = (!kept.is_empty()).then(|| KeptShare {
             mean: kept.iter().sum::<f64>() / kept.len() as f64,
             worst: kept.iter().copied().fold(f64::INFINITY, f64::min),
         });
@@ -213,7 +213,7 @@ impl Summary {
     }
 }
 
-fn ratios(rows: &[&Row], ratio: impl Fn(&Row) -> Option<f64>) -> Ratios {
+fn ratios(rows: &[&ComparedFlow], ratio: impl Fn(&ComparedFlow) -> Option<f64>) -> Ratios {
     let logs: Vec<f64> = rows.iter().filter_map(|row| Some(ratio(row)?.ln())).collect();
     let count = logs.len().max(1) as f64;
     // Cells that differ in their seed alone stand in a row. What they have in common is no matter of chance.
@@ -234,7 +234,7 @@ fn ratios(rows: &[&Row], ratio: impl Fn(&Row) -> Option<f64>) -> Ratios {
     }
 }
 
-fn short(rows: &[&Row], scheme: usize) -> Option<(f64, f64)> {
+fn short(rows: &[&ComparedFlow], scheme: usize) -> Option<(f64, f64)> {
     let pooled = |scheme: usize| {
         let flows = rows.iter().filter_map(|row| row.flows.get(scheme));
         let mut fcts: Vec<f64> =
@@ -249,7 +249,7 @@ fn short(rows: &[&Row], scheme: usize) -> Option<(f64, f64)> {
 }
 
 /// Names of the scenarios, in the order of the rows.
-pub(super) fn names(rows: &[Row]) -> Vec<&str> {
+pub(super) fn names(rows: &[ComparedFlow]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for row in rows {
         if !names.contains(&row.scenario.as_str()) {
@@ -260,12 +260,12 @@ pub(super) fn names(rows: &[Row]) -> Vec<&str> {
 }
 
 /// The schemes, which are the same in all rows.
-fn schemes(rows: &[Row]) -> impl Iterator<Item = (usize, &str)> {
+fn schemes(rows: &[ComparedFlow]) -> impl Iterator<Item = (usize, &str)> {
     rows.first().into_iter().flat_map(|row| row.flows.iter().map(|flow| flow.scheme.as_str()).enumerate())
 }
 
 /// For each scheme a line for each group of cells, then its `count` worst cells.
-pub(super) fn text(rows: &[Row], count: usize) -> String {
+pub(super) fn text(rows: &[ComparedFlow], count: usize) -> String {
     let mut text = String::new();
     for (scheme, name) in schemes(rows) {
         let _ = writeln!(text, "\n{name}: FCT / plain and FCT / ideal, geometric mean and worst\n");
@@ -275,8 +275,8 @@ pub(super) fn text(rows: &[Row], count: usize) -> String {
             "group", "cells", "/plain", "worst", ">1.05", "/ideal", "worst", "right/wrong/none"
         );
         for (group, members) in groups(rows) {
-            let Summary { cells, plain, ideal, above, verdicts: [right, wrong, none], kept, short } =
-                Summary::new(members, scheme);
+            let SchemeSummary { cells, plain, ideal, above, verdicts: [right, wrong, none], kept, short } =
+                SchemeSummary::new(members, scheme);
             let mut line = format!(
                 "{group:32} {cells:>5} {:>6.3} {:>6.2} {above:>5} {:>6.3} {:>6.2}  {:16}",
                 plain.mean,
@@ -304,8 +304,8 @@ pub(super) fn text(rows: &[Row], count: usize) -> String {
 }
 
 /// The worst cells of a scheme, at most `count`.
-fn worst(rows: &[Row], (scheme, name): (usize, &str), count: usize) -> String {
-    let mut ratios: Vec<(f64, &Row)> =
+fn worst(rows: &[ComparedFlow], (scheme, name): (usize, &str), count: usize) -> String {
+    let mut ratios: Vec<(f64, &ComparedFlow)> =
         rows.iter().filter_map(|row| Some((row.ratio_to_plain(scheme)?, row))).collect();
     ratios.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let mut text = format!("\n{name}: the worst {} cells\n", count.min(ratios.len()));
@@ -328,8 +328,8 @@ fn worst(rows: &[Row], (scheme, name): (usize, &str), count: usize) -> String {
 }
 
 /// Each scenario; and of few ones also its sizes, buffers, round trips and rates.
-fn groups(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
-    let keys: [fn(&Row) -> String; 5] = [
+fn groups(rows: &[ComparedFlow]) -> Vec<(String, Vec<&ComparedFlow>)> {
+    let keys: [fn(&ComparedFlow) -> String; 5] = [
         |_| String::new(),
         |row| format!(", {}", about_bytes(row.bytes())),
         |row| format!(", {} BDP", row.buffer),
@@ -338,9 +338,9 @@ fn groups(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
     ];
     let names = names(rows);
     let keys = if names.len() > BROKEN_DOWN { &keys[..1] } else { &keys };
-    let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<&ComparedFlow>)> = Vec::new();
     for name in names {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.scenario == name).collect();
+        let rows: Vec<&ComparedFlow> = rows.iter().filter(|row| row.scenario == name).collect();
         for key in keys {
             let first = groups.len();
             for &row in &rows {
@@ -357,14 +357,14 @@ fn groups(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
 
 /// Which run a page is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct ReportOrigin {
     /// The revision of the source, if known.
     pub(super) commit: Option<String>,
     /// The command.
     pub(super) command: String,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ReportOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Made by `{}`", self.command)?;
         if let Some(commit) = &self.commit {
@@ -375,7 +375,7 @@ impl fmt::Display for Origin {
 }
 
 /// The page of an ablation with this table.
-pub(super) fn ablation_page(table: &str, origin: &Origin) -> String {
+pub(super) fn ablation_page(table: &str, origin: &ReportOrigin) -> String {
     format!(
         "# What the numbers of RLP's law bring\n\nGuard mode with another value of a number, on the networks of [today](report.md). \
          *Mean* is FCT over plain QUIC's, as multiples of the product's, the geometric mean over the scenarios; *most* the scenario \
@@ -386,7 +386,7 @@ pub(super) fn ablation_page(table: &str, origin: &Origin) -> String {
 }
 
 /// The page: a table for each scheme with a row for each scenario and a column for each size, then verdicts and harm.
-pub(super) fn page(rows: &[Row], scenarios: &[&Spec], origin: &Origin) -> String {
+pub(super) fn page(rows: &[ComparedFlow], scenarios: &[&Spec], origin: &ReportOrigin) -> String {
     let mut text = String::from("# rc3 on the networks of today\n\n");
     text += "Simulated flows over one bottleneck. FCT is the time from connect to the last byte at the receiver. Plain is \
              QUIC without RLP (CUBIC). Ideal is one round trip for the handshake, the bytes at the rate of the bottleneck, \
@@ -409,7 +409,7 @@ pub(super) fn page(rows: &[Row], scenarios: &[&Spec], origin: &Origin) -> String
     text
 }
 
-fn by_size(rows: &[Row], title: &str, ratio: impl Fn(&Row) -> Option<f64>) -> String {
+fn by_size(rows: &[ComparedFlow], title: &str, ratio: impl Fn(&ComparedFlow) -> Option<f64>) -> String {
     let sizes: BTreeSet<u64> = rows.iter().map(|row| row.bytes()).collect();
     let mut text = format!("\n## {title}\n\n| scenario |");
     for size in &sizes {
@@ -417,8 +417,9 @@ fn by_size(rows: &[Row], title: &str, ratio: impl Fn(&Row) -> Option<f64>) -> St
     }
     let _ = writeln!(text, " all |\n|---|{}", "---|".repeat(sizes.len() + 1));
     for name in names(rows) {
-        let of = |size: Option<u64>| -> Vec<&Row> {
-            let is_of = |row: &&Row| row.scenario == name && size.is_none_or(|size| row.bytes() == size);
+        let of = |size: Option<u64>| -> Vec<&ComparedFlow> {
+            let is_of =
+                |row: &&ComparedFlow| row.scenario == name && size.is_none_or(|size| row.bytes() == size);
             rows.iter().filter(is_of).collect()
         };
         let _ = write!(text, "| {name} |");
@@ -440,14 +441,14 @@ fn by_size(rows: &[Row], title: &str, ratio: impl Fn(&Row) -> Option<f64>) -> St
     text
 }
 
-fn verdicts_and_harm(rows: &[Row], (scheme, name): (usize, &str)) -> String {
+fn verdicts_and_harm(rows: &[ComparedFlow], (scheme, name): (usize, &str)) -> String {
     let mut text = format!(
         "\n## {name}: losses, verdicts and harm\n\n| scenario | cells | above {LOSS} x plain | verdicts right, wrong, \
          none | others keep, worst | short flows of others, median and p95 |\n|---|---|---|---|---|---|\n"
     );
     for name in names(rows) {
-        let Summary { cells, above, verdicts: [right, wrong, none], kept, short, .. } =
-            Summary::new(rows.iter().filter(|row| row.scenario == name), scheme);
+        let SchemeSummary { cells, above, verdicts: [right, wrong, none], kept, short, .. } =
+            SchemeSummary::new(rows.iter().filter(|row| row.scenario == name), scheme);
         let kept = kept.map_or(String::new(), |kept| format!("{:.3}, {:.2}", kept.mean, kept.worst));
         let short = short.map_or(String::new(), |(median, late)| format!("{median:.3}, {late:.3}"));
         let verdicts =

@@ -6,7 +6,7 @@ use rc3_core::WorkerHash;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::super::{
-    Capabilities, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats, batch::Message,
+    Capabilities, Options, Outgoing, RECV_MESSAGES_MAX, RecvBatch, RecvMeta, Stats, batch::KernelMessage,
     for_family, local_addr, stats::Counters,
 };
 
@@ -129,7 +129,7 @@ impl SocketState {
             // spare room.
             unsafe { slot.set_len(len) };
             self.counters.add(|stats| &mut stats.received_datagrams, 1);
-            batch.messages.push(Message { meta: RecvMeta::of(remote), stride: len });
+            batch.messages.push(KernelMessage { meta: RecvMeta::of(remote), stride: len });
         }
         Ok(batch.messages.len())
     }

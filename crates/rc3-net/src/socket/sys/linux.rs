@@ -24,7 +24,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 pub(super) use self::options::set;
 #[cfg(test)]
-pub(crate) use self::send::{Calls, Fault};
+pub(crate) use self::send::{Calls, InjectedError};
 pub(in crate::socket) use self::{
     options::queued_bytes,
     receive::Scratch,
@@ -36,7 +36,7 @@ use self::{
 };
 use super::{
     super::{Capabilities, MAX_GSO_SEGMENTS, Options, Stats, local_addr, stats::Counters},
-    watch::Watch,
+    watch::FragmentWatch,
 };
 use crate::marks::PRIORITY_FILLER;
 
@@ -68,12 +68,12 @@ pub(in crate::socket) struct SocketState {
     /// Another process sends by the same socket, so what was set on it may have changed.
     shared: AtomicBool,
     /// Held while datagrams received in fragments are processed.
-    watch: Mutex<Watch>,
+    watch: Mutex<FragmentWatch>,
     recv_buffer: usize,
     send_buffer: usize,
     counters: Counters,
     #[cfg(test)]
-    faults: Mutex<Vec<Fault>>,
+    faults: Mutex<Vec<InjectedError>>,
 }
 
 /// A socket bound alone.
@@ -124,7 +124,7 @@ impl SocketState {
             socket_marks: Mutex::new(None),
             dont_fragment: Mutex::new(true),
             shared: AtomicBool::new(false),
-            watch: Mutex::new(Watch::Blind),
+            watch: Mutex::new(FragmentWatch::Blind),
             recv_buffer: 0,
             send_buffer: 0,
             counters: Counters::default(),
@@ -136,10 +136,10 @@ impl SocketState {
     /// Starts to watch leading fragments of datagrams to the bound `address`, if the kernel reports any.
     fn watch_fragments(&mut self, address: SocketAddr, options: &Options) {
         let watch = self.watch.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Watch::Concluding = watch
+        if let FragmentWatch::Concluding = watch
             && takes_ipv4(address)
         {
-            *watch = Watch::new(address.port(), options.packet_socket);
+            *watch = FragmentWatch::new(address.port(), options.packet_socket);
         }
     }
 
@@ -227,7 +227,7 @@ fn configure(io: &Socket, address: SocketAddr, options: &Options) -> io::Result<
         timestamps,
         gso: AtomicBool::new(gso),
         priority_cmsg: AtomicBool::new(options.priority_cmsg && knows_priority_cmsg()),
-        watch: Mutex::new(if reports_longest { Watch::Concluding } else { Watch::Blind }),
+        watch: Mutex::new(if reports_longest { FragmentWatch::Concluding } else { FragmentWatch::Blind }),
         recv_buffer: io.recv_buffer_size()?,
         send_buffer: io.send_buffer_size()?,
         ..SocketState::bare(ipv6)

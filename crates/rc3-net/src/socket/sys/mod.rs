@@ -15,7 +15,7 @@ mod packet_socket;
 #[cfg(target_os = "linux")]
 mod watch;
 #[cfg(all(test, target_os = "linux"))]
-pub(crate) use linux::{Calls, Fault};
+pub(crate) use linux::{Calls, InjectedError};
 #[cfg(target_os = "linux")]
 pub(super) use linux::{
     Scratch, SocketState, UNUSABLE, adopt, open, open_group, open_steered, queued_bytes, receive,

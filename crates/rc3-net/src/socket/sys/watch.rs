@@ -21,7 +21,7 @@ const MISSES_MAX: u32 = 32;
 
 /// How the lengths of leading fragments are learned.
 #[derive(Debug)]
-pub(super) enum Watch {
+pub(super) enum FragmentWatch {
     /// The kernel does not report which datagrams arrived in fragments.
     Blind,
     /// There is no packet socket until a datagram arrives in fragments.
@@ -46,7 +46,7 @@ pub(super) struct Sight {
     misses: u32,
 }
 
-impl Watch {
+impl FragmentWatch {
     /// For a socket that receives IPv4 datagrams at `port`.
     pub(super) fn new(port: u16, packet_socket: PacketSocket) -> Self {
         match packet_socket {
@@ -87,7 +87,7 @@ pub(super) struct FoundLen {
     pub(super) exact: bool,
 }
 
-impl Watch {
+impl FragmentWatch {
     /// The datagram with this payload arrived from `remote` in fragments, of which the longest had `longest` bytes of
     /// payload. `reads`: how many fragments may still be read for the same receive call, at first [`READS_MAX`].
     pub(super) fn find(
@@ -190,16 +190,16 @@ mod tests {
     }
 
     /// Like a packet socket, replaced by a UDP socket: it shows what the other sends.
-    fn watch(behind: bool) -> (Watch, UdpSocket) {
+    fn watch(behind: bool) -> (FragmentWatch, UdpSocket) {
         let (shown, show) =
             (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
         show.connect(shown.local_addr().unwrap()).unwrap();
         shown.set_nonblocking(true).unwrap();
         let sight = Sight { io: shown.into(), pending: VecDeque::new(), behind, proven: false, misses: 0 };
-        (Watch::Seeing(Box::new(sight)), show)
+        (FragmentWatch::Seeing(Box::new(sight)), show)
     }
 
-    fn find(watch: &mut Watch, drained: bool, number: usize) -> FoundLen {
+    fn find(watch: &mut FragmentWatch, drained: bool, number: usize) -> FoundLen {
         let found = watch.find(FROM.parse().unwrap(), &payload(number), LONGEST, &mut { READS_MAX });
         if drained {
             watch.on_drained();
@@ -259,7 +259,7 @@ mod tests {
         by.send(b"nonsense").unwrap();
         show(&by, lone + 1);
         assert_eq!(find(&mut watch, true, lone + 1), SEEN);
-        let Watch::Seeing(sight) = &watch else { panic!("given up") };
+        let FragmentWatch::Seeing(sight) = &watch else { panic!("given up") };
         assert_eq!(sight.pending.len(), PENDING_MAX);
         assert_eq!(find(&mut watch, true, lone - 1), SEEN);
         assert_eq!(find(&mut watch, true, lone - 1), CONCLUDED);

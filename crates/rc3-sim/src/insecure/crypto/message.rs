@@ -24,7 +24,7 @@ pub(super) const SESSION_TICKETS: u8 = 4;
 const LENGTHS: [usize; 5] = [280, 90, 640, 52, 178];
 
 /// A kind and its fields.
-pub(super) type Message<'a> = (u8, Vec<&'a [u8]>);
+pub(super) type CryptoMessage<'a> = (u8, Vec<&'a [u8]>);
 
 /// Appends a message. Longer fields make it longer.
 pub(super) fn emit(kind: u8, fields: &[&[u8]], buf: &mut Vec<u8>) {
@@ -41,7 +41,7 @@ pub(super) fn emit(kind: u8, fields: &[&[u8]], buf: &mut Vec<u8>) {
 }
 
 /// The first message and its length; `None` if it is incomplete.
-pub(super) fn parse(bytes: &[u8]) -> Option<(Message<'_>, usize)> {
+pub(super) fn parse(bytes: &[u8]) -> Option<(CryptoMessage<'_>, usize)> {
     let (&[kind, high, low], rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
     let len = usize::from(u16::from_be_bytes([high, low]));
     let mut body = rest.get(..len)?;

@@ -13,24 +13,24 @@ use quinn_proto::{
 };
 
 pub(super) use self::keys::TokenKey;
-use self::session::Session;
+use self::session::CryptoSession;
 
 /// QUIC v1, the only version simulated.
 const VERSION: u32 = 1;
 
 /// The shared settings of a client's or a server's sessions.
-pub(super) struct Settings {
+pub(super) struct CryptoSettings {
     /// ALPN names, the preferred first.
     offer: Vec<Vec<u8>>,
 }
 
-impl Settings {
+impl CryptoSettings {
     pub(super) fn new(offer: Vec<Vec<u8>>) -> Self {
         Self { offer }
     }
 }
 
-impl crypto::ClientConfig for Settings {
+impl crypto::ClientConfig for CryptoSettings {
     fn start_session(
         self: Arc<Self>,
         version: u32,
@@ -40,11 +40,11 @@ impl crypto::ClientConfig for Settings {
         if version != VERSION {
             return Err(ConnectError::UnsupportedVersion);
         }
-        Ok(Box::new(Session::client(self, server_name, params)))
+        Ok(Box::new(CryptoSession::client(self, server_name, params)))
     }
 }
 
-impl crypto::ServerConfig for Settings {
+impl crypto::ServerConfig for CryptoSettings {
     fn initial_keys(&self, version: u32, dst_cid: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
         if version != VERSION {
             return Err(UnsupportedVersion);
@@ -61,7 +61,7 @@ impl crypto::ServerConfig for Settings {
         _version: u32,
         params: &TransportParameters,
     ) -> Box<dyn crypto::Session> {
-        Box::new(Session::server(self, params))
+        Box::new(CryptoSession::server(self, params))
     }
 }
 

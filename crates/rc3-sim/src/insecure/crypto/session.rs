@@ -19,8 +19,10 @@ use quinn_proto::{
 use rc3_core::internals::security::{absorb, mix};
 
 use super::{
-    Settings, keys,
-    message::{self, CLIENT_FINISHED, CLIENT_HELLO, Message, SERVER_FLIGHT, SERVER_HELLO, SESSION_TICKETS},
+    CryptoSettings, keys,
+    message::{
+        self, CLIENT_FINISHED, CLIENT_HELLO, CryptoMessage, SERVER_FLIGHT, SERVER_HELLO, SESSION_TICKETS,
+    },
     read_params, write_params,
 };
 use crate::insecure::tag::Tagger;
@@ -38,7 +40,7 @@ const ONE_RTT: u64 = 5;
 const EXPORTER: u64 = 6;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+enum HandshakeStep {
     /// The client must send its ClientHello, the server waits for it.
     Begin,
     /// The client waits for the ServerHello.
@@ -54,12 +56,12 @@ enum Step {
     Complete,
 }
 
-pub(super) struct Session {
+pub(super) struct CryptoSession {
     side: Side,
-    settings: Arc<Settings>,
+    settings: Arc<CryptoSettings>,
     server_name: String,
     params: Vec<u8>,
-    step: Step,
+    step: HandshakeStep,
     random: [u8; 8],
     /// Known once both hellos were exchanged.
     secret: Option<Tagger>,
@@ -72,22 +74,31 @@ pub(super) struct Session {
     peer_heard: bool,
 }
 
-impl Session {
-    pub(super) fn client(settings: Arc<Settings>, server_name: &str, params: &TransportParameters) -> Self {
+impl CryptoSession {
+    pub(super) fn client(
+        settings: Arc<CryptoSettings>,
+        server_name: &str,
+        params: &TransportParameters,
+    ) -> Self {
         Self::new(Side::Client, settings, server_name, params)
     }
 
-    pub(super) fn server(settings: Arc<Settings>, params: &TransportParameters) -> Self {
+    pub(super) fn server(settings: Arc<CryptoSettings>, params: &TransportParameters) -> Self {
         Self::new(Side::Server, settings, "", params)
     }
 
-    fn new(side: Side, settings: Arc<Settings>, server_name: &str, params: &TransportParameters) -> Self {
+    fn new(
+        side: Side,
+        settings: Arc<CryptoSettings>,
+        server_name: &str,
+        params: &TransportParameters,
+    ) -> Self {
         let params = write_params(params);
         Self {
             side,
             settings,
             server_name: server_name.to_owned(),
-            step: Step::Begin,
+            step: HandshakeStep::Begin,
             // Connection ids are among the parameters, so no other session has the same.
             random: absorb(0, &params).to_be_bytes(),
             params,
@@ -102,7 +113,7 @@ impl Session {
 
     fn agree(&mut self, client: &[u8], server: &[u8]) {
         self.secret = Some(Tagger::new(&[client, server].concat()));
-        self.step = Step::HelloRead;
+        self.step = HandshakeStep::HelloRead;
     }
 
     fn one_rtt_keys(&mut self) -> Option<Keys> {
@@ -111,9 +122,9 @@ impl Session {
     }
 
     /// Whether `handshake_data` is known from here on.
-    fn on_message(&mut self, (kind, fields): Message<'_>) -> Result<bool, TransportError> {
+    fn on_message(&mut self, (kind, fields): CryptoMessage<'_>) -> Result<bool, TransportError> {
         match (self.side, self.step, kind, &fields[..]) {
-            (Side::Server, Step::Begin, CLIENT_HELLO, [random, name, params, protocols @ ..]) => {
+            (Side::Server, HandshakeStep::Begin, CLIENT_HELLO, [random, name, params, protocols @ ..]) => {
                 let offer = &self.settings.offer;
                 let chosen = offer.iter().find(|name| protocols.contains(&name.as_slice()));
                 if chosen.is_none() && !offer.is_empty() && !protocols.is_empty() {
@@ -126,28 +137,28 @@ impl Session {
                 self.agree(random, &own);
                 Ok(true)
             }
-            (Side::Client, Step::HelloSent, SERVER_HELLO, [random]) => {
+            (Side::Client, HandshakeStep::HelloSent, SERVER_HELLO, [random]) => {
                 let own = self.random;
                 self.agree(&own, random);
                 Ok(false)
             }
-            (Side::Client, Step::HandshakeKeys, SERVER_FLIGHT, [params, chosen @ ..]) => {
+            (Side::Client, HandshakeStep::HandshakeKeys, SERVER_FLIGHT, [params, chosen @ ..]) => {
                 self.protocol = chosen.first().map(|name| name.to_vec());
                 self.peer_params = Some(read_params(self.side, params)?);
-                self.step = Step::Flight;
+                self.step = HandshakeStep::Flight;
                 Ok(true)
             }
-            (Side::Server, Step::Flight, CLIENT_FINISHED, _) => {
-                self.step = Step::Tickets;
+            (Side::Server, HandshakeStep::Flight, CLIENT_FINISHED, _) => {
+                self.step = HandshakeStep::Tickets;
                 Ok(false)
             }
-            (Side::Client, Step::Complete, SESSION_TICKETS, _) => Ok(false),
+            (Side::Client, HandshakeStep::Complete, SESSION_TICKETS, _) => Ok(false),
             _ => Err(alert(UNEXPECTED_MESSAGE, "an unexpected message")),
         }
     }
 }
 
-impl crypto::Session for Session {
+impl crypto::Session for CryptoSession {
     fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
         keys::initial(dst_cid, side)
     }
@@ -176,9 +187,12 @@ impl crypto::Session for Session {
 
     fn is_handshaking(&self) -> bool {
         match self.step {
-            Step::Begin | Step::HelloSent | Step::HelloRead | Step::HandshakeKeys => true,
-            Step::Flight => self.side.is_server(),
-            Step::Tickets | Step::Complete => false,
+            HandshakeStep::Begin
+            | HandshakeStep::HelloSent
+            | HandshakeStep::HelloRead
+            | HandshakeStep::HandshakeKeys => true,
+            HandshakeStep::Flight => self.side.is_server(),
+            HandshakeStep::Tickets | HandshakeStep::Complete => false,
         }
     }
 
@@ -204,35 +218,35 @@ impl crypto::Session for Session {
 
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
         match (self.side, self.step) {
-            (Side::Client, Step::Begin) => {
+            (Side::Client, HandshakeStep::Begin) => {
                 let mut fields = vec![&self.random[..], self.server_name.as_bytes(), &self.params];
                 fields.extend(self.settings.offer.iter().map(Vec::as_slice));
                 message::emit(CLIENT_HELLO, &fields, buf);
-                self.step = Step::HelloSent;
+                self.step = HandshakeStep::HelloSent;
                 None
             }
-            (_, Step::HelloRead) => {
+            (_, HandshakeStep::HelloRead) => {
                 if self.side.is_server() {
                     message::emit(SERVER_HELLO, &[&self.random], buf);
                 }
-                self.step = Step::HandshakeKeys;
+                self.step = HandshakeStep::HandshakeKeys;
                 Some(keys::keys(self.secret?.derive(HANDSHAKE), self.side))
             }
-            (Side::Server, Step::HandshakeKeys) => {
+            (Side::Server, HandshakeStep::HandshakeKeys) => {
                 let fields: Vec<&[u8]> =
                     [&self.params].into_iter().chain(&self.protocol).map(Vec::as_slice).collect();
                 message::emit(SERVER_FLIGHT, &fields, buf);
-                self.step = Step::Flight;
+                self.step = HandshakeStep::Flight;
                 self.one_rtt_keys()
             }
-            (Side::Client, Step::Flight) => {
+            (Side::Client, HandshakeStep::Flight) => {
                 message::emit(CLIENT_FINISHED, &[], buf);
-                self.step = Step::Complete;
+                self.step = HandshakeStep::Complete;
                 self.one_rtt_keys()
             }
-            (Side::Server, Step::Tickets) => {
+            (Side::Server, HandshakeStep::Tickets) => {
                 message::emit(SESSION_TICKETS, &[], buf);
-                self.step = Step::Complete;
+                self.step = HandshakeStep::Complete;
                 None
             }
             _ => None,
@@ -277,16 +291,19 @@ mod tests {
 
     use super::*;
 
-    fn sessions(client: &[&str], server: &[&str]) -> [Session; 2] {
+    fn sessions(client: &[&str], server: &[&str]) -> [CryptoSession; 2] {
         let settings = |names: &[&str]| {
-            Arc::new(Settings::new(names.iter().map(|name| name.as_bytes().to_vec()).collect()))
+            Arc::new(CryptoSettings::new(names.iter().map(|name| name.as_bytes().to_vec()).collect()))
         };
         let params = read_params(Side::Server, &[]).unwrap();
-        [Session::client(settings(client), "rc3.test", &params), Session::server(settings(server), &params)]
+        [
+            CryptoSession::client(settings(client), "rc3.test", &params),
+            CryptoSession::server(settings(server), &params),
+        ]
     }
 
     /// Passes handshake bytes back and forth in pieces of three.
-    fn shake_hands([client, server]: &mut [Session; 2]) -> Result<(), TransportError> {
+    fn shake_hands([client, server]: &mut [CryptoSession; 2]) -> Result<(), TransportError> {
         for _ in 0..8 {
             let mut buf = Vec::new();
             client.write_handshake(&mut buf);
@@ -298,7 +315,7 @@ mod tests {
         Ok(())
     }
 
-    fn protocol(session: &Session) -> Option<Vec<u8>> {
+    fn protocol(session: &CryptoSession) -> Option<Vec<u8>> {
         session.handshake_data()?.downcast::<HandshakeData>().ok()?.protocol
     }
 

@@ -15,7 +15,7 @@ use kickass::{
     rcp::RcpConfig,
     sampling::Sampling,
     signal::{self, Ipv6},
-    silence::Rule,
+    silence::SilenceRule,
 };
 use rc3_text::{
     document::{Document, DocumentError, Fault},
@@ -166,7 +166,7 @@ pub struct SignalConfig {
     /// Round trips below the threshold until signals return: 8.
     pub queue_resume: u32,
     /// When signalling stops above the threshold.
-    pub silence: Rule,
+    pub silence: SilenceRule,
     /// How often to signal.
     pub sampling: Sampling,
     /// Which IPv6 packets may carry signals.
@@ -335,7 +335,7 @@ impl SignalConfig {
         signal::SignalConfig { queue_threshold, queue_resume, silence, sampling, ipv6 }
     }
 
-    /// The parameters for [`kickass::rcp::Law`].
+    /// The parameters for [`kickass::rcp::RcpLaw`].
     pub fn rcp(&self) -> RcpConfig {
         RcpConfig { floor: RcpConfig::for_codes().floor, ..self.rcp.clone() }
     }

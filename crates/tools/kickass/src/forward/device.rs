@@ -10,7 +10,7 @@ use std::{
 };
 
 use ipnet::IpNet;
-use kickass::offload::{Offload, Run};
+use kickass::offload::{Offload, SegmentRun};
 use rustix::{
     buffer::spare_capacity,
     fd::BorrowedFd,
@@ -128,11 +128,11 @@ impl Device {
 
     /// Writes a run as one packet to a device with offloads; returns whether the kernel accepted it. `scratch` holds
     /// the header meanwhile.
-    pub fn write_run(&self, run: &Run, scratch: &mut Vec<u8>) -> bool {
+    pub fn write_run(&self, run: &SegmentRun, scratch: &mut Vec<u8>) -> bool {
         scratch.clear();
         scratch.extend_from_slice(&vnet::write(run));
         run.write_header(scratch);
-        let mut slices: [IoSlice<'_>; 1 + Run::PIECES_MAX] = array::from_fn(|_| IoSlice::new(&[]));
+        let mut slices: [IoSlice<'_>; 1 + SegmentRun::PIECES_MAX] = array::from_fn(|_| IoSlice::new(&[]));
         let mut used = 0;
         for (slice, piece) in slices.iter_mut().zip([&scratch[..]].into_iter().chain(run.payload())) {
             *slice = IoSlice::new(piece);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use kickass::{
-    offload::{Account, Arrival, Offload, Part, Run, Segment, SuperPacket},
+    offload::{Account, DevicePacket, Offload, Segment, SegmentRun, SuperPacket, SuperSegment},
     packet::{FRAGMENT_UNIT, Packet},
 };
 
@@ -119,13 +119,13 @@ impl Forwarder {
                 port.count_dropped("malformed", 1);
                 1
             }
-            Some(Arrival::Whole(packet)) => {
+            Some(DevicePacket::Whole(packet)) => {
                 port.counted.received.add(len);
                 let packet = self.compact(packet);
                 self.receive_packet(now, from, packet);
                 1
             }
-            Some(Arrival::Super(packet)) => {
+            Some(DevicePacket::Super(packet)) => {
                 let count = packet.count();
                 port.counted.received.packets += count as u64;
                 port.counted.received.bytes += packet.bytes() as u64;
@@ -145,7 +145,7 @@ impl Forwarder {
         now: Instant,
         port: usize,
         limits: RunLimits,
-        run: &mut Run,
+        run: &mut SegmentRun,
     ) -> Option<Vec<u8>> {
         self.ports[port].poll_transmit(now, limits, run).map(|segment| segment.into_packet().into_bytes())
     }
@@ -205,7 +205,7 @@ impl Forwarder {
         if let Some(to) = self.shared_way(&packet)
             && packet.decrement_hop_limit()
         {
-            for part in Part::all(&Arc::new(packet)) {
+            for part in SuperSegment::all(&Arc::new(packet)) {
                 self.ports[to].enqueue(now, from, Segment::Part(part));
             }
             return;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use kickass::{
     offload::Segment,
-    packet::{Flow, Indivisible},
+    packet::{FlowKey, Indivisible},
     queue::{Queued, Routed},
     router::RouterPacket,
     signal::Subject,
@@ -24,7 +24,7 @@ impl RouterPacket for Passing {
         self.packet.subject()
     }
 
-    fn flow(&self) -> Flow {
+    fn flow(&self) -> FlowKey {
         self.packet.flow()
     }
 

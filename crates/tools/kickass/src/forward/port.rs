@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use kickass::{
     law::{Fixed, RateLaw},
-    offload::{Run, Segment},
+    offload::{Segment, SegmentRun},
     queue::Queue,
     rcp,
     router::{self, Router},
@@ -128,7 +128,7 @@ impl Port {
         &mut self,
         now: Instant,
         limits: RunLimits,
-        run: &mut Run,
+        run: &mut SegmentRun,
     ) -> Option<Segment> {
         while run.segments() < if run.is_udp() { limits.datagrams } else { limits.segments }
             && let Some((_, Segment::Part(next))) = self.line.next().filter(|(arrival, _)| *arrival <= now)
@@ -196,7 +196,7 @@ fn law(port: &PortConfig, number: usize, now: Instant) -> Box<dyn RateLaw> {
         Some(rate) => Box::new(Fixed(rate)),
         None => {
             let first = FIRST_INTERVALS[number % FIRST_INTERVALS.len()];
-            Box::new(rcp::Law::new(signals.rcp(), port.rate.bytes_per_second(), now, first))
+            Box::new(rcp::RcpLaw::new(signals.rcp(), port.rate.bytes_per_second(), now, first))
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kickass::offload::Run;
+use kickass::offload::SegmentRun;
 use nix::sys::{
     signal::{SigSet, Signal},
     signalfd::{SfdFlags, SignalFd},
@@ -48,7 +48,7 @@ const TIMER_SLACK: NonZeroU64 = NonZeroU64::MIN;
 
 /// Events of a running forwarder.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum ForwarderEvent<'a> {
     /// Packets are forwarded from now on.
     Ready(&'a Config),
     /// The file was reloaded and is now in effect.
@@ -87,7 +87,7 @@ pub fn load(path: &Path) -> Result<Config, ForwardError> {
 ///
 /// # Errors
 /// If opening fails, or the system fails later.
-pub fn run(path: &Path, on_event: impl FnMut(Event<'_>)) -> Result<(), ForwardError> {
+pub fn run(path: &Path, on_event: impl FnMut(ForwarderEvent<'_>)) -> Result<(), ForwardError> {
     let config = load(path)?;
     let hint = "set forward.user and forward.group, and start it as root";
     let no_privileges = ForwardError::unusable("user or group", hint);
@@ -178,7 +178,7 @@ impl Inbox {
 /// What is being written.
 #[derive(Default)]
 struct Outbox {
-    run: Run,
+    run: SegmentRun,
     header: Vec<u8>,
 }
 
@@ -190,9 +190,9 @@ struct Woken {
     readable: Vec<bool>,
 }
 
-impl<T: FnMut(Event<'_>)> Running<T> {
+impl<T: FnMut(ForwarderEvent<'_>)> Running<T> {
     fn run(&mut self) -> Result<(), ForwardError> {
-        (self.on_event)(Event::Ready(&self.config));
+        (self.on_event)(ForwarderEvent::Ready(&self.config));
         let mut woken = Woken { signals: false, asked: false, readable: vec![false; self.devices.len()] };
         loop {
             self.transmit(Instant::now());
@@ -280,7 +280,7 @@ impl<T: FnMut(Event<'_>)> Running<T> {
             return;
         }
         let totals = self.forwarder.totals();
-        (self.on_event)(Event::Statistics {
+        (self.on_event)(ForwarderEvent::Statistics {
             totals: &totals,
             earlier: earlier.as_ref(),
             interval: now - *last,
@@ -316,7 +316,7 @@ impl<T: FnMut(Event<'_>)> Running<T> {
         while let Some(signal) = self.signals.read_signal().map_err(io::Error::from)? {
             if signal.ssi_signo != Signal::SIGHUP as u32 {
                 let totals = self.forwarder.totals();
-                (self.on_event)(Event::Stopped(&totals, self.started.elapsed()));
+                (self.on_event)(ForwarderEvent::Stopped(&totals, self.started.elapsed()));
                 return Ok(true);
             }
             reload = true;
@@ -324,8 +324,8 @@ impl<T: FnMut(Event<'_>)> Running<T> {
         if reload {
             let reloaded = self.reload();
             (self.on_event)(match reloaded {
-                Ok(()) => Event::Reloaded,
-                Err(error) => Event::NotReloaded(error),
+                Ok(()) => ForwarderEvent::Reloaded,
+                Err(error) => ForwarderEvent::NotReloaded(error),
             });
         }
         Ok(false)

@@ -1,7 +1,7 @@
 //! The header that the kernel puts in front of each packet of a device with offloads (`struct virtio_net_hdr` of
 //! `linux/virtio_net.h`). Its numbers have the byte order of the machine.
 
-use kickass::offload::{Offload, PartialChecksum, Run};
+use kickass::offload::{Offload, PartialChecksum, SegmentRun};
 
 /// Its length.
 pub(crate) const LEN: usize = 10;
@@ -39,7 +39,7 @@ pub(crate) fn read(header: &[u8; LEN]) -> Option<Offload> {
 }
 
 /// The header of a run.
-pub(crate) fn write(run: &Run) -> [u8; LEN] {
+pub(crate) fn write(run: &SegmentRun) -> [u8; LEN] {
     let mut header = NONE;
     let Offload { segment_size, checksum } = run.offload();
     let mut set = |at: usize, number: u16| header[at..at + 2].copy_from_slice(&number.to_ne_bytes());

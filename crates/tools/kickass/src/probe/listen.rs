@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    message::{Message, Seen},
-    watch::Watch,
+    message::{ProbeMessage, Seen},
+    watch::PacketWatch,
 };
 
 /// A socket at `address`, or at this port of all addresses of both IP versions (of IPv4 if the host has only that).
@@ -29,12 +29,12 @@ pub fn bind(address: Option<SocketAddr>, port: u16) -> io::Result<UdpSocket> {
 /// # Errors
 /// When a socket fails.
 pub fn serve(socket: &UdpSocket) -> io::Result<()> {
-    let mut watch = Watch::open(socket.local_addr()?.port())?;
+    let mut watch = PacketWatch::open(socket.local_addr()?.port())?;
     let mut question = [0; 2048];
     loop {
         match socket.recv_from(&mut question) {
             Ok((len, from)) => {
-                if let Some(message) = Message::parse_question(&question[..len]) {
+                if let Some(message) = ProbeMessage::parse_question(&question[..len]) {
                     let source = from.ip().to_canonical();
                     let seen = match &mut watch {
                         Some(watch) => watch.find(source, message.identification())?,

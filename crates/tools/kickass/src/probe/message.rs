@@ -63,7 +63,7 @@ impl Seen {
 
 /// A question, or the answer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct ProbeMessage {
     /// Random, one for each sweep.
     pub run: u64,
     /// How the question was sent.
@@ -74,7 +74,7 @@ pub struct Message {
     pub attempt: u8,
 }
 
-impl Message {
+impl ProbeMessage {
     /// Length of an answer in bytes, and shortest length of a question.
     pub const LEN: usize = 22;
 
@@ -143,11 +143,11 @@ mod tests {
     #[test]
     fn an_answer_repeats_its_question_and_how_it_arrived() {
         for form in [Form::Whole, Form::Fragmented, Form::Atomic] {
-            let message = Message { run: 7, form, code: Code::MAX, attempt: 2 };
-            assert_eq!(Message::parse_question(&message.question(1000)), Some(message));
+            let message = ProbeMessage { run: 7, form, code: Code::MAX, attempt: 2 };
+            assert_eq!(ProbeMessage::parse_question(&message.question(1000)), Some(message));
             for seen in [Seen::Unknown, Seen::Whole, Seen::Leading(1480)] {
                 let answer = message.answer(seen);
-                assert_eq!(Message::parse_answer(&answer), Some((message, seen)));
+                assert_eq!(ProbeMessage::parse_answer(&answer), Some((message, seen)));
                 assert_eq!(message.question(0).len(), answer.len());
             }
         }
@@ -159,7 +159,7 @@ mod tests {
         for code in Code::all() {
             for form in [Form::Whole, Form::Fragmented, Form::Atomic] {
                 for attempt in 0..ATTEMPTS_MAX as u8 {
-                    let message = Message { run: 7, form, code, attempt };
+                    let message = ProbeMessage { run: 7, form, code, attempt };
                     assert!(seen.insert(message.identification()), "{message:?}");
                 }
             }
@@ -169,16 +169,20 @@ mod tests {
 
     #[test]
     fn what_is_no_question_is_none() {
-        let message = Message { run: 7, form: Form::Whole, code: Code::MIN, attempt: 0 };
+        let message = ProbeMessage { run: 7, form: Form::Whole, code: Code::MIN, attempt: 0 };
         let question = message.question(100);
         let answer = message.answer(Seen::Whole);
-        assert_eq!(Message::parse_question(&answer), None, "two listeners would answer each other for ever");
+        assert_eq!(
+            ProbeMessage::parse_question(&answer),
+            None,
+            "two listeners would answer each other for ever"
+        );
         for at in [0, 17, 18] {
             let mut broken = question.clone();
             broken[at] ^= 0x83;
-            assert_eq!(Message::parse_question(&broken), None, "{at}");
+            assert_eq!(ProbeMessage::parse_question(&broken), None, "{at}");
         }
-        assert_eq!(Message::parse_question(&question[..Message::LEN - 1]), None);
-        assert_eq!(Message::parse_answer(&question), None);
+        assert_eq!(ProbeMessage::parse_question(&question[..ProbeMessage::LEN - 1]), None);
+        assert_eq!(ProbeMessage::parse_answer(&question), None);
     }
 }

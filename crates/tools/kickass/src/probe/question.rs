@@ -7,7 +7,7 @@ use etherparse::{
 };
 use kickass::packet::Packet;
 
-use super::message::{Form, Message};
+use super::message::{Form, ProbeMessage};
 
 /// IP length of a fragmented question: the longest that fits into an Ethernet frame.
 const TOTAL_LEN: usize = 1500;
@@ -32,7 +32,7 @@ pub fn forms(to: SocketAddr) -> &'static [Form] {
 
 /// Length of the UDP payload with which the packet, or its leading fragment, is as long as a leading fragment with this
 /// code: [`headers`] plus the code. `None` if the question does not fit into that, or that not into an Ethernet frame.
-pub fn payload(message: &Message, to: SocketAddr) -> Option<Vec<u8>> {
+pub fn payload(message: &ProbeMessage, to: SocketAddr) -> Option<Vec<u8>> {
     let leading = headers(to) + message.code.payload_len();
     let total_len = if message.form == Form::Fragmented { TOTAL_LEN } else { leading };
     let own = match (message.form, to.is_ipv4()) {
@@ -40,11 +40,16 @@ pub fn payload(message: &Message, to: SocketAddr) -> Option<Vec<u8>> {
         _ => headers(to),
     };
     let len = total_len.checked_sub(own + UDP_HEADER)?;
-    (leading <= TOTAL_LEN && len >= Message::LEN).then(|| message.question(len))
+    (leading <= TOTAL_LEN && len >= ProbeMessage::LEN).then(|| message.question(len))
 }
 
 /// All packets of a question in the order of sending. `None` if this form is impossible.
-pub fn packets(message: &Message, payload: &[u8], from: SocketAddr, to: SocketAddr) -> Option<Vec<Packet>> {
+pub fn packets(
+    message: &ProbeMessage,
+    payload: &[u8],
+    from: SocketAddr,
+    to: SocketAddr,
+) -> Option<Vec<Packet>> {
     let code = message.code;
     let ip = match (from, to) {
         (SocketAddr::V4(from), SocketAddr::V4(to)) => {
@@ -81,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    fn question(message: &Message, from: &str, to: &str) -> Option<Vec<Packet>> {
+    fn question(message: &ProbeMessage, from: &str, to: &str) -> Option<Vec<Packet>> {
         let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
         packets(message, &payload(message, to)?, from, to)
     }
@@ -92,7 +97,7 @@ mod tests {
             for &form in forms(to.parse().unwrap()) {
                 let mut asked = 0;
                 for code in Code::all() {
-                    let Some(packets) = question(&Message { run: 1, form, code, attempt: 0 }, from, to)
+                    let Some(packets) = question(&ProbeMessage { run: 1, form, code, attempt: 0 }, from, to)
                     else {
                         continue;
                     };
@@ -119,7 +124,7 @@ mod tests {
 
     #[test]
     fn addresses_are_of_one_version() {
-        let message = Message { run: 1, form: Form::Whole, code: Code::MAX, attempt: 0 };
+        let message = ProbeMessage { run: 1, form: Form::Whole, code: Code::MAX, attempt: 0 };
         assert!(question(&message, "10.0.0.1:1", "[fd00::2]:2").is_none());
     }
 }

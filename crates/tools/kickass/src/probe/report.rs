@@ -41,7 +41,7 @@ impl Lengths {
 
 /// Results for one length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Row {
+pub struct LengthResult {
     /// IP total length of the whole packet, or of the leading fragment.
     pub length: usize,
     /// Of whole packets.
@@ -54,7 +54,7 @@ pub struct Row {
     pub leading: Lengths,
 }
 
-impl Row {
+impl LengthResult {
     /// Of each form.
     pub(super) fn of(&self) -> [Survival; 3] {
         [self.whole, self.atomic, self.fragmented]
@@ -77,14 +77,14 @@ const SERIES: [&str; 3] = ["whole packets", "with Fragment header", "fragmented 
 
 /// Results for a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ProbeReport {
     /// By length, shortest first.
-    pub lengths: Vec<Row>,
+    pub lengths: Vec<LengthResult>,
     /// Whether fragments could be sent at all.
     pub fragments_sent: bool,
 }
 
-impl Report {
+impl ProbeReport {
     /// Whether anything arrived.
     pub fn is_answered(&self) -> bool {
         self.arrived().iter().any(|arrived| *arrived > 0)
@@ -222,15 +222,15 @@ mod tests {
 
     use super::*;
 
-    fn report(fragmented: u32) -> Report {
+    fn report(fragmented: u32) -> ProbeReport {
         let survival = |arrived| Survival { sent: 3, arrived };
-        let row = |code: Code| Row {
+        let row = |code: Code| LengthResult {
             length: 20 + code.payload_len(),
             whole: survival(if code.payload_len() > 1000 { 0 } else { 3 }),
             fragmented: survival(fragmented),
-            ..Row::default()
+            ..LengthResult::default()
         };
-        Report { lengths: Code::all().map(row).collect(), fragments_sent: true }
+        ProbeReport { lengths: Code::all().map(row).collect(), fragments_sent: true }
     }
 
     #[test]
@@ -249,19 +249,19 @@ mod tests {
         let chart = report(0).chart("host");
         assert_eq!(chart.series.len(), 2);
         assert_eq!(chart.series[0].points.len(), Code::COUNT);
-        let nothing = Report { lengths: Vec::new(), fragments_sent: false };
+        let nothing = ProbeReport { lengths: Vec::new(), fragments_sent: false };
         assert!(nothing.text().contains("Nothing was answered"));
     }
 
     #[test]
     fn in_ipv6_the_fragment_header_has_a_column_and_a_verdict_of_its_own() {
         let report = |atomic, fragmented| {
-            let mut row = Row { length: 72, ..Row::default() };
+            let mut row = LengthResult { length: 72, ..LengthResult::default() };
             for (form, arrived) in [(Form::Whole, 1), (Form::Atomic, atomic), (Form::Fragmented, fragmented)]
             {
                 *row.of_mut(form) = Survival { sent: 1, arrived };
             }
-            Report { lengths: vec![row], fragments_sent: true }
+            ProbeReport { lengths: vec![row], fragments_sent: true }
         };
         let text = report(1, 1).text();
         assert!(text.contains("with Fragment header") && text.contains("Fragments survive"), "{text}");

@@ -12,9 +12,9 @@ use rustix::net::sockopt::{Ipv6PathMtuDiscovery, set_ipv6_mtu_discover};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::{
-    message::{Form, Message},
+    message::{Form, ProbeMessage},
     question,
-    report::Report,
+    report::ProbeReport,
     tally::SweepTally,
 };
 
@@ -27,7 +27,7 @@ const RAW: u8 = 255;
 
 /// Parameters of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct SweepPlan {
     /// The listening host.
     pub target: SocketAddr,
     /// Number of questions for each length.
@@ -40,7 +40,7 @@ pub struct Plan {
 ///
 /// # Errors
 /// When a socket fails.
-pub fn sweep(plan: &Plan) -> io::Result<Report> {
+pub fn sweep(plan: &SweepPlan) -> io::Result<ProbeReport> {
     let any = if plan.target.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
     socket.connect(plan.target)?;
@@ -86,12 +86,12 @@ struct Sweep<'a> {
     local: SocketAddr,
     /// Sends packets with headers of this process; without it the kernel adds them, with Don't Fragment.
     raw: Option<Socket>,
-    plan: &'a Plan,
+    plan: &'a SweepPlan,
     tally: SweepTally,
 }
 
 impl Sweep<'_> {
-    fn ask(&mut self, message: Message) -> io::Result<()> {
+    fn ask(&mut self, message: ProbeMessage) -> io::Result<()> {
         if self.send(message) {
             self.tally.asked(&message);
             self.listen_until(Instant::now() + self.plan.interval)?;
@@ -100,7 +100,7 @@ impl Sweep<'_> {
     }
 
     /// Whether the question was possible and left this host.
-    fn send(&self, message: Message) -> bool {
+    fn send(&self, message: ProbeMessage) -> bool {
         let Some(payload) = question::payload(&message, self.plan.target) else { return false };
         let Some(raw) = &self.raw else {
             return message.form == Form::Whole && self.socket.send(&payload).is_ok();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use kickass::code::Code;
 
 use super::{
-    message::{Form, Message, Seen},
-    report::{Lengths, Report, Row},
+    message::{Form, ProbeMessage, Seen},
+    report::{LengthResult, Lengths, ProbeReport},
 };
 
 /// What was asked and answered so far.
@@ -15,7 +15,7 @@ pub struct SweepTally {
     run: u64,
     tries: u8,
     headers: usize,
-    rows: BTreeMap<Code, Row>,
+    rows: BTreeMap<Code, LengthResult>,
     /// Networks may duplicate packets.
     answered: HashSet<(Code, Form, u8)>,
 }
@@ -28,21 +28,24 @@ impl SweepTally {
     }
 
     /// A question of this run.
-    pub fn question(&self, form: Form, code: Code, attempt: u8) -> Message {
-        Message { run: self.run, form, code, attempt }
+    pub fn question(&self, form: Form, code: Code, attempt: u8) -> ProbeMessage {
+        ProbeMessage { run: self.run, form, code, attempt }
     }
 
     /// A question has left this host.
-    pub fn asked(&mut self, message: &Message) {
+    pub fn asked(&mut self, message: &ProbeMessage) {
         let length = self.headers + message.code.payload_len();
-        let row = self.rows.entry(message.code).or_insert_with(|| Row { length, ..Row::default() });
+        let row = self
+            .rows
+            .entry(message.code)
+            .or_insert_with(|| LengthResult { length, ..LengthResult::default() });
         row.of_mut(message.form).sent += 1;
     }
 
     /// A datagram arrived. Those that answer no question of this run, or one that is answered, are ignored.
     pub fn heard(&mut self, bytes: &[u8]) {
-        let Some((answer, seen)) = Message::parse_answer(bytes) else { return };
-        let Message { run, form, code, attempt } = answer;
+        let Some((answer, seen)) = ProbeMessage::parse_answer(bytes) else { return };
+        let ProbeMessage { run, form, code, attempt } = answer;
         let Some(row) = self.rows.get_mut(&code).filter(|_| run == self.run) else { return };
         // Attempts count from 0.
         if row.of_mut(form).sent == 0 || attempt >= self.tries || !self.answered.insert((code, form, attempt))
@@ -57,14 +60,14 @@ impl SweepTally {
 
     /// Whether all questions were answered.
     pub fn is_complete(&self) -> bool {
-        self.rows.values().flat_map(Row::of).all(|survival| survival.arrived == survival.sent)
+        self.rows.values().flat_map(LengthResult::of).all(|survival| survival.arrived == survival.sent)
     }
 
     /// The result.
-    pub fn report(&self) -> Report {
-        let lengths: Vec<Row> = self.rows.values().copied().collect();
+    pub fn report(&self) -> ProbeReport {
+        let lengths: Vec<LengthResult> = self.rows.values().copied().collect();
         let fragments_sent = lengths.iter().any(|row| row.fragmented.sent > 0);
-        Report { lengths, fragments_sent }
+        ProbeReport { lengths, fragments_sent }
     }
 }
 
@@ -91,8 +94,8 @@ mod tests {
         let message = tally.question(Form::Fragmented, Code::MAX, 0);
         tally.asked(&message);
         assert!(!tally.is_complete());
-        tally.heard(&Message { run: 8, ..message }.answer(Seen::Unknown));
-        tally.heard(&Message { attempt: 1, ..message }.answer(Seen::Unknown));
+        tally.heard(&ProbeMessage { run: 8, ..message }.answer(Seen::Unknown));
+        tally.heard(&ProbeMessage { attempt: 1, ..message }.answer(Seen::Unknown));
         tally.heard(b"kickass!");
         assert!(!tally.report().is_answered());
         for _ in 0..2 {

@@ -22,12 +22,12 @@ const PACKET_MAX: usize = 2048;
 const KEPT: usize = 1024;
 
 /// Packet sockets, and the last packets to a port that they have shown.
-pub(super) struct Watch {
+pub(super) struct PacketWatch {
     sockets: Vec<Socket>,
     recent: Recent,
 }
 
-impl Watch {
+impl PacketWatch {
     /// `None` without CAP_NET_RAW.
     pub(super) fn open(port: u16) -> io::Result<Option<Self>> {
         let mut sockets = Vec::new();
@@ -120,7 +120,7 @@ mod tests {
 
     use super::{
         super::{
-            message::{Form, Message},
+            message::{Form, ProbeMessage},
             question,
         },
         *,
@@ -131,7 +131,7 @@ mod tests {
         let (from, to) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:4484".parse().unwrap());
         let code = Code::from_len(800).unwrap();
         for (form, expected) in [(Form::Whole, Seen::Whole), (Form::Fragmented, Seen::Leading(800))] {
-            let message = Message { run: 1, form, code, attempt: 0 };
+            let message = ProbeMessage { run: 1, form, code, attempt: 0 };
             let payload = question::payload(&message, to).unwrap();
             let packets = question::packets(&message, &payload, from, to).unwrap();
             let id = message.identification().into();
@@ -149,7 +149,7 @@ mod tests {
         let code = Code::from_len(800).unwrap();
         let add = |recent: &mut Recent, source: u32| {
             let from = std::net::SocketAddr::from((std::net::Ipv4Addr::from(source), 1));
-            let message = Message { run: 1, form: Form::Fragmented, code, attempt: 0 };
+            let message = ProbeMessage { run: 1, form: Form::Fragmented, code, attempt: 0 };
             let payload = question::payload(&message, to).unwrap();
             let leading = question::packets(&message, &payload, from, to).unwrap().swap_remove(0);
             recent.add(leading.into_bytes());

@@ -15,7 +15,7 @@ use rc3_net::{
 };
 use tokio::time::{sleep_until, timeout};
 
-use super::probe::{Key, Kind, Probe};
+use super::probe::{Probe, ProbeKey, ProbeKind};
 
 /// Most stored probes of one round; further probes get no answer.
 const ROUND_MAX: usize = 64;
@@ -38,7 +38,7 @@ pub(super) fn bind(address: SocketAddr) -> io::Result<AsyncSocket> {
 }
 
 /// A probe waiting for its answer.
-struct Waiting {
+struct PendingReply {
     remote: SocketAddr,
     reply: Probe,
     len: usize,
@@ -48,10 +48,10 @@ struct Waiting {
 ///
 /// # Errors
 /// When the socket becomes unusable.
-pub(super) async fn answer(socket: &AsyncSocket, key: &Key) -> io::Result<()> {
+pub(super) async fn answer(socket: &AsyncSocket, key: &ProbeKey) -> io::Result<()> {
     let start = Instant::now();
     let mut order = 0;
-    let mut round: Vec<Waiting> = Vec::new();
+    let mut round: Vec<PendingReply> = Vec::new();
     let mut batch = RecvBatch::new();
     let (mut flush, mut heard) = (start, start);
     while start.elapsed() < SESSION_MAX {
@@ -68,15 +68,15 @@ pub(super) async fn answer(socket: &AsyncSocket, key: &Key) -> io::Result<()> {
         for datagram in batch.datagrams() {
             let Some(probe) = Probe::parse(key, &datagram.data) else { continue };
             match probe.kind {
-                Kind::Reply => continue,
-                Kind::End => return Ok(()),
-                Kind::Mark | Kind::Burst => heard = Instant::now(),
+                ProbeKind::Reply => continue,
+                ProbeKind::End => return Ok(()),
+                ProbeKind::Mark | ProbeKind::Burst => heard = Instant::now(),
             }
-            let reply = Probe { kind: Kind::Reply, seen: datagram.meta.dscp, order, arrived, ..probe };
+            let reply = Probe { kind: ProbeKind::Reply, seen: datagram.meta.dscp, order, arrived, ..probe };
             order = order.saturating_add(1);
-            let waiting = Waiting { remote: datagram.meta.remote, reply, len: datagram.data.len() };
+            let waiting = PendingReply { remote: datagram.meta.remote, reply, len: datagram.data.len() };
             match probe.kind {
-                Kind::Mark => send(socket, key, &waiting).await?,
+                ProbeKind::Mark => send(socket, key, &waiting).await?,
                 _ if round.len() < ROUND_MAX => {
                     flush = Instant::now() + ROUND_PAUSE;
                     round.push(waiting);
@@ -89,7 +89,7 @@ pub(super) async fn answer(socket: &AsyncSocket, key: &Key) -> io::Result<()> {
 }
 
 /// The worst level first, so that overtaking on the way back becomes visible.
-async fn answer_round(socket: &AsyncSocket, key: &Key, round: &mut Vec<Waiting>) -> io::Result<()> {
+async fn answer_round(socket: &AsyncSocket, key: &ProbeKey, round: &mut Vec<PendingReply>) -> io::Result<()> {
     let low = round.iter().filter(|waiting| waiting.reply.low).count();
     let normal = round.len() - low;
     round.sort_by_key(|waiting| Reverse((waiting.reply.low, waiting.reply.dscp)));
@@ -101,7 +101,11 @@ async fn answer_round(socket: &AsyncSocket, key: &Key, round: &mut Vec<Waiting>)
     Ok(())
 }
 
-async fn send(socket: &AsyncSocket, key: &Key, Waiting { remote, reply, len }: &Waiting) -> io::Result<()> {
+async fn send(
+    socket: &AsyncSocket,
+    key: &ProbeKey,
+    PendingReply { remote, reply, len }: &PendingReply,
+) -> io::Result<()> {
     send_marked(socket, *remote, reply.dscp, reply.low, &reply.emit(key, *len)).await
 }
 

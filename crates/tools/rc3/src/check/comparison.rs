@@ -7,12 +7,12 @@ use rc3_text::units::{about_bytes, about_rate};
 use serde::Serialize;
 
 use super::{
-    outcome::Outcome,
-    plan::{Amount, Direction, Kind, Plan},
+    outcome::MeasuredFlow,
+    plan::{Amount, CheckPlan, FlowDirection, FlowKind},
 };
 use crate::{
     figures::PathFigures,
-    picture::{Line, chart},
+    picture::{PictureLine, chart},
     scheme::Scheme,
     table::{align, median, milliseconds, time},
     transfer::progress::count,
@@ -22,13 +22,13 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// The plan.
-    pub plan: Plan,
+    pub plan: CheckPlan,
     /// The listener.
     pub peer: SocketAddr,
     /// The smallest round trip.
     pub rtt: Duration,
     /// The flows so far, in the order of the plan.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<MeasuredFlow>,
 }
 
 /// FCTs of flows of one kind, in milliseconds.
@@ -44,9 +44,9 @@ pub struct Times {
 
 /// One size in one direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct SizeComparison {
     /// The direction.
-    pub direction: Direction,
+    pub direction: FlowDirection,
     /// The size.
     pub bytes: u64,
     /// By QUIC alone.
@@ -61,7 +61,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bulk {
     /// The direction.
-    pub direction: Direction,
+    pub direction: FlowDirection,
     /// By QUIC alone.
     pub plain_bits_per_second: f64,
     /// By rc3.
@@ -86,17 +86,17 @@ impl Times {
 
 impl Comparison {
     /// Before the first flow.
-    pub fn new(plan: Plan, peer: SocketAddr, rtt: Duration) -> Self {
+    pub fn new(plan: CheckPlan, peer: SocketAddr, rtt: Duration) -> Self {
         Self { plan, peer, rtt, outcomes: Vec::new() }
     }
 
-    fn of(&self, kind: Kind) -> impl Iterator<Item = &Outcome> {
+    fn of(&self, kind: FlowKind) -> impl Iterator<Item = &MeasuredFlow> {
         self.outcomes.iter().filter(move |outcome| outcome.flow.kind == kind)
     }
 
     /// FCTs in milliseconds.
-    fn fcts(&self, bytes: u64, direction: Direction, scheme: Scheme) -> Vec<f64> {
-        let kind = Kind { amount: Amount::Bytes(bytes), direction, scheme };
+    fn fcts(&self, bytes: u64, direction: FlowDirection, scheme: Scheme) -> Vec<f64> {
+        let kind = FlowKind { amount: Amount::Bytes(bytes), direction, scheme };
         self.of(kind).map(|outcome| milliseconds(outcome.fct)).collect()
     }
 
@@ -105,17 +105,17 @@ impl Comparison {
     /// # Errors
     /// When drawing fails, which is a bug.
     pub fn picture(&self, format: Format) -> io::Result<Vec<u8>> {
-        let line = |direction: Direction, scheme: Scheme| {
+        let line = |direction: FlowDirection, scheme: Scheme| {
             let way = if self.plan.both { format!(", {}", direction.words()) } else { String::new() };
             let colour = match (direction, scheme) {
-                (Direction::There, Scheme::Plain) => Colour::Vermillion,
-                (Direction::There, Scheme::Rc3) => Colour::Blue,
-                (Direction::Back, Scheme::Plain) => Colour::Orange,
-                (Direction::Back, Scheme::Rc3) => Colour::Sky,
+                (FlowDirection::There, Scheme::Plain) => Colour::Vermillion,
+                (FlowDirection::There, Scheme::Rc3) => Colour::Blue,
+                (FlowDirection::Back, Scheme::Plain) => Colour::Orange,
+                (FlowDirection::Back, Scheme::Rc3) => Colour::Sky,
             };
             let sizes = self.plan.sizes.iter();
             let sizes = sizes.map(|&bytes| (bytes, self.fcts(bytes, direction, scheme))).collect();
-            Line { name: format!("{}{way}", scheme.name()), colour, sizes }
+            PictureLine { name: format!("{}{way}", scheme.name()), colour, sizes }
         };
         let directions = self.plan.directions().iter();
         let lines = directions.flat_map(|&direction| Scheme::BOTH.map(|scheme| line(direction, scheme)));
@@ -126,12 +126,12 @@ impl Comparison {
     }
 
     /// A row for each direction and size.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<SizeComparison> {
         let row = |direction, bytes| {
             let times = |scheme| Times::of(&self.fcts(bytes, direction, scheme));
             let (plain, rc3) = (times(Scheme::Plain)?, times(Scheme::Rc3)?);
             let ratio = rc3.fct_ms_median / plain.fct_ms_median;
-            Some(Row { direction, bytes, plain, rc3, ratio })
+            Some(SizeComparison { direction, bytes, plain, rc3, ratio })
         };
         let sizes = |direction| self.plan.sizes.iter().filter_map(move |&bytes| row(direction, bytes));
         self.plan.directions().iter().flat_map(|&direction| sizes(direction)).collect()
@@ -139,10 +139,10 @@ impl Comparison {
 
     /// The bulk rates of each direction.
     pub fn bulk(&self) -> Vec<Bulk> {
-        let bulk = |&direction: &Direction| {
+        let bulk = |&direction: &FlowDirection| {
             let rate = |scheme| {
-                let kind = Kind { amount: Amount::Seconds(self.plan.seconds), direction, scheme };
-                self.of(kind).find_map(Outcome::rate)
+                let kind = FlowKind { amount: Amount::Seconds(self.plan.seconds), direction, scheme };
+                self.of(kind).find_map(MeasuredFlow::rate)
             };
             let (plain, rc3) = (rate(Scheme::Plain)?, rate(Scheme::Rc3)?);
             let (plain_bits_per_second, rc3_bits_per_second) = (plain, rc3);
@@ -152,9 +152,9 @@ impl Comparison {
     }
 
     /// What the sender of the last rc3 flow in this direction measured: that of the bulk flow, if there is one.
-    pub fn path(&self, direction: Direction) -> Option<&PathFigures> {
-        let is_rc3 = |outcome: &&Outcome| {
-            let Kind { direction: to, scheme, .. } = outcome.flow.kind;
+    pub fn path(&self, direction: FlowDirection) -> Option<&PathFigures> {
+        let is_rc3 = |outcome: &&MeasuredFlow| {
+            let FlowKind { direction: to, scheme, .. } = outcome.flow.kind;
             (to, scheme) == (direction, Scheme::Rc3)
         };
         self.outcomes.iter().rev().find(is_rc3).map(|outcome| &outcome.path)
@@ -176,7 +176,7 @@ impl Comparison {
         head + &parts.collect::<String>()
     }
 
-    fn part(&self, direction: Direction) -> String {
+    fn part(&self, direction: FlowDirection) -> String {
         let header = ["size", "plain", "least", "most", "rc3", "least", "most", "rc3/plain"];
         let mut lines = vec![header.map(str::to_owned).to_vec()];
         for row in self.rows().iter().filter(|row| row.direction == direction) {
@@ -207,15 +207,15 @@ impl Bulk {
 pub(super) mod tests {
     use super::{
         super::{
-            message::Arrived,
+            message::ReceiverCount,
             outcome::without_reply,
-            plan::{Flow, tests::plan},
+            plan::{PlannedFlow, tests::plan},
         },
         *,
     };
 
     /// A flow with this FCT in milliseconds; a bulk flow carries a megabyte in a second.
-    pub(in crate::check) fn outcome(flow: Flow, fct: u64) -> Outcome {
+    pub(in crate::check) fn outcome(flow: PlannedFlow, fct: u64) -> MeasuredFlow {
         let path = PathFigures {
             rate_bits_per_second: Some(8_000_000),
             path_limited: true,
@@ -231,13 +231,13 @@ pub(super) mod tests {
             primary_lost_packets: 0,
         };
         let took = Duration::from_millis(fct);
-        let arrived = Arrived { bytes: 1_000_000, seconds: 1.0 };
-        Outcome { flow, fct: took, arrived, path, rtt: Duration::from_millis(40), took }
+        let arrived = ReceiverCount { bytes: 1_000_000, seconds: 1.0 };
+        MeasuredFlow { flow, fct: took, arrived, path, rtt: Duration::from_millis(40), took }
     }
 
     /// Plain QUIC takes 200 ms and 220 ms, rc3 half of it.
     pub(in crate::check) fn comparison() -> Comparison {
-        let fct = |flow: Flow| match flow.kind.scheme {
+        let fct = |flow: PlannedFlow| match flow.kind.scheme {
             Scheme::Plain => 180 + 20 * u64::from(flow.run),
             Scheme::Rc3 => 90 + 10 * u64::from(flow.run),
         };
@@ -252,7 +252,7 @@ pub(super) mod tests {
     fn rows_have_medians_and_extremes_of_their_kind() {
         let rows = comparison().rows();
         let kinds: Vec<_> = rows.iter().map(|row| (row.direction, row.bytes)).collect();
-        let there_and_back = [Direction::There, Direction::Back];
+        let there_and_back = [FlowDirection::There, FlowDirection::Back];
         assert_eq!(kinds, there_and_back.map(|way| [(way, 10_000), (way, 1_000_000)]).concat());
         let plain = Times { fct_ms_median: 210.0, fct_ms_least: 200.0, fct_ms_most: 220.0 };
         assert!(rows.iter().all(|row| row.plain == plain && row.ratio == 0.5), "{rows:?}");
@@ -286,8 +286,8 @@ pub(super) mod tests {
     fn the_path_is_that_of_the_last_flow_by_rc3() {
         let comparison = comparison();
         // The bulk flow is the only run that takes 100 ms after the second run.
-        assert_eq!(comparison.path(Direction::Back).map(|path| path.primary_bytes), Some(100));
-        assert_eq!(Comparison { outcomes: Vec::new(), ..comparison }.path(Direction::Back), None);
+        assert_eq!(comparison.path(FlowDirection::Back).map(|path| path.primary_bytes), Some(100));
+        assert_eq!(Comparison { outcomes: Vec::new(), ..comparison }.path(FlowDirection::Back), None);
     }
 
     #[test]

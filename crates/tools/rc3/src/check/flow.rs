@@ -15,8 +15,8 @@ use tokio::time::{interval, sleep, timeout};
 
 use super::{
     DONE,
-    message::Arrived,
-    pattern::{Counter, Pattern},
+    message::ReceiverCount,
+    pattern::{BulkPattern, Counter},
     plan::Amount,
 };
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) async fn send(connection: &Connection, amount: Amount, patience: Dura
     let mut stream = soon(patience, connection.open_uni()).await??;
     let sending = async {
         let lost = |error: &dyn std::fmt::Display| ended(connection, Error::lost(error));
-        let stopped = match stream.send_file(Pattern, amount.bytes_max()).await {
+        let stopped = match stream.send_file(BulkPattern, amount.bytes_max()).await {
             Ok(()) => stream.stopped().await.map_err(|error| lost(&error))?,
             Err(SendFileError::Stopped(code)) => Some(code),
             Err(error) => return Err(lost(&error)),
@@ -46,7 +46,11 @@ pub(crate) async fn send(connection: &Connection, amount: Amount, patience: Dura
 }
 
 /// Receives the agreed bytes, or for the agreed time.
-pub(crate) async fn receive(connection: &Connection, amount: Amount, patience: Duration) -> Result<Arrived> {
+pub(crate) async fn receive(
+    connection: &Connection,
+    amount: Amount,
+    patience: Duration,
+) -> Result<ReceiverCount> {
     let mut stream = soon(patience, connection.accept_uni()).await??;
     let (began, counter) = (Instant::now(), Arc::new(Counter::default()));
     let whole = async {
@@ -60,7 +64,7 @@ pub(crate) async fn receive(connection: &Connection, amount: Amount, patience: D
             timeout(Duration::from_secs(seconds.into()), whole).await.ok().transpose()?
         }
     };
-    let arrived = Arrived { bytes: counter.bytes(), seconds: began.elapsed().as_secs_f64() };
+    let arrived = ReceiverCount { bytes: counter.bytes(), seconds: began.elapsed().as_secs_f64() };
     match (amount, ended) {
         (Amount::Bytes(bytes), Some(received)) if bytes == received => {}
         // The connection may end at the same moment.

@@ -19,7 +19,7 @@ const LOOPBACK_PATIENCE_MS: u32 = 200;
 
 /// A buffer of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Buffer {
+pub struct SocketBuffer {
     /// Bytes requested.
     pub asked: usize,
     /// Bytes granted.
@@ -56,9 +56,9 @@ pub struct HostReport {
     #[serde(serialize_with = "name")]
     pub leading_lens: LeadingLens,
     /// Receive buffer of each socket.
-    pub receive: Buffer,
+    pub receive: SocketBuffer,
     /// Send buffer of each socket.
-    pub send: Buffer,
+    pub send: SocketBuffer,
     /// `net.core.default_qdisc`, if the system reports it.
     pub default_qdisc: Option<String>,
     /// Network device of the default route, if the system reports it.
@@ -90,8 +90,8 @@ impl HostReport {
             priority_cmsg: can.priority_cmsg,
             steering: sockets.low.is_some(),
             leading_lens: can.leading_lens,
-            receive: Buffer { asked: options.recv_buffer, got: granted(can.recv_buffer) },
-            send: Buffer { asked: options.send_buffer, got: granted(can.send_buffer) },
+            receive: SocketBuffer { asked: options.recv_buffer, got: granted(can.recv_buffer) },
+            send: SocketBuffer { asked: options.send_buffer, got: granted(can.send_buffer) },
             default_qdisc: fs::read_to_string("/proc/sys/net/core/default_qdisc")
                 .ok()
                 .map(|text| text.trim().to_owned()),
@@ -235,8 +235,8 @@ pub(super) mod tests {
             priority_cmsg: true,
             steering: true,
             leading_lens: LeadingLens::Exact,
-            receive: Buffer { asked: 100, got: 100 },
-            send: Buffer { asked: 100, got: 100 },
+            receive: SocketBuffer { asked: 100, got: 100 },
+            send: SocketBuffer { asked: 100, got: 100 },
             default_qdisc: Some("pfifo_fast".to_owned()),
             device: None,
             advice: Vec::new(),
@@ -246,7 +246,7 @@ pub(super) mod tests {
     #[test]
     fn a_healthy_host_gets_no_advice_and_a_capped_buffer_its_sysctl() {
         assert_eq!(healthy().advise(), []);
-        let capped = HostReport { receive: Buffer { asked: 100, got: 50 }, ..healthy() };
+        let capped = HostReport { receive: SocketBuffer { asked: 100, got: 50 }, ..healthy() };
         assert_eq!(capped.advise()[0].commands, ["sysctl -w net.core.rmem_max=100"]);
     }
 

@@ -17,8 +17,8 @@ use super::{
     ALPN, answer,
     flow::{self, soon},
     message::{Hello, Reply, Request},
-    plan::{Direction, Flow, Plan},
-    probe::Key,
+    plan::{CheckPlan, FlowDirection, PlannedFlow},
+    probe::ProbeKey,
     visitor::{Visitor, newcomers},
 };
 use crate::{
@@ -49,7 +49,7 @@ const BIND_TRIES: u32 = 200;
 const BIND_PAUSE: Duration = Duration::from_millis(10);
 
 /// A listener.
-pub struct Listener {
+pub struct CheckListener {
     endpoint: Endpoint,
     config: ServerConfig,
     network: Network,
@@ -61,12 +61,12 @@ pub struct Listener {
 /// Prints a ticket and serves until interrupted.
 ///
 /// # Errors
-/// See [`Listener::bind`], [`Listener::ticket`] and [`Listener::serve`]; and when the ticket cannot be written.
+/// See [`CheckListener::bind`], [`CheckListener::ticket`] and [`CheckListener::serve`]; and when the ticket cannot be written.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn listen(args: &CheckArgs) -> Result<()> {
-    let listener = Listener::bind(&network(args.network.clone()), args.bind, PATIENCE)?;
+    let listener = CheckListener::bind(&network(args.network.clone()), args.bind, PATIENCE)?;
     let ticket = listener.ticket(args.advertise.as_ref())?;
     // Removed on drop.
     let _written = publish(&ticket, args.bind, args.ticket_file.as_deref(), "rc3 check")?;
@@ -82,7 +82,7 @@ fn unusable(error: io::Error) -> Error {
     Error::local("use the port", error)
 }
 
-impl Listener {
+impl CheckListener {
     /// Opens the socket. A check ends after `patience` without bytes or messages.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl Listener {
             drop(self.endpoint);
             // Firewalls already pass this port.
             let socket = again(|| answer::bind(bound)).await.map_err(unusable)?;
-            let key = Key::new(self.secret, session);
+            let key = ProbeKey::new(self.secret, session);
             tokio::select! {
                 answered = answer::answer(&socket, &key) => answered.map_err(unusable)?,
                 () = &mut stop => return Ok(()),
@@ -197,7 +197,7 @@ impl Listener {
     /// Serves the flows of a plan, in order, each once; returns the visitor of the last.
     async fn serve_flows(
         &self,
-        plan: &Plan,
+        plan: &CheckPlan,
         session: u64,
         visitor: &Connection,
         newcomers: &mut Newcomers<Hello>,
@@ -238,11 +238,11 @@ impl Listener {
     }
 
     /// One flow.
-    async fn take_part(&self, flow: Flow, visitor: &mut Visitor) -> Result<()> {
+    async fn take_part(&self, flow: PlannedFlow, visitor: &mut Visitor) -> Result<()> {
         let (connection, amount) = (&visitor.control.connection, flow.kind.amount);
         let reply = match flow.kind.direction {
-            Direction::There => Reply::Arrived(flow::receive(connection, amount, self.patience).await?),
-            Direction::Back => {
+            FlowDirection::There => Reply::Arrived(flow::receive(connection, amount, self.patience).await?),
+            FlowDirection::Back => {
                 flow::send(connection, amount, self.patience).await?;
                 Reply::Sent { path: PathFigures::of(&connection.stats(), self.endpoint.marks()) }
             }

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::Plan;
+use super::plan::CheckPlan;
 use crate::{figures::PathFigures, transfer::ticket::SECRET_BYTES};
 
 /// The protocol version. A listener refuses others.
@@ -29,12 +29,12 @@ pub struct Hello {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// Flows by this plan.
-    Flows(Plan),
+    Flows(CheckPlan),
     /// The next flow of the running plan.
     Flow {
         /// From [`Reply::Accepted`].
         session: u64,
-        /// Its index in [`Plan::flows`].
+        /// Its index in [`CheckPlan::flows`].
         nth: u32,
     },
     /// Answers to probes.
@@ -50,7 +50,7 @@ pub enum Reply {
         session: u64,
     },
     /// The last byte of a flow to the listener is there.
-    Arrived(Arrived),
+    Arrived(ReceiverCount),
     /// The visitor has all bytes of a flow from the listener, or has stopped it.
     Sent {
         /// What the listener measured of its path.
@@ -60,7 +60,7 @@ pub enum Reply {
 
 /// What a receiver counted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Arrived {
+pub struct ReceiverCount {
     /// Bytes of the flow, each counted once.
     pub bytes: u64,
     /// Seconds from its first packet to its last byte, or to the end of the time.
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn the_longest_plan_fits_into_a_message() {
         let sizes = vec![SIZE_BYTES_MAX; SIZES_MAX];
-        let plan = Plan { sizes, runs: RUNS_MAX, seconds: SECONDS_MAX, both: true, forget: true };
+        let plan = CheckPlan { sizes, runs: RUNS_MAX, seconds: SECONDS_MAX, both: true, forget: true };
         assert!(plan.is_bounded());
         let hello = Hello { version: VERSION, secret: [7; SECRET_BYTES], request: Request::Flows(plan) };
         let frame = encode(&hello);

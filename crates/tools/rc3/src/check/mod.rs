@@ -12,8 +12,8 @@ use rc3_picture::Format;
 
 use self::{
     host::HostReport,
-    progress::{Event, Progress},
-    report::Report,
+    progress::{CheckEvent, CheckProgress},
+    report::CheckReport,
     visit::{VisitJob, visit},
 };
 use crate::{
@@ -65,13 +65,13 @@ pub struct CheckJob {
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn check(job: &CheckJob, progress: &mut Progress) -> Result<bool> {
-    let mut report = Report::default();
+pub async fn check(job: &CheckJob, progress: &mut CheckProgress) -> Result<bool> {
+    let mut report = CheckReport::default();
     if job.host {
         let looked = HostReport::look();
         let host =
             report.host.insert(looked.map_err(|error| Error::local("check this host's sockets", error))?);
-        progress.event(&Event::Host(host));
+        progress.event(&CheckEvent::Host(host));
     }
     if let Some(job) = &job.visit {
         visit(job, &mut report, progress).await?;

@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use super::{
-    message::Arrived,
-    plan::{Amount, Flow},
+    message::ReceiverCount,
+    plan::{Amount, PlannedFlow},
 };
 use crate::figures::PathFigures;
 
 /// One flow of a plan, measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct MeasuredFlow {
     /// The flow.
-    pub flow: Flow,
+    pub flow: PlannedFlow,
     /// From `connect()` to the last byte at its receiver. For flows to the listener: to its reply, less half of the
     /// smallest round trip.
     pub fct: Duration,
     /// What the receiver counted.
-    pub arrived: Arrived,
+    pub arrived: ReceiverCount,
     /// What the sender measured of its path.
     pub path: PathFigures,
     /// The smallest round trip of its connection.
@@ -26,7 +26,7 @@ pub struct Outcome {
     pub took: Duration,
 }
 
-impl Outcome {
+impl MeasuredFlow {
     /// The rate at the receiver in bits per second, of a flow that has a time.
     pub fn rate(&self) -> Option<f64> {
         let timed = matches!(self.flow.kind.amount, Amount::Seconds(_));

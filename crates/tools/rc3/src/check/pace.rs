@@ -3,21 +3,21 @@
 use std::{collections::HashMap, time::Duration};
 
 use super::{
-    outcome::Outcome,
-    plan::{Amount, Flow, Kind, Plan},
+    outcome::MeasuredFlow,
+    plan::{Amount, CheckPlan, FlowKind, PlannedFlow},
 };
 
 /// How long the rest of a plan takes.
 #[derive(Debug)]
-pub(super) struct Pace {
-    left: Vec<Flow>,
-    took: HashMap<Kind, Duration>,
+pub(super) struct RemainingTime {
+    left: Vec<PlannedFlow>,
+    took: HashMap<FlowKind, Duration>,
 }
 
-impl Pace {
+impl RemainingTime {
     /// At the start of a plan, if there is one.
-    pub(super) fn new(plan: Option<&Plan>) -> Self {
-        let mut left: Vec<Flow> = plan.into_iter().flat_map(Plan::flows).collect();
+    pub(super) fn new(plan: Option<&CheckPlan>) -> Self {
+        let mut left: Vec<PlannedFlow> = plan.into_iter().flat_map(CheckPlan::flows).collect();
         left.reverse();
         Self { left, took: HashMap::new() }
     }
@@ -28,14 +28,14 @@ impl Pace {
     }
 
     /// The next flow is done.
-    pub(super) fn done(&mut self, outcome: &Outcome) {
+    pub(super) fn done(&mut self, outcome: &MeasuredFlow) {
         self.left.pop();
         self.took.insert(outcome.flow.kind, outcome.took);
     }
 
     /// As long as flows of the same kind took last; `None` while there is one that was never measured.
     pub(super) fn left(&self) -> Option<Duration> {
-        let of = |flow: &Flow| match flow.kind.amount {
+        let of = |flow: &PlannedFlow| match flow.kind.amount {
             Amount::Seconds(seconds) => Some(Duration::from_secs(seconds.into())),
             Amount::Bytes(_) => self.took.get(&flow.kind).copied(),
         };
@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn the_rest_takes_as_long_as_the_same_flows_took() {
         let plan = plan();
-        let mut pace = Pace::new(Some(&plan));
-        let flows: Vec<Flow> = plan.flows().collect();
+        let mut pace = RemainingTime::new(Some(&plan));
+        let flows: Vec<PlannedFlow> = plan.flows().collect();
         for &flow in &flows[..7] {
             pace.done(&outcome(flow, 100));
             assert_eq!(pace.left(), None, "{flow:?}");

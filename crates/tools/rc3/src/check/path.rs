@@ -27,7 +27,7 @@ use tokio::time::{sleep, timeout_at};
 use super::{
     advice::{self, MarkAdvice, mark_name},
     answer::{bind, send_marked},
-    probe::{DSCPS, Key, Kind, LEN_MIN, Probe},
+    probe::{DSCPS, LEN_MIN, Probe, ProbeKey, ProbeKind},
 };
 use crate::mtu;
 
@@ -83,7 +83,7 @@ pub enum Treatment {
 
 /// Results of bursts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trial {
+pub struct BurstTrial {
     /// Share of lost low-priority packets.
     pub low_loss: f64,
     /// Share of lost normal packets.
@@ -108,9 +108,9 @@ pub struct ChoiceReport {
     #[serde(serialize_with = "mark_name")]
     pub marks: MarkChoice,
     /// To the peer.
-    pub there: Trial,
+    pub there: BurstTrial,
     /// From the peer; counts only packets that had arrived there.
-    pub back: Trial,
+    pub back: BurstTrial,
 }
 
 /// Both directions.
@@ -188,7 +188,7 @@ impl PathReport {
     }
 }
 
-impl Trial {
+impl BurstTrial {
     fn text(&self) -> String {
         let meaning = match self.treatment {
             Treatment::Different if self.levels > 1 => {
@@ -245,7 +245,7 @@ struct Heard {
 /// When the socket becomes unusable.
 pub(super) async fn probe(
     remote: SocketAddr,
-    key: &Key,
+    key: &ProbeKey,
     mut progress: impl FnMut(&str),
 ) -> io::Result<Option<PathReport>> {
     let socket = bind(SocketAddr::new(unspecified(remote), 0))?;
@@ -256,7 +256,7 @@ pub(super) async fn probe(
     }
     for _ in 0..MARK_TRIES {
         for dscp in 0..DSCPS {
-            prober.send(Kind::Mark, dscp, false, ROUND_OF_MARKS, LEN_MIN).await?;
+            prober.send(ProbeKind::Mark, dscp, false, ROUND_OF_MARKS, LEN_MIN).await?;
             sleep(MARK_PAUSE).await;
             prober.collect(Duration::ZERO).await?;
         }
@@ -270,7 +270,7 @@ pub(super) async fn probe(
     progress("how long packets may be");
     prober.send_lengths().await?;
     for _ in 0..ENDS {
-        prober.send(Kind::End, 0, false, 0, LEN_MIN).await?;
+        prober.send(ProbeKind::End, 0, false, 0, LEN_MIN).await?;
         sleep(END_PAUSE).await;
     }
     Ok(Some(report(remote, &prober.heard)))
@@ -297,7 +297,7 @@ fn rounds(nth: u32) -> RangeInclusive<u32> {
 struct Prober<'a> {
     socket: AsyncSocket,
     remote: SocketAddr,
-    key: &'a Key,
+    key: &'a ProbeKey,
     begun: Instant,
     /// All replies so far.
     heard: Vec<Heard>,
@@ -309,7 +309,7 @@ impl Prober<'_> {
     }
 
     /// A probe that leaves now, in a datagram of `len` bytes.
-    async fn send(&self, kind: Kind, dscp: u8, low: bool, round: u32, len: usize) -> io::Result<()> {
+    async fn send(&self, kind: ProbeKind, dscp: u8, low: bool, round: u32, len: usize) -> io::Result<()> {
         let probe = Probe { dscp, low, round, sent: self.now(), ..Probe::request(kind) };
         send_marked(&self.socket, self.remote, dscp, low, &probe.emit(self.key, len)).await
     }
@@ -317,7 +317,7 @@ impl Prober<'_> {
     /// Whether the listener, which first has to change its socket, answers.
     async fn reach(&mut self) -> io::Result<bool> {
         while self.heard.is_empty() && self.begun.elapsed() < FIRST_PATIENCE {
-            self.send(Kind::Mark, 0, false, ROUND_OF_CONTACT, LEN_MIN).await?;
+            self.send(ProbeKind::Mark, 0, false, ROUND_OF_CONTACT, LEN_MIN).await?;
             self.collect(FIRST_PAUSE).await?;
         }
         Ok(!self.heard.is_empty())
@@ -330,7 +330,7 @@ impl Prober<'_> {
             for nth in 0..LOW_PER_ROUND + NORMAL_PER_ROUND {
                 let low = nth < LOW_PER_ROUND;
                 let level = if low { low_level(nth) } else { Level::PRIMARY };
-                self.send(Kind::Burst, marks.dscp(level), low, round, BURST_LEN).await?;
+                self.send(ProbeKind::Burst, marks.dscp(level), low, round, BURST_LEN).await?;
             }
             self.collect(ROUND_PAUSE).await?;
         }
@@ -342,7 +342,7 @@ impl Prober<'_> {
         for _ in 0..LENGTH_TRIES {
             for mtu in MTUS {
                 let len = mtu::payload(mtu, self.remote).into();
-                self.send(Kind::Mark, 0, false, ROUND_OF_LENGTHS, len).await?;
+                self.send(ProbeKind::Mark, 0, false, ROUND_OF_LENGTHS, len).await?;
                 sleep(LENGTH_PAUSE).await;
                 self.collect(Duration::ZERO).await?;
             }
@@ -362,7 +362,7 @@ impl Prober<'_> {
             for datagram in batch.datagrams() {
                 let (len, dscp) = (datagram.data.len(), datagram.meta.dscp);
                 let reply = Probe::parse(self.key, &datagram.data);
-                let reply = reply.filter(|reply| reply.kind == Kind::Reply);
+                let reply = reply.filter(|reply| reply.kind == ProbeKind::Reply);
                 self.heard.extend(reply.map(|reply| Heard { reply, len, dscp, at }));
             }
         }
@@ -395,7 +395,7 @@ fn report(remote: SocketAddr, heard: &[Heard]) -> PathReport {
 }
 
 /// Results of the bursts of these rounds, there and back.
-fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (Trial, Trial) {
+fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (BurstTrial, BurstTrial) {
     let bursts: Vec<Heard> =
         heard.iter().filter(|heard| rounds.contains(&heard.reply.round)).copied().collect();
     // Clocks differ by a constant, which cancels in the difference of two packets.
@@ -410,7 +410,7 @@ fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (Trial, Trial) {
     let (low_there, normal_there) = (sum(|both| both.0), sum(|both| both.1));
     let count = |low: bool| bursts.iter().filter(|heard| heard.reply.low == low).count() as f64;
     let share = |lost: f64, of: f64| if of > 0.0 { (lost / of).clamp(0.0, 1.0) } else { 0.0 };
-    let trial = |losses: (f64, f64), waits: (f64, f64), sequence: &[Arrival]| {
+    let trial = |losses: (f64, f64), waits: (f64, f64), sequence: &[BurstArrival]| {
         let classes: BTreeSet<Class> = sequence.iter().map(|arrival| arrival.class).collect();
         let low: Vec<Class> = classes.into_iter().filter(|class| *class != NORMAL).collect();
         let overtaking_of = |class: &Class| overtaking(sequence, NORMAL, *class);
@@ -422,7 +422,7 @@ fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (Trial, Trial) {
             2.. if overtaking_least < OVERTAKING_MIN || levels < 2 => treatment((0.0, 0.0), waits, 0.0),
             _ => treatment(losses, waits, overtaking_least),
         };
-        Trial {
+        BurstTrial {
             low_loss: losses.0,
             normal_loss: losses.1,
             low_wait_ms: waits.0,
@@ -433,9 +433,9 @@ fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (Trial, Trial) {
         }
     };
     let arrival =
-        |heard: &Heard, order| Arrival { round: heard.reply.round, order, class: class(&heard.reply) };
-    let sequence: Vec<Arrival> = bursts.iter().map(|heard| arrival(heard, heard.reply.order)).collect();
-    let came: Vec<Arrival> = (0..).zip(&bursts).map(|(nth, heard)| arrival(heard, nth)).collect();
+        |heard: &Heard, order| BurstArrival { round: heard.reply.round, order, class: class(&heard.reply) };
+    let sequence: Vec<BurstArrival> = bursts.iter().map(|heard| arrival(heard, heard.reply.order)).collect();
+    let came: Vec<BurstArrival> = (0..).zip(&bursts).map(|(nth, heard)| arrival(heard, nth)).collect();
     let there = trial(
         (share(low_sent - low_there, low_sent), share(normal_sent - normal_there, normal_sent)),
         waits(&bursts, there),
@@ -481,7 +481,7 @@ fn class(reply: &Probe) -> Class {
 }
 
 /// A packet of a burst.
-struct Arrival {
+struct BurstArrival {
     round: u32,
     /// The packets of a round arrived in this order.
     order: u32,
@@ -490,9 +490,9 @@ struct Arrival {
 
 /// Share of packets of the better class that arrived before one of the worse class in their round, all of which were sent
 /// earlier.
-fn overtaking(sequence: &[Arrival], better: Class, worse: Class) -> f64 {
+fn overtaking(sequence: &[BurstArrival], better: Class, worse: Class) -> f64 {
     let mut last: BTreeMap<u32, u32> = BTreeMap::new();
-    for Arrival { round, order, .. } in sequence.iter().filter(|arrival| arrival.class == worse) {
+    for BurstArrival { round, order, .. } in sequence.iter().filter(|arrival| arrival.class == worse) {
         last.entry(*round).and_modify(|last| *last = (*order).max(*last)).or_insert(*order);
     }
     let better: Vec<_> = sequence.iter().filter(|arrival| arrival.class == better).collect();
@@ -540,7 +540,7 @@ pub(super) mod tests {
                 let low = nth < LOW_PER_ROUND;
                 let (low_arrived, normal_arrived) = (LOW_PER_ROUND as u8, NORMAL_PER_ROUND as u8);
                 let reply = Probe {
-                    kind: Kind::Reply,
+                    kind: ProbeKind::Reply,
                     dscp: marks.dscp(if low { low_level(nth) } else { Level::PRIMARY }),
                     seen: 0,
                     low,

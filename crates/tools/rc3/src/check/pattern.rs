@@ -27,9 +27,9 @@ fn rest(offset: u64) -> &'static [u8] {
 
 /// An endless source.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pattern;
+pub(super) struct BulkPattern;
 
-impl ReadAt for Pattern {
+impl ReadAt for BulkPattern {
     fn read_at(&self, mut buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let len = buf.len();
         while !buf.is_empty() {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn bytes_are_those_of_their_offset_and_no_other() {
         let mut bytes = vec![0; 2 * PERIOD + 100];
-        assert_eq!(Pattern.read_at(&mut bytes, 7).unwrap(), bytes.len());
+        assert_eq!(BulkPattern.read_at(&mut bytes, 7).unwrap(), bytes.len());
         let counter = Counter::default();
         counter.write_all_at(&bytes, 7).unwrap();
         counter.write_all_at(&bytes[5000..], 5007).unwrap();

@@ -23,7 +23,7 @@ const BULK_BYTES_PER_SECOND: u64 = 50_000_000_000;
 
 /// The flows of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
-pub struct Plan {
+pub struct CheckPlan {
     /// Sizes of the flows, separated by commas
     #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
     #[arg(conflicts_with = "listen")]
@@ -47,14 +47,14 @@ pub struct Plan {
 /// The direction of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum FlowDirection {
     /// To the listener.
     There,
     /// From the listener.
     Back,
 }
 
-impl Direction {
+impl FlowDirection {
     /// As a heading.
     pub fn words(self) -> &'static str {
         match self {
@@ -93,25 +93,25 @@ impl Amount {
 
 /// Flows that are comparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Kind {
+pub struct FlowKind {
     /// How much it carries.
     pub amount: Amount,
     /// Where to.
-    pub direction: Direction,
+    pub direction: FlowDirection,
     /// By which scheme.
     pub scheme: Scheme,
 }
 
 /// One flow of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flow {
+pub struct PlannedFlow {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FlowKind,
     /// Its run, from 1.
     pub run: u32,
 }
 
-impl Plan {
+impl CheckPlan {
     /// Whether it is within the bounds of this module.
     pub fn is_bounded(&self) -> bool {
         (1..=SIZES_MAX).contains(&self.sizes.len())
@@ -121,15 +121,16 @@ impl Plan {
     }
 
     /// The directions in use.
-    pub fn directions(&self) -> &'static [Direction] {
-        if self.both { &[Direction::There, Direction::Back] } else { &[Direction::There] }
+    pub fn directions(&self) -> &'static [FlowDirection] {
+        if self.both { &[FlowDirection::There, FlowDirection::Back] } else { &[FlowDirection::There] }
     }
 
     /// All flows in order: run by run, size by size, the schemes in turn; bulk flows last.
-    pub fn flows(&self) -> impl Iterator<Item = Flow> {
+    pub fn flows(&self) -> impl Iterator<Item = PlannedFlow> {
         let turns = move |amount, run| {
             self.directions().iter().flat_map(move |&direction| {
-                Scheme::BOTH.map(move |scheme| Flow { kind: Kind { amount, direction, scheme }, run })
+                Scheme::BOTH
+                    .map(move |scheme| PlannedFlow { kind: FlowKind { amount, direction, scheme }, run })
             })
         };
         let sized = (1..=self.runs)
@@ -152,8 +153,8 @@ impl Plan {
 pub(super) mod tests {
     use super::*;
 
-    pub(in crate::check) fn plan() -> Plan {
-        Plan { sizes: vec![10_000, 1_000_000], runs: 2, seconds: 1, both: true, forget: false }
+    pub(in crate::check) fn plan() -> CheckPlan {
+        CheckPlan { sizes: vec![10_000, 1_000_000], runs: 2, seconds: 1, both: true, forget: false }
     }
 
     #[test]
@@ -167,22 +168,22 @@ pub(super) mod tests {
         }));
         assert!(flows[16..].iter().all(|flow| flow.kind.amount == Amount::Seconds(1)));
         assert_eq!((flows[0].run, flows[8].run), (1, 2));
-        let there = Plan { both: false, seconds: 0, ..plan() };
+        let there = CheckPlan { both: false, seconds: 0, ..plan() };
         assert_eq!(there.flows().count(), 8);
-        assert!(there.flows().all(|flow| flow.kind.direction == Direction::There));
+        assert!(there.flows().all(|flow| flow.kind.direction == FlowDirection::There));
     }
 
     #[test]
     fn plans_beyond_the_bounds_are_none() {
         assert!(plan().is_bounded());
         let wrong = [
-            Plan { sizes: Vec::new(), ..plan() },
-            Plan { sizes: vec![0], ..plan() },
-            Plan { sizes: vec![SIZE_BYTES_MAX + 1], ..plan() },
-            Plan { sizes: vec![1; SIZES_MAX + 1], ..plan() },
-            Plan { runs: 0, ..plan() },
-            Plan { runs: RUNS_MAX + 1, ..plan() },
-            Plan { seconds: SECONDS_MAX + 1, ..plan() },
+            CheckPlan { sizes: Vec::new(), ..plan() },
+            CheckPlan { sizes: vec![0], ..plan() },
+            CheckPlan { sizes: vec![SIZE_BYTES_MAX + 1], ..plan() },
+            CheckPlan { sizes: vec![1; SIZES_MAX + 1], ..plan() },
+            CheckPlan { runs: 0, ..plan() },
+            CheckPlan { runs: RUNS_MAX + 1, ..plan() },
+            CheckPlan { seconds: SECONDS_MAX + 1, ..plan() },
         ];
         assert!(wrong.iter().all(|plan| !plan.is_bounded()), "{wrong:?}");
     }

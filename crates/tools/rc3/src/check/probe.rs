@@ -21,7 +21,7 @@ pub(super) const DSCPS: u8 = 64;
 
 /// The kind of datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
+pub enum ProbeKind {
     /// Request for an answer at once, with the DSCP of the probe.
     Mark,
     /// Request for an answer together with the others of its round, low priority first.
@@ -36,7 +36,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
     /// The kind.
-    pub kind: Kind,
+    pub kind: ProbeKind,
     /// DSCP when sent.
     pub dscp: u8,
     /// In replies: DSCP on arrival at the listener.
@@ -59,9 +59,9 @@ pub struct Probe {
 
 /// The key of the probes of one session.
 #[derive(Clone)]
-pub struct Key([u8; 32]);
+pub struct ProbeKey([u8; 32]);
 
-impl Key {
+impl ProbeKey {
     /// The key from the ticket's secret and the number of the session.
     pub fn new(secret: Secret, session: u64) -> Self {
         let material = [&secret.0[..], &session.to_be_bytes()].concat();
@@ -71,7 +71,7 @@ impl Key {
 
 impl Probe {
     /// A probe outside all rounds.
-    pub fn request(kind: Kind) -> Self {
+    pub fn request(kind: ProbeKind) -> Self {
         Self {
             kind,
             dscp: 0,
@@ -87,7 +87,7 @@ impl Probe {
     }
 
     /// Encodes it in `len` bytes, at least [`LEN_MIN`].
-    pub fn emit(&self, key: &Key, len: usize) -> Vec<u8> {
+    pub fn emit(&self, key: &ProbeKey, len: usize) -> Vec<u8> {
         let mut out = vec![0; len.max(LEN_MIN)];
         let (head, body) = out.split_at_mut(HEAD);
         let fits = postcard::to_slice(self, body).is_ok();
@@ -98,7 +98,7 @@ impl Probe {
     }
 
     /// Parses an authentic datagram.
-    pub fn parse(key: &Key, datagram: &[u8]) -> Option<Self> {
+    pub fn parse(key: &ProbeKey, datagram: &[u8]) -> Option<Self> {
         let (tag, body) = datagram.strip_prefix(&MAGIC)?.split_first_chunk::<TAG>()?;
         // Hashes are compared in constant time.
         let is_authentic = blake3::Hash::from(*tag) == blake3::keyed_hash(&key.0, body);
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     const PROBE: Probe = Probe {
-        kind: Kind::Burst,
+        kind: ProbeKind::Burst,
         dscp: 63,
         seen: 255,
         low: true,
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_probe_survives_its_datagram() {
-        let key = Key::new(Secret([1; 16]), 1);
+        let key = ProbeKey::new(Secret([1; 16]), 1);
         assert_eq!(Probe::parse(&key, &PROBE.emit(&key, 1200)), Some(PROBE));
         let shortest = PROBE.emit(&key, 0);
         assert_eq!((shortest.len(), Probe::parse(&key, &shortest)), (LEN_MIN, Some(PROBE)));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_was_changed_or_cut_or_made_by_others_is_refused() {
-        let key = Key::new(Secret([1; 16]), 1);
+        let key = ProbeKey::new(Secret([1; 16]), 1);
         let datagram = PROBE.emit(&key, LEN_MIN);
         for at in 0..datagram.len() {
             let mut changed = datagram.clone();
@@ -142,7 +142,7 @@ mod tests {
             assert_eq!(Probe::parse(&key, &changed), None, "byte {at}");
             assert_eq!(Probe::parse(&key, &datagram[..at]), None, "{at} bytes");
         }
-        for other in [Key::new(Secret([2; 16]), 1), Key::new(Secret([1; 16]), 2)] {
+        for other in [ProbeKey::new(Secret([2; 16]), 1), ProbeKey::new(Secret([1; 16]), 2)] {
             assert_eq!(Probe::parse(&other, &datagram), None);
         }
     }

@@ -5,13 +5,13 @@ use rc3_text::units::{about_bytes, about_rate, about_time};
 use serde::Serialize;
 
 use super::{
-    comparison::{Bulk, Comparison, Row},
+    comparison::{Bulk, Comparison, SizeComparison},
     host::HostReport,
-    outcome::Outcome,
-    pace::Pace,
+    outcome::MeasuredFlow,
+    pace::RemainingTime,
     path::PathReport,
-    plan::{Amount, Direction, Flow, Kind, Plan},
-    report::Report,
+    plan::{Amount, CheckPlan, FlowDirection, FlowKind, PlannedFlow},
+    report::CheckReport,
 };
 use crate::{
     cli::usage,
@@ -26,7 +26,7 @@ use crate::{
 /// Events as `--json` prints them. Units are bytes, seconds and bits per second unless named.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event<'a> {
+pub enum CheckEvent<'a> {
     /// This host was checked.
     Host(&'a HostReport),
     /// The path was probed.
@@ -39,16 +39,16 @@ pub enum Event<'a> {
         rtt_ms: f64,
         /// The plan.
         #[serde(flatten)]
-        plan: &'a Plan,
+        plan: &'a CheckPlan,
         /// Flows of the plan.
         flows: usize,
     },
     /// A flow of a size was measured.
-    Flow(Measured<'a>),
+    Flow(FlowFigures<'a>),
     /// A bulk flow was measured.
-    Bulk(Measured<'a>),
+    Bulk(FlowFigures<'a>),
     /// One size in one direction, by both schemes.
-    Result(&'a Row),
+    Result(&'a SizeComparison),
     /// The bulk rates of one direction.
     BulkResult(&'a Bulk),
     /// All is measured.
@@ -62,8 +62,8 @@ pub enum Event<'a> {
 
 /// One measured flow.
 #[derive(Debug, Serialize)]
-pub struct Measured<'a> {
-    direction: Direction,
+pub struct FlowFigures<'a> {
+    direction: FlowDirection,
     scheme: Scheme,
     /// Its run, from 1.
     run: u32,
@@ -71,7 +71,7 @@ pub struct Measured<'a> {
     bytes: u64,
     /// The receiver's time for them, from its first packet.
     seconds: f64,
-    /// See [`Outcome::fct`].
+    /// See [`MeasuredFlow::fct`].
     fct_ms: f64,
     /// The rate of a bulk flow.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -84,21 +84,21 @@ pub struct Measured<'a> {
 
 /// Prints the progress.
 #[derive(Debug)]
-pub struct Progress {
+pub struct CheckProgress {
     style: Style,
     steps: Steps,
-    pace: Pace,
+    pace: RemainingTime,
 }
 
-impl Progress {
+impl CheckProgress {
     /// In this style, for these flows.
-    pub fn new(style: Style, plan: Option<&Plan>) -> Self {
-        let pace = Pace::new(plan);
+    pub fn new(style: Style, plan: Option<&CheckPlan>) -> Self {
+        let pace = RemainingTime::new(plan);
         Self { style, steps: Steps::new(style, pace.flows() as u64), pace }
     }
 
     /// Prints an event as JSON, if that is asked for.
-    pub(super) fn event(&self, event: &Event<'_>) {
+    pub(super) fn event(&self, event: &CheckEvent<'_>) {
         if self.style == Style::Json {
             json(event);
         }
@@ -114,17 +114,19 @@ impl Progress {
         let flows = self.pace.flows();
         let (peer, rtt_ms) = (comparison.peer.to_string(), milliseconds(comparison.rtt));
         self.steps.say(format!("{peer}, round trip {}: {flows} flows", time(rtt_ms)));
-        self.event(&Event::Start { peer, rtt_ms, plan: &comparison.plan, flows });
+        self.event(&CheckEvent::Start { peer, rtt_ms, plan: &comparison.plan, flows });
     }
 
     /// A flow was measured.
-    pub(super) fn done(&mut self, outcome: &Outcome) {
+    pub(super) fn done(&mut self, outcome: &MeasuredFlow) {
         self.pace.done(outcome);
         let rate = outcome.rate();
         let result = rate.map_or_else(|| time(milliseconds(outcome.fct)), about_rate);
         self.steps.done(format!("{}: {result}{}", text(outcome.flow), self.left_text()));
-        let Outcome { flow: Flow { kind: Kind { direction, scheme, .. }, run }, arrived, .. } = *outcome;
-        let measured = Measured {
+        let MeasuredFlow {
+            flow: PlannedFlow { kind: FlowKind { direction, scheme, .. }, run }, arrived, ..
+        } = *outcome;
+        let measured = FlowFigures {
             direction,
             scheme,
             run,
@@ -135,7 +137,7 @@ impl Progress {
             path: &outcome.path,
             eta_seconds: self.pace.left().map(|left| left.as_secs_f64()),
         };
-        self.event(&if rate.is_some() { Event::Bulk(measured) } else { Event::Flow(measured) });
+        self.event(&if rate.is_some() { CheckEvent::Bulk(measured) } else { CheckEvent::Flow(measured) });
     }
 
     fn left_text(&self) -> String {
@@ -144,18 +146,18 @@ impl Progress {
     }
 
     /// All is measured: prints the results to standard output.
-    pub(super) fn finish(&mut self, report: &Report) {
+    pub(super) fn finish(&mut self, report: &CheckReport) {
         self.steps.clear();
         if self.style != Style::Json {
             output::emit(report.text().trim_end());
             return;
         }
         if let Some(comparison) = &report.comparison {
-            comparison.rows().iter().for_each(|row| json(&Event::Result(row)));
-            comparison.bulk().iter().for_each(|bulk| json(&Event::BulkResult(bulk)));
+            comparison.rows().iter().for_each(|row| json(&CheckEvent::Result(row)));
+            comparison.bulk().iter().for_each(|bulk| json(&CheckEvent::BulkResult(bulk)));
         }
         let rtt_ms = report.comparison.as_ref().map(|comparison| milliseconds(comparison.rtt));
-        json(&Event::Done { healthy: report.is_healthy(), rtt_ms });
+        json(&CheckEvent::Done { healthy: report.is_healthy(), rtt_ms });
     }
 
     /// The command failed: one line and a hint, or an event.
@@ -165,7 +167,7 @@ impl Progress {
     }
 }
 
-fn text(Flow { kind: Kind { amount, direction, scheme }, run }: Flow) -> String {
+fn text(PlannedFlow { kind: FlowKind { amount, direction, scheme }, run }: PlannedFlow) -> String {
     let (words, scheme) = (direction.words(), scheme.name());
     match amount {
         Amount::Bytes(bytes) => format!("run {run}: {} {words}, {scheme}", about_bytes(bytes)),

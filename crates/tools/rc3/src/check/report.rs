@@ -4,7 +4,7 @@ use super::{comparison::Comparison, host::HostReport, path::PathReport};
 
 /// All results.
 #[derive(Debug, Clone, Default)]
-pub struct Report {
+pub struct CheckReport {
     /// This host.
     pub host: Option<HostReport>,
     /// What probes found out about the path to a listener.
@@ -13,7 +13,7 @@ pub struct Report {
     pub comparison: Option<Comparison>,
 }
 
-impl Report {
+impl CheckReport {
     /// Whether there is no problem that the user could fix.
     pub fn is_healthy(&self) -> bool {
         self.todo().is_empty()
@@ -57,7 +57,7 @@ mod tests {
     };
 
     fn verdict(host: Option<HostReport>, path: Option<PathReport>) -> (bool, String) {
-        let report = Report { host, path, comparison: Some(comparison()) };
+        let report = CheckReport { host, path, comparison: Some(comparison()) };
         let (text, is_healthy) = (report.text(), report.is_healthy());
         (is_healthy, text.split_once("Verdict: ").map_or_else(String::new, |(_, verdict)| verdict.to_owned()))
     }

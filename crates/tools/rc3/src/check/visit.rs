@@ -16,13 +16,13 @@ use super::{
     ALPN, DONE,
     comparison::Comparison,
     flow::{self, soon},
-    message::{Arrived, Hello, Reply, Request, VERSION},
-    outcome::{Outcome, without_reply},
+    message::{Hello, ReceiverCount, Reply, Request, VERSION},
+    outcome::{MeasuredFlow, without_reply},
     path::{self, PathReport},
-    plan::{Direction, Flow, Plan},
-    probe::Key,
-    progress::{Event, Progress},
-    report::Report,
+    plan::{CheckPlan, FlowDirection, PlannedFlow},
+    probe::ProbeKey,
+    progress::{CheckEvent, CheckProgress},
+    report::CheckReport,
 };
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -53,7 +53,7 @@ pub struct VisitJob {
     /// Whether to probe the path.
     pub probes: bool,
     /// The flows, if any.
-    pub plan: Option<Plan>,
+    pub plan: Option<CheckPlan>,
     /// Marks and memory of paths.
     pub network: Network,
     /// Time without bytes or messages after which the check fails.
@@ -67,7 +67,7 @@ pub struct VisitJob {
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress) -> Result<()> {
+pub async fn visit(job: &VisitJob, report: &mut CheckReport, progress: &mut CheckProgress) -> Result<()> {
     let mut remotes = addresses::resolve(&job.ticket).await?;
     let forget = job.plan.as_ref().is_some_and(|plan| plan.forget);
     let path_memory = job.network.path_memory.clone().filter(|_| !forget);
@@ -76,14 +76,14 @@ pub async fn visit(job: &VisitJob, report: &mut Report, progress: &mut Progress)
         let session =
             connected(job, &network, &mut remotes, async |visit| visit.ask_for_probes().await).await?;
         let remote = remotes[0];
-        let key = Key::new(job.ticket.secret(), session);
+        let key = ProbeKey::new(job.ticket.secret(), session);
         let probing = path::probe(remote, &key, |part| progress.part(part));
         let probed = tokio::select! {
             probed = probing => probed.map_err(|error| Error::local("probe the path", error))?.ok_or_else(no_answer)?,
             error = stopped() => return Err(error),
         };
         keep_marks(&network, &probed);
-        progress.event(&Event::Path(&probed));
+        progress.event(&CheckEvent::Path(&probed));
         report.path = Some(probed);
     }
     if let Some(plan) = &job.plan {
@@ -144,7 +144,7 @@ impl Visit<'_> {
         self.accepted(&mut met).await
     }
 
-    async fn run(&mut self, plan: &Plan, progress: &mut Progress) -> Result<Comparison> {
+    async fn run(&mut self, plan: &CheckPlan, progress: &mut CheckProgress) -> Result<Comparison> {
         let mut met = self.meet(Scheme::Plain, Request::Flows(plan.clone())).await?;
         let session = self.accepted(&mut met).await?;
         let connection = met.connection.clone();
@@ -175,25 +175,25 @@ impl Visit<'_> {
     }
 
     /// One flow and the pause after it.
-    async fn measure(&mut self, flow: Flow, request: Request, rtt: Duration) -> Result<Outcome> {
+    async fn measure(&mut self, flow: PlannedFlow, request: Request, rtt: Duration) -> Result<MeasuredFlow> {
         let start = Instant::now();
         let mut met = self.meet(flow.kind.scheme, request).await?;
         let (fct, arrived, path) = match flow.kind.direction {
-            Direction::There => self.there(flow, &mut met, start, rtt).await?,
-            Direction::Back => self.back(flow, &mut met, start).await?,
+            FlowDirection::There => self.there(flow, &mut met, start, rtt).await?,
+            FlowDirection::Back => self.back(flow, &mut met, start).await?,
         };
         met.connection.close(DONE, b"done");
         sleep(PAUSE_ROUND_TRIPS * met.connection.rtt()).await;
-        Ok(Outcome { flow, fct, arrived, path, rtt: met.connection.min_rtt(), took: start.elapsed() })
+        Ok(MeasuredFlow { flow, fct, arrived, path, rtt: met.connection.min_rtt(), took: start.elapsed() })
     }
 
     async fn there(
         &self,
-        flow: Flow,
+        flow: PlannedFlow,
         met: &mut Control,
         start: Instant,
         rtt: Duration,
-    ) -> Result<(Duration, Arrived, PathFigures)> {
+    ) -> Result<(Duration, ReceiverCount, PathFigures)> {
         let connection = met.connection.clone();
         let sending = flow::send(&connection, flow.kind.amount, self.job.patience);
         let replying = async {
@@ -209,10 +209,10 @@ impl Visit<'_> {
 
     async fn back(
         &self,
-        flow: Flow,
+        flow: PlannedFlow,
         met: &mut Control,
         start: Instant,
-    ) -> Result<(Duration, Arrived, PathFigures)> {
+    ) -> Result<(Duration, ReceiverCount, PathFigures)> {
         let arrived = flow::receive(&met.connection, flow.kind.amount, self.job.patience).await?;
         let fct = start.elapsed();
         let Reply::Sent { path } = self.reply(met).await? else {

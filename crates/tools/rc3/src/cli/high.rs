@@ -24,7 +24,7 @@ use crate::{
     demo::{
         DemoJob,
         links::Links,
-        scenario::{RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX, Scenario},
+        scenario::{DemoScenario, RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX},
     },
     emulator::EmulatorConfig,
     error::{Error, Result},
@@ -91,7 +91,7 @@ impl Command {
     }
 }
 
-fn scenarios(args: DemoArgs) -> Result<Links<Scenario>> {
+fn scenarios(args: DemoArgs) -> Result<Links<DemoScenario>> {
     // Choosing one of these selects a single link.
     let is_chosen = args.queue.is_some() || args.nic.is_some() || args.buffer.is_some();
     let link = scenario(args)?;
@@ -99,7 +99,7 @@ fn scenarios(args: DemoArgs) -> Result<Links<Scenario>> {
     Ok(Links { link, fast_card })
 }
 
-fn scenario(args: DemoArgs) -> Result<Scenario> {
+fn scenario(args: DemoArgs) -> Result<DemoScenario> {
     use std::time::Duration;
     let sizes_fit = args.sizes.iter().all(|&bytes| (1..=SIZE_BYTES_MAX).contains(&bytes));
     if args.sizes.is_empty() || args.sizes.len() > SIZES_MAX || !sizes_fit {
@@ -114,7 +114,7 @@ fn scenario(args: DemoArgs) -> Result<Scenario> {
         let message = "choose a round trip of at most 10 s and a buffer of at least 3000 bytes";
         return Err(Error::usage(message, "see rc3 demo --help"));
     }
-    Ok(Scenario {
+    Ok(DemoScenario {
         rate: args.rate,
         rtt: args.rtt,
         buffer,
@@ -258,7 +258,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        check::plan::Plan,
+        check::plan::CheckPlan,
         emulator::Discipline,
         error::ErrorKind,
         transfer::ticket::{Fingerprint, Secret},
@@ -274,7 +274,7 @@ mod tests {
         error.to_string()
     }
 
-    fn demo(words: &[&str]) -> Links<Scenario> {
+    fn demo(words: &[&str]) -> Links<DemoScenario> {
         let Ok(Command::Demo(job)) = resolve(words) else { panic!("not a demonstration") };
         job.scenarios
     }
@@ -335,7 +335,8 @@ mod tests {
             Ok(Command::Check(job)) => (job.host, job.visit.map(|visit| (visit.probes, visit.plan))),
             other => panic!("not a check: {other:?}"),
         };
-        let plan = Plan { sizes: vec![10_000, 1_000_000], runs: 5, seconds: 5, both: true, forget: false };
+        let plan =
+            CheckPlan { sizes: vec![10_000, 1_000_000], runs: 5, seconds: 5, both: true, forget: false };
         let flags = ["--sizes", "10k,1M", "--both"];
         assert_eq!(visit(&flags), (true, Some((true, Some(plan.clone())))));
         let only = |parts| visit(&[&flags[..], &["--only", parts]].concat());

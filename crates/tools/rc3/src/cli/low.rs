@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{exit::Exit, tunnel::TunnelArgs};
 use crate::{
-    check::plan::Plan,
+    check::plan::CheckPlan,
     copy::{self, cli::CopyArgs},
     error::Error,
     transfer::{
@@ -307,7 +307,7 @@ pub struct CheckArgs {
     pub only: Vec<CheckPart>,
     /// The flows
     #[command(flatten)]
-    pub plan: Plan,
+    pub plan: CheckPlan,
     /// Print one JSON event per line: host, path, start, flow, bulk, result, bulk_result, done, error
     #[arg(long, conflicts_with = "listen")]
     pub json: bool,

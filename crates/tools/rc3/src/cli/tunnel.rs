@@ -13,7 +13,7 @@ use crate::{
     transfer::network::state_directory,
     tunnel::{
         address::{Forward, Target, dynamic},
-        allow::Pattern,
+        allow::TargetPattern,
         connect::PeerChoice,
         files::Files,
         remote::RemoteListen,
@@ -81,7 +81,7 @@ pub struct TunnelArgs {
     /// Target that peers may reach; repeat it for more. `*` is any host or port [default: all ports of loopback
     /// addresses]
     #[arg(long, value_name = "HOST:PORT")]
-    pub allow: Vec<Pattern>,
+    pub allow: Vec<TargetPattern>,
     /// Let peers listen on this host (-R)
     #[arg(long, value_enum, value_name = "WHERE", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "loopback")]

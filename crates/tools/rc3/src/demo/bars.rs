@@ -5,7 +5,7 @@
 
 use rc3_text::units::about_bytes;
 
-use super::report::{Report, Row};
+use super::report::{DemoReport, SizeResult};
 use crate::table::time;
 
 /// What the terminal supports.
@@ -23,11 +23,11 @@ pub struct Look {
 const LABELS: usize = 8 + 2 + 5 + 2 + 2 + 9;
 
 /// The chart: for each size the ideal, plain QUIC, and rc3.
-pub fn picture(report: &Report, look: Look) -> String {
+pub fn picture(report: &DemoReport, look: Look) -> String {
     report.rows.iter().map(|row| group(row, look)).collect()
 }
 
-fn group(Row { plain, rc3 }: &Row, look: Look) -> String {
+fn group(SizeResult { plain, rc3 }: &SizeResult, look: Look) -> String {
     let room = look.width.clamp(LABELS + 10, 120) - LABELS;
     let longest = plain.fct_ms_median.max(rc3.fct_ms_median).max(rc3.ideal_ms);
     let size = about_bytes(rc3.bytes);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rc3_cli::output;
 use rc3_text::units::about_bytes;
 
-use self::{links::Links, report::Report, run::Step, scenario::Scenario};
+use self::{links::Links, report::DemoReport, run::FinishedTransfer, scenario::DemoScenario};
 use crate::{
     cli::terminal,
     error::{Error, Result},
@@ -25,7 +25,7 @@ pub mod scenario;
 #[derive(Debug)]
 pub struct DemoJob {
     /// The links.
-    pub scenarios: Links<Scenario>,
+    pub scenarios: Links<DemoScenario>,
     /// JSON, or text with progress.
     pub style: Style,
     /// A picture file.
@@ -40,7 +40,7 @@ pub struct DemoJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn demo(DemoJob { scenarios, style, svg }: &DemoJob) -> Result<()> {
-    let steps = |scenario: &Scenario| 2 * u64::from(scenario.runs.most()) * scenario.sizes.len() as u64;
+    let steps = |scenario: &DemoScenario| 2 * u64::from(scenario.runs.most()) * scenario.sizes.len() as u64;
     let steps = Steps::new(*style, scenarios.iter().map(steps).sum());
     let reports = run_all(scenarios, &steps).await;
     steps.clear();
@@ -59,10 +59,10 @@ fn not_written(error: std::io::Error) -> Error {
     Error::local("write the results", error).hinted("check free space and permissions")
 }
 
-async fn run_all(scenarios: &Links<Scenario>, steps: &Steps) -> Result<Links<Report>> {
-    let run = async |scenario: &Scenario| {
+async fn run_all(scenarios: &Links<DemoScenario>, steps: &Steps) -> Result<Links<DemoReport>> {
+    let run = async |scenario: &DemoScenario| {
         steps.head(scenario.headline());
-        run::run(scenario, |Step { bytes, scheme, run, fct }| {
+        run::run(scenario, |FinishedTransfer { bytes, scheme, run, fct }| {
             let (size, fct) = (about_bytes(bytes), time(milliseconds(fct)));
             steps.done(format!("run {run}: {size} {} {fct}", scheme.name()));
         })

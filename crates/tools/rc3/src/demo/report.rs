@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::{
     bars::{self, Look},
     links::Links,
-    scenario::Scenario,
+    scenario::DemoScenario,
 };
 use crate::{
-    picture::{Line, chart},
+    picture::{PictureLine, chart},
     scheme::Scheme,
     table::{align, median, milliseconds, time},
     transfer::progress::count,
@@ -25,7 +25,7 @@ use crate::{
 
 /// Results of one transfer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sample {
+pub struct TransferSample {
     /// From `connect()` to the last byte at the receiver.
     pub fct: Duration,
     /// Bytes the primary brought first.
@@ -38,7 +38,7 @@ pub struct Sample {
 
 /// All transfers of one size by one scheme.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Measured {
+pub struct TransferMedian {
     /// Bytes of content.
     pub bytes: u64,
     /// The scheme.
@@ -47,7 +47,7 @@ pub struct Measured {
     pub fct_ms_median: f64,
     /// Every FCT in milliseconds, in the order of the runs.
     pub fct_ms_all: Vec<f64>,
-    /// See [`Scenario::ideal`].
+    /// See [`DemoScenario::ideal`].
     pub ideal_ms: f64,
     /// Of the median run.
     pub primary_bytes: u64,
@@ -57,10 +57,15 @@ pub struct Measured {
     pub duplicate_bytes: u64,
 }
 
-impl Measured {
+impl TransferMedian {
     /// Summarizes the runs of one size and scheme; `None` without runs.
-    pub fn new(scenario: &Scenario, bytes: u64, scheme: Scheme, samples: &[Sample]) -> Option<Self> {
-        let mut order: Vec<&Sample> = samples.iter().collect();
+    pub fn new(
+        scenario: &DemoScenario,
+        bytes: u64,
+        scheme: Scheme,
+        samples: &[TransferSample],
+    ) -> Option<Self> {
+        let mut order: Vec<&TransferSample> = samples.iter().collect();
         order.sort_by_key(|sample| sample.fct);
         let middle = *order.get(order.len() / 2)?;
         let fct_ms_all: Vec<f64> = samples.iter().map(|sample| milliseconds(sample.fct)).collect();
@@ -84,14 +89,14 @@ impl Measured {
 
 /// One size by both schemes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct SizeResult {
     /// By QUIC alone.
-    pub plain: Measured,
+    pub plain: TransferMedian,
     /// By rc3.
-    pub rc3: Measured,
+    pub rc3: TransferMedian,
 }
 
-impl Row {
+impl SizeResult {
     /// How much faster rc3 is, in per cent; negative when it is slower.
     pub fn reduction(&self) -> f64 {
         100.0 * (1.0 - self.rc3.fct_ms_median / self.plain.fct_ms_median)
@@ -100,16 +105,16 @@ impl Row {
 
 /// Results of a whole demonstration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct DemoReport {
     /// The scenario.
-    pub scenario: Scenario,
+    pub scenario: DemoScenario,
     /// Runs per size and scheme.
     pub runs: u32,
     /// Rows in the order of the sizes.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SizeResult>,
 }
 
-impl Report {
+impl DemoReport {
     fn as_json(&self) -> Value {
         let Self { scenario, runs, rows } = self;
         json!({
@@ -146,9 +151,9 @@ impl Report {
     }
 
     fn chart(&self) -> Chart {
-        let line = |name: &str, colour, of: fn(&Row) -> &Measured| {
+        let line = |name: &str, colour, of: fn(&SizeResult) -> &TransferMedian| {
             let sizes = self.rows.iter().map(|row| (of(row).bytes, of(row).fct_ms_all.clone())).collect();
-            Line { name: name.to_owned(), colour, sizes }
+            PictureLine { name: name.to_owned(), colour, sizes }
         };
         let lines = vec![
             line("plain QUIC", Colour::Vermillion, |row| &row.plain),
@@ -169,7 +174,7 @@ impl Report {
         header.push("twice".to_owned());
         let mut lines = vec![header];
         for row in &self.rows {
-            let Row { plain, rc3 } = row;
+            let SizeResult { plain, rc3 } = row;
             let mut line = vec![
                 about_bytes(rc3.bytes),
                 time(plain.fct_ms_median),
@@ -192,7 +197,7 @@ impl Report {
             return String::new();
         };
         let worst = self.rows.iter().min_by(|a, b| a.reduction().total_cmp(&b.reduction())).unwrap_or(best);
-        let Scenario { rate, rtt, .. } = &self.scenario;
+        let DemoScenario { rate, rtt, .. } = &self.scenario;
         let link = format!("{} with a round trip of {}", rate_text(rate.bits_per_second()), about_time(*rtt));
         let first = if best.reduction() < 1.0 {
             format!(
@@ -240,23 +245,24 @@ impl Report {
 
     /// The worst level that brought bytes.
     fn levels_used(&self) -> usize {
-        let used = |row: &Row| row.rc3.rlp_bytes.iter().rposition(|&bytes| bytes > 0).map_or(0, |at| at + 1);
+        let used =
+            |row: &SizeResult| row.rc3.rlp_bytes.iter().rposition(|&bytes| bytes > 0).map_or(0, |at| at + 1);
         self.rows.iter().map(used).max().unwrap_or(0)
     }
 }
 
-impl Links<Report> {
+impl Links<DemoReport> {
     /// One JSON object: the settings and an array `results`; the same for the faster card in `fast_card`.
     pub fn json(&self) -> String {
         let Self { link, fast_card } = self;
-        let fast_card = fast_card.as_ref().map(Report::as_json);
+        let fast_card = fast_card.as_ref().map(DemoReport::as_json);
         // It has only numbers and names.
         serde_json::to_string(&Links { link: link.as_json(), fast_card }).unwrap_or_default()
     }
 
     /// FCT over size as a picture, a panel for each link.
     pub fn svg(&self) -> String {
-        rc3_picture::svg_row(&self.iter().map(Report::chart).collect::<Vec<_>>())
+        rc3_picture::svg_row(&self.iter().map(DemoReport::chart).collect::<Vec<_>>())
     }
 }
 
@@ -267,9 +273,9 @@ pub(super) mod tests {
     use super::*;
     use crate::{demo::scenario::Runs, emulator::Discipline};
 
-    pub(in crate::demo) fn scenario() -> Scenario {
+    pub(in crate::demo) fn scenario() -> DemoScenario {
         let rate = Rate::from_bits_per_second(200_000_000).unwrap();
-        Scenario {
+        DemoScenario {
             rate,
             rtt: Duration::from_millis(80),
             buffer: 2_000_000,
@@ -286,8 +292,8 @@ pub(super) mod tests {
         }
     }
 
-    fn sample(fct: u64, rlp: u64) -> Sample {
-        Sample {
+    fn sample(fct: u64, rlp: u64) -> TransferSample {
+        TransferSample {
             fct: Duration::from_millis(fct),
             primary_bytes: 1_000_000 - rlp,
             rlp_bytes: vec![rlp, 0, 0],
@@ -295,13 +301,14 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::demo) fn report() -> Report {
+    pub(in crate::demo) fn report() -> DemoReport {
         let scenario = scenario();
-        let measured =
-            |scheme, samples: &[Sample]| Measured::new(&scenario, 1_000_000, scheme, samples).unwrap();
+        let measured = |scheme, samples: &[TransferSample]| {
+            TransferMedian::new(&scenario, 1_000_000, scheme, samples).unwrap()
+        };
         let plain = measured(Scheme::Plain, &[sample(400, 0), sample(420, 0), sample(410, 0)]);
         let rc3 = measured(Scheme::Rc3, &[sample(168, 900_000), sample(170, 800_000), sample(164, 7)]);
-        Report { rows: vec![Row { plain, rc3 }], runs: 3, scenario }
+        DemoReport { rows: vec![SizeResult { plain, rc3 }], runs: 3, scenario }
     }
 
     #[test]
@@ -312,9 +319,9 @@ pub(super) mod tests {
         assert_eq!(rc3.rlp_bytes, [900_000, 0, 0]);
         assert_eq!(rc3.fct_ms_all, [168.0, 170.0, 164.0]);
         let even = [sample(1, 1), sample(3, 3)];
-        let even = Measured::new(&report.scenario, 1_000_000, Scheme::Rc3, &even).unwrap();
+        let even = TransferMedian::new(&report.scenario, 1_000_000, Scheme::Rc3, &even).unwrap();
         assert_eq!((even.fct_ms_median, even.duplicate_bytes), (2.0, 3));
-        assert_eq!(Measured::new(&report.scenario, 1, Scheme::Rc3, &[]), None);
+        assert_eq!(TransferMedian::new(&report.scenario, 1, Scheme::Rc3, &[]), None);
     }
 
     #[test]

@@ -22,8 +22,8 @@ use rc3_text::units::{about_bytes, about_time};
 use tokio::time::timeout;
 
 use super::{
-    report::{Measured, Report, Row, Sample},
-    scenario::{Runs, Scenario},
+    report::{DemoReport, SizeResult, TransferMedian, TransferSample},
+    scenario::{DemoScenario, Runs},
 };
 use crate::{
     check::{flow, plan::Amount},
@@ -40,7 +40,7 @@ const WINDOW_MIN: u64 = 64 << 20;
 
 /// One transfer finished.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Step {
+pub struct FinishedTransfer {
     /// The size.
     pub bytes: u64,
     /// The scheme.
@@ -58,7 +58,7 @@ pub struct Step {
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn run(scenario: &Scenario, mut progress: impl FnMut(Step)) -> Result<Report> {
+pub async fn run(scenario: &DemoScenario, mut progress: impl FnMut(FinishedTransfer)) -> Result<DemoReport> {
     let began = Instant::now();
     let ends = Ends::open(scenario)?;
     let mut samples = vec![[Vec::new(), Vec::new()]; scenario.sizes.len()];
@@ -81,7 +81,7 @@ pub async fn run(scenario: &Scenario, mut progress: impl FnMut(Step)) -> Result<
                     ends.sender.forget_verdicts();
                 }
                 let sample = ends.transfer(scenario, scheme, &link, bytes).await?;
-                progress(Step { bytes, scheme, run, fct: sample.fct });
+                progress(FinishedTransfer { bytes, scheme, run, fct: sample.fct });
                 samples.push(sample);
             }
         }
@@ -89,10 +89,10 @@ pub async fn run(scenario: &Scenario, mut progress: impl FnMut(Step)) -> Result<
         runs = run;
     }
     let rows = scenario.sizes.iter().zip(&samples).filter_map(|(&bytes, [plain, rc3])| {
-        let plain = Measured::new(scenario, bytes, Scheme::Plain, plain)?;
-        Some(Row { plain, rc3: Measured::new(scenario, bytes, Scheme::Rc3, rc3)? })
+        let plain = TransferMedian::new(scenario, bytes, Scheme::Plain, plain)?;
+        Some(SizeResult { plain, rc3: TransferMedian::new(scenario, bytes, Scheme::Rc3, rc3)? })
     });
-    Ok(Report { rows: rows.collect(), runs, scenario: scenario.clone() })
+    Ok(DemoReport { rows: rows.collect(), runs, scenario: scenario.clone() })
 }
 
 /// Both endpoints and the configurations of both schemes.
@@ -104,7 +104,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn open(scenario: &Scenario) -> Result<Self> {
+    fn open(scenario: &DemoScenario) -> Result<Self> {
         let identity = Identity::generate()?;
         let client = Arc::new(identity::client(identity.fingerprint(), ALPN)?);
         let config = |mode| {
@@ -126,7 +126,7 @@ impl Ends {
         })
     }
 
-    fn link(&self, scenario: &Scenario, seed: u64) -> Result<LinkEmulator> {
+    fn link(&self, scenario: &DemoScenario, seed: u64) -> Result<LinkEmulator> {
         let mut config = EmulatorConfig::new(scenario.rate, scenario.rtt);
         config.buffer = scenario.buffer;
         config.loss = scenario.loss;
@@ -140,11 +140,11 @@ impl Ends {
 
     async fn transfer(
         &self,
-        scenario: &Scenario,
+        scenario: &DemoScenario,
         scheme: Scheme,
         link: &LinkEmulator,
         bytes: u64,
-    ) -> Result<Sample> {
+    ) -> Result<TransferSample> {
         let config = if scheme == Scheme::Plain { &self.plain } else { &self.rc3 };
         let (amount, patience) = (Amount::Bytes(bytes), scenario.patience(bytes));
         let receiving = tokio::spawn(receive(self.receiver.clone(), amount, patience));
@@ -168,7 +168,7 @@ impl Ends {
         };
         let (last_byte, stats) = timeout(patience, whole).await.map_err(too_slow)??;
         let levels = usize::from(scenario.ladder.levels());
-        Ok(Sample {
+        Ok(TransferSample {
             fct: last_byte.duration_since(start),
             primary_bytes: stats.received.primary_bytes,
             rlp_bytes: stats.received.rlp_bytes.iter().skip(1).take(levels).copied().collect(),
@@ -201,7 +201,7 @@ fn no_sockets(error: io::Error) -> Error {
 }
 
 /// The configuration of both ends; schemes differ only in the RLP loop.
-fn transport(scenario: &Scenario, mode: RlpMode) -> TransportConfig {
+fn transport(scenario: &DemoScenario, mode: RlpMode) -> TransportConfig {
     let largest = scenario.sizes.iter().copied().max().unwrap_or(0);
     let window = largest.saturating_mul(2).max(WINDOW_MIN);
     let stream_window = VarInt::from_u64(window).unwrap_or(VarInt::MAX);

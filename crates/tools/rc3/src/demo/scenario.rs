@@ -46,7 +46,7 @@ impl Runs {
 
 /// One demonstration.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scenario {
+pub struct DemoScenario {
     /// Rate of the link, each direction.
     pub rate: Rate,
     /// Round-trip propagation time.
@@ -75,7 +75,7 @@ pub struct Scenario {
     pub seed: u64,
 }
 
-impl Scenario {
+impl DemoScenario {
     /// The same transfers under conditions that RC3's papers exclude: the card is ten times as fast as the link, the
     /// queue ignores marks and has half the buffer, and rc3 remembers nothing of the link.
     pub fn with_fast_card(&self) -> Self {
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn ideal_counts_three_half_round_trips_and_the_bits() {
         let rate = |bits| Rate::from_bits_per_second(bits).unwrap();
-        let mut scenario = Scenario {
+        let mut scenario = DemoScenario {
             rate: rate(200_000_000),
             rtt: Duration::from_millis(80),
             buffer: 2_000_000,

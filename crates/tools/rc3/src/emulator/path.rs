@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kickass::packet::Flow;
+use kickass::packet::FlowKey;
 use rand_pcg::{
     Pcg64,
     rand_core::{Rng, SeedableRng},
@@ -42,7 +42,7 @@ impl Routed for Carried {
     fn flow_hash(&self, key: u64) -> u64 {
         let Some(client) = self.client else { return key };
         let (ip, port) = (client.ip(), client.port());
-        Flow { source: ip, destination: ip, protocol: PROTOCOL_UDP, ports: Some((port, port)) }.hash(key)
+        FlowKey { source: ip, destination: ip, protocol: PROTOCOL_UDP, ports: Some((port, port)) }.hash(key)
     }
 
     fn mark_congestion(&mut self) -> bool {
@@ -56,13 +56,13 @@ impl Routed for Carried {
 
 /// One direction of the link.
 #[derive(Debug)]
-pub(super) struct Path {
+pub(super) struct EmulatedPath {
     pub(super) link: Link<Carried>,
-    background: Option<Background>,
+    background: Option<BackgroundFlow>,
 }
 
-impl Path {
-    pub(super) fn new(link: Link<Carried>, background: Option<Background>) -> Self {
+impl EmulatedPath {
+    pub(super) fn new(link: Link<Carried>, background: Option<BackgroundFlow>) -> Self {
         Self { link, background }
     }
 
@@ -94,13 +94,13 @@ impl Path {
 
 /// A Poisson process of full packets.
 #[derive(Debug)]
-pub(super) struct Background {
+pub(super) struct BackgroundFlow {
     next: Instant,
     mean_gap: Duration,
     random: Pcg64,
 }
 
-impl Background {
+impl BackgroundFlow {
     /// Packets from `start` on that take `load` times `rate` on average; `None` for a load of 0.
     pub(super) fn new(start: Instant, rate: Rate, load: f64, seed: u64) -> Option<Self> {
         if load <= 0.0 {
@@ -136,11 +136,11 @@ mod tests {
 
     use super::*;
 
-    fn path(megabits: u64, load: f64, start: Instant) -> Path {
+    fn path(megabits: u64, load: f64, start: Instant) -> EmulatedPath {
         let rate = Rate::from_bits_per_second(megabits * 1_000_000).unwrap();
         let config = LinkConfig { rate: Some(rate), ..LinkConfig::default() };
-        let background = Background::new(start, rate, load, 5);
-        Path::new(Link::new(config, DropTail::new(1_000_000)), background)
+        let background = BackgroundFlow::new(start, rate, load, 5);
+        EmulatedPath::new(Link::new(config, DropTail::new(1_000_000)), background)
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
     fn gaps_of_the_background_are_exponential() {
         let start = Instant::now();
         let rate = Rate::from_bits_per_second(12_000_000).unwrap();
-        let mut background = Background::new(start, rate, 0.5, 9).unwrap();
+        let mut background = BackgroundFlow::new(start, rate, 0.5, 9).unwrap();
         let far = start + Duration::from_secs(10_000);
         let mut last = start;
         let gaps: Vec<Duration> = (0..20_000)
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_load_of_zero_is_no_background() {
         let rate = Rate::from_bits_per_second(1_000_000).unwrap();
-        assert!(Background::new(Instant::now(), rate, 0.0, 1).is_none());
+        assert!(BackgroundFlow::new(Instant::now(), rate, 0.0, 1).is_none());
     }
 
     #[test]

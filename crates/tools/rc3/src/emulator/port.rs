@@ -13,12 +13,12 @@ const RECV_BUFFER: usize = 8 << 20;
 
 /// One port of the emulator.
 #[derive(Debug)]
-pub(super) struct Port {
+pub(super) struct EmulatorPort {
     primary: Arc<Socket>,
     low: Option<Arc<Socket>>,
 }
 
-impl Port {
+impl EmulatorPort {
     /// Binds `address`; `steered` asks for a pair.
     pub(super) fn bind(address: SocketAddr, steered: bool) -> io::Result<Self> {
         let options = Options { recv_buffer: RECV_BUFFER, ..Options::default() };

@@ -20,7 +20,7 @@ pub(super) struct TrafficClass {
 #[derive(Debug, Default)]
 pub(super) struct Train {
     /// `None` while the train is empty.
-    route: Option<Route>,
+    route: Option<TrainRoute>,
     contents: Vec<u8>,
     /// Length of each datagram except the last.
     segment_size: usize,
@@ -30,7 +30,7 @@ pub(super) struct Train {
 }
 
 #[derive(Debug)]
-struct Route {
+struct TrainRoute {
     socket: Arc<Socket>,
     destination: SocketAddr,
     class: TrafficClass,
@@ -47,7 +47,7 @@ impl Train {
     ) {
         if !self.takes(socket, destination, class, contents.len()) {
             self.flush();
-            self.route = Some(Route { socket: Arc::clone(socket), destination, class });
+            self.route = Some(TrainRoute { socket: Arc::clone(socket), destination, class });
             self.segment_size = contents.len();
         }
         self.contents.extend_from_slice(contents);
@@ -56,7 +56,7 @@ impl Train {
 
     /// Sends the train. A full send buffer drops it, as a real interface would drop packets.
     pub(super) fn flush(&mut self) {
-        let Some(Route { socket, destination, class }) = self.route.take() else { return };
+        let Some(TrainRoute { socket, destination, class }) = self.route.take() else { return };
         let sent = socket.try_send(&Outgoing {
             destination,
             source: None,

@@ -13,9 +13,9 @@ use rc3_net::{
 
 use super::{
     Discipline, EmulatorConfig, EmulatorStats,
-    path::{Background, Carried, Path},
-    peers::Peers,
-    port::Port,
+    path::{BackgroundFlow, Carried, EmulatedPath},
+    peers::EmulatorClients,
+    port::EmulatorPort,
     train::{TrafficClass, Train},
 };
 
@@ -29,16 +29,16 @@ const RECV_CALLS_MAX: usize = 8;
 const RESET_DRAINS_MAX: usize = 64;
 
 /// Sockets, clients and links.
-pub(super) struct World {
+pub(super) struct EmulatedNetwork {
     config: EmulatorConfig,
     server: SocketAddr,
     /// Local address of sockets towards the server.
     local: SocketAddr,
     levels: LevelOfDscp,
-    client_side: Port,
-    peers: Peers,
-    to_server: Path,
-    to_client: Path,
+    client_side: EmulatorPort,
+    peers: EmulatorClients,
+    to_server: EmulatedPath,
+    to_client: EmulatedPath,
     batch: RecvBatch,
     train: Train,
     /// Packets refused and receive calls that failed since the last reset.
@@ -54,13 +54,13 @@ fn is_steered(queue: Discipline) -> bool {
 
 /// Result of reading a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Received {
+enum ReadResult {
     Nothing,
     Something,
     Failed,
 }
 
-impl World {
+impl EmulatedNetwork {
     pub(super) fn new(
         config: EmulatorConfig,
         server: SocketAddr,
@@ -72,8 +72,8 @@ impl World {
             server: canonical(server),
             local,
             levels: LevelOfDscp::new(&config.marks),
-            client_side: Port::bind(local, is_steered(config.queue))?,
-            peers: Peers::default(),
+            client_side: EmulatorPort::bind(local, is_steered(config.queue))?,
+            peers: EmulatorClients::default(),
             to_server,
             to_client,
             batch: RecvBatch::new(),
@@ -112,7 +112,7 @@ impl World {
         for socket in client_side.sockets().chain(peers.iter().flat_map(|peer| peer.port.sockets())) {
             // Bounded, since a peer may send faster than this discards.
             for _ in 0..RESET_DRAINS_MAX {
-                if drain(socket, batch, |_| {}) != Received::Something {
+                if drain(socket, batch, |_| {}) != ReadResult::Something {
                     break;
                 }
             }
@@ -137,8 +137,8 @@ impl World {
         let mut readable = readable.iter().copied();
         let (mut found, mut failed, mut refused) = (false, 0, 0);
         let mut note = |received| {
-            found |= received != Received::Nothing;
-            failed += u64::from(received == Received::Failed);
+            found |= received != ReadResult::Nothing;
+            failed += u64::from(received == ReadResult::Failed);
         };
         let from_clients: Vec<bool> = readable.by_ref().take(client_side.sockets().count()).collect();
         for peer in peers.iter() {
@@ -154,7 +154,7 @@ impl World {
         for (socket, _) in client_side.sockets().zip(from_clients).filter(|(_, readable)| *readable) {
             note(drain(socket, batch, |datagram| {
                 let client = datagram.meta.remote;
-                if peers.admit(client, || Port::bind(*local, is_steered(config.queue))) {
+                if peers.admit(client, || EmulatorPort::bind(*local, is_steered(config.queue))) {
                     to_server.send(now, levels.packet(client, &datagram));
                 } else {
                     refused += 1;
@@ -184,11 +184,11 @@ impl World {
     /// Packets that the sockets lost since the start.
     fn lost(&self) -> u64 {
         let ports = self.peers.iter().map(|peer| &peer.port).chain([&self.client_side]);
-        self.train.failed() + ports.map(Port::lost).sum::<u64>()
+        self.train.failed() + ports.map(EmulatorPort::lost).sum::<u64>()
     }
 }
 
-impl fmt::Debug for World {
+impl fmt::Debug for EmulatedNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("World")
             .field("config", &self.config)
@@ -233,26 +233,26 @@ impl LevelOfDscp {
 }
 
 /// Reads from `socket`, within [`RECV_CALLS_MAX`] calls.
-fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram)) -> Received {
-    let mut received = Received::Nothing;
+fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram)) -> ReadResult {
+    let mut received = ReadResult::Nothing;
     for _ in 0..RECV_CALLS_MAX {
         match socket.try_recv(batch) {
             Ok(messages) => {
                 batch.datagrams().for_each(&mut each);
-                received = Received::Something;
+                received = ReadResult::Something;
                 if messages < RECV_MESSAGES_MAX {
                     break;
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(_) => return Received::Failed,
+            Err(_) => return ReadResult::Failed,
         }
     }
     received
 }
 
 /// One direction of the link, idle, with this background traffic. `lane` separates the random choices of the two.
-fn path(config: &EmulatorConfig, lane: u64, load: f64, now: Instant) -> Path {
+fn path(config: &EmulatorConfig, lane: u64, load: f64, now: Instant) -> EmulatedPath {
     let EmulatorConfig { rate, rtt, buffer, loss, queue, seed, .. } = *config;
     let seed = seed.wrapping_mul(4);
     let law = LinkConfig {
@@ -264,11 +264,11 @@ fn path(config: &EmulatorConfig, lane: u64, load: f64, now: Instant) -> Path {
         ..LinkConfig::default()
     };
     let link = Link::new(law, queue.queue(buffer, rate, seed));
-    Path::new(link, Background::new(now, rate, load, seed.wrapping_add(2)))
+    EmulatedPath::new(link, BackgroundFlow::new(now, rate, load, seed.wrapping_add(2)))
 }
 
 /// The directions to the server, with the background traffic, and to the clients.
-fn paths(config: &EmulatorConfig, now: Instant) -> (Path, Path) {
+fn paths(config: &EmulatorConfig, now: Instant) -> (EmulatedPath, EmulatedPath) {
     (path(config, 0, config.load, now), path(config, 1, 0.0, now))
 }
 

@@ -14,14 +14,14 @@ const LOCAL: &str = "localhost";
 
 /// The argument of `--allow`: a host and a port, either of which may be `*`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pattern {
+pub struct TargetPattern {
     /// `None` is any.
     host: Option<String>,
     /// `None` is any.
     port: Option<u16>,
 }
 
-impl FromStr for Pattern {
+impl FromStr for TargetPattern {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
@@ -45,7 +45,7 @@ impl FromStr for Pattern {
     }
 }
 
-impl Pattern {
+impl TargetPattern {
     fn allows(&self, target: &Target) -> bool {
         let host = self.host.as_ref().is_none_or(|host| same_host(host, target.host()));
         host && self.port.is_none_or(|port| port == target.port())
@@ -59,7 +59,7 @@ fn same_host(one: &str, other: &str) -> bool {
 }
 
 /// Whether a peer may reach this target. `localhost` and loopback addresses are the only ones without patterns.
-pub fn is_allowed(patterns: &[Pattern], target: &Target) -> bool {
+pub fn is_allowed(patterns: &[TargetPattern], target: &Target) -> bool {
     match patterns {
         [] => target.host() == LOCAL || target.host().parse().is_ok_and(is_loopback),
         patterns => patterns.iter().any(|pattern| pattern.allows(target)),
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn allowed(patterns: &[&str], target: &str) -> bool {
-        let patterns: Vec<Pattern> = patterns.iter().map(|pattern| pattern.parse().unwrap()).collect();
+        let patterns: Vec<TargetPattern> = patterns.iter().map(|pattern| pattern.parse().unwrap()).collect();
         is_allowed(&patterns, &target.parse().unwrap())
     }
 
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn other_patterns_are_refused() {
         for text in ["", "h", "h:0", "h:x", ":80", "a b:80", "::1:80", "[::1:80"] {
-            assert!(text.parse::<Pattern>().is_err(), "{text}");
+            assert!(text.parse::<TargetPattern>().is_err(), "{text}");
         }
     }
 }

@@ -20,8 +20,8 @@ use super::{
     dial::dial,
     local, not_listening,
     notes::{Failures, note},
-    open::{Answer, Open},
-    relay::{Broken, Outgoing, relay, relay_tcp},
+    open::{Open, OpenAnswer},
+    relay::{Broken, TargetStream, relay, relay_tcp},
     socks, stdio, stopped,
     transport::transport,
 };
@@ -128,7 +128,7 @@ async fn bind(address: SocketAddr) -> Result<Arc<TcpListener>> {
 }
 
 /// What the tasks of a tunnel share.
-struct Shared {
+struct TunnelState {
     connection: Connection,
     /// The targets of remote listeners, by their numbers.
     remote: Vec<Target>,
@@ -143,7 +143,8 @@ async fn forward(
 ) -> Result<()> {
     let connection = tunnel.connection.clone();
     let remote = args.remote.iter().map(|forward| forward.target.clone()).collect();
-    let shared = Arc::new(Shared { connection: connection.clone(), remote, failures: Failures::default() });
+    let shared =
+        Arc::new(TunnelState { connection: connection.clone(), remote, failures: Failures::default() });
     let mut tasks = JoinSet::new();
     start_listeners(listeners, &shared, peer, &mut tasks)?;
     // Streams of a remote listener may arrive before the reply about the next one.
@@ -173,7 +174,7 @@ async fn forward(
 
 fn start_listeners(
     listeners: &Listeners,
-    shared: &Arc<Shared>,
+    shared: &Arc<TunnelState>,
     peer: &KnownPeer,
     tasks: &mut JoinSet<()>,
 ) -> Result<()> {
@@ -197,15 +198,22 @@ fn start_listeners(
 }
 
 /// A connection to a `-L` listener.
-async fn serve_local(tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<Shared>, target: Target) {
-    let Ok(stream) = Outgoing::open(&shared.connection, &Open::Target(target.clone())).await else { return };
+async fn serve_local(
+    tcp: TcpStream,
+    _permit: OwnedSemaphorePermit,
+    shared: Arc<TunnelState>,
+    target: Target,
+) {
+    let Ok(stream) = TargetStream::open(&shared.connection, &Open::Target(target.clone())).await else {
+        return;
+    };
     if let Err(Broken::Answer(answer)) = relay_tcp(tcp, stream, true).await {
         shared.failures.note(&format!("cannot reach {target}: {answer}"));
     }
 }
 
 /// A connection to a `-D` listener.
-async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<Shared>) {
+async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<TunnelState>) {
     let target = match timeout(SOCKS_PATIENCE, socks::request(&mut tcp)).await {
         Ok(Ok(target)) => target,
         Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
@@ -213,18 +221,18 @@ async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: 
         }
         Ok(Err(_)) | Err(_) => return,
     };
-    let Ok(mut stream) = Outgoing::open(&shared.connection, &Open::Target(target.clone())).await else {
+    let Ok(mut stream) = TargetStream::open(&shared.connection, &Open::Target(target.clone())).await else {
         return;
     };
     let answer = match stream.answered().await {
-        Ok(()) => Answer::Connected,
+        Ok(()) => OpenAnswer::Connected,
         Err(Broken::Answer(answer)) => answer,
-        Err(_) => Answer::Unreachable,
+        Err(_) => OpenAnswer::Unreachable,
     };
     if socks::reply(&mut tcp, answer).await.is_err() {
         return;
     }
-    if answer == Answer::Connected {
+    if answer == OpenAnswer::Connected {
         let _ = relay_tcp(tcp, stream, false).await;
     } else {
         shared.failures.note(&format!("cannot reach {target}: {answer}"));
@@ -233,7 +241,7 @@ async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: 
 }
 
 /// Serves the streams of remote listeners until the connection ends.
-async fn accept_streams(shared: Arc<Shared>) {
+async fn accept_streams(shared: Arc<TunnelState>) {
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
@@ -247,7 +255,7 @@ async fn accept_streams(shared: Arc<Shared>) {
 }
 
 /// A connection to a `-R` listener. The peer chooses only which, not where it goes.
-async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<Shared>) {
+async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<TunnelState>) {
     let _ = send.set_priority(INTERACTIVE);
     let open = timeout(OPEN_PATIENCE, Open::read(&mut recv)).await;
     let target = match &open {
@@ -256,42 +264,42 @@ async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<Sh
     };
     let connected = match target {
         Some(target) => dial(target).await,
-        None => Err(Answer::Malformed),
+        None => Err(OpenAnswer::Malformed),
     };
-    let answer = connected.as_ref().err().copied().unwrap_or(Answer::Connected);
+    let answer = connected.as_ref().err().copied().unwrap_or(OpenAnswer::Connected);
     if let (Some(target), Err(answer)) = (target, &connected) {
         shared.failures.note(&format!("cannot reach {target}: {}", here(*answer)));
     }
     if send.write_all(&[answer.code()]).await.is_ok()
         && let Ok(tcp) = connected
     {
-        let _ = relay_tcp(tcp, Outgoing { send, recv }, false).await;
+        let _ = relay_tcp(tcp, TargetStream { send, recv }, false).await;
     }
 }
 
 /// The target of `--stdio` is out of reach.
-fn out_of_reach(target: &Target, answer: Answer) -> Error {
+fn out_of_reach(target: &Target, answer: OpenAnswer) -> Error {
     let (kind, hint) = match answer {
-        Answer::NotAllowed => (ErrorKind::Refused, "run the peer with --allow HOST:PORT for that target"),
+        OpenAnswer::NotAllowed => (ErrorKind::Refused, "run the peer with --allow HOST:PORT for that target"),
         _ => (ErrorKind::Other, "check that the target runs and that the peer can reach it"),
     };
     Error::new(kind, format!("cannot reach {target}: {answer}"), hint)
 }
 
 /// The words of an answer, for a target of this side.
-fn here(answer: Answer) -> &'static str {
+fn here(answer: OpenAnswer) -> &'static str {
     match answer {
-        Answer::NotFound => "no such host",
-        Answer::Refused => "it refused the connection",
-        Answer::TimedOut => "it did not answer",
+        OpenAnswer::NotFound => "no such host",
+        OpenAnswer::Refused => "it refused the connection",
+        OpenAnswer::TimedOut => "it did not answer",
         _ => "there is no way to it",
     }
 }
 
 /// Standard input and output, until both directions have ended.
 async fn standard_streams(connection: &Connection, target: &Target) -> Result<()> {
-    let stream = Outgoing::open(connection, &Open::Target(target.clone())).await?;
-    relay(tokio::io::stdin(), stdio::Output::new(), stream, true).await.map_err(|error| match error {
+    let stream = TargetStream::open(connection, &Open::Target(target.clone())).await?;
+    relay(tokio::io::stdin(), stdio::ClosableStdout::new(), stream, true).await.map_err(|error| match error {
         Broken::Answer(answer) => out_of_reach(target, answer),
         error => ended(connection, Error::lost(error)),
     })

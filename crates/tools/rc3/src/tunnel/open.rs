@@ -1,7 +1,7 @@
 //! The first message of a stream, and its answer.
 //!
 //! The opener writes an [`Open`] message and, without waiting, the bytes of its TCP connection. The other side answers
-//! with one byte, an [`Answer`], and then the bytes of its own. Invariant: reading a message allocates at most
+//! with one byte, an [`OpenAnswer`], and then the bytes of its own. Invariant: reading a message allocates at most
 //! [`HOST_BYTES_MAX`] bytes.
 
 use std::io;
@@ -70,7 +70,7 @@ impl Open {
 /// The answer to [`Open`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum OpenAnswer {
     /// The target's bytes follow.
     #[error("connected")]
     Connected,
@@ -94,7 +94,7 @@ pub enum Answer {
     Malformed,
 }
 
-impl Answer {
+impl OpenAnswer {
     const ALL: [Self; 7] = [
         Self::Connected,
         Self::NotAllowed,
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn answers_are_read_back() {
-        for (code, answer) in (0..).zip(Answer::ALL) {
-            assert_eq!((answer.code(), Answer::of(code)), (code, answer));
+        for (code, answer) in (0..).zip(OpenAnswer::ALL) {
+            assert_eq!((answer.code(), OpenAnswer::of(code)), (code, answer));
         }
-        assert_eq!(Answer::of(200), Answer::Unreachable);
+        assert_eq!(OpenAnswer::of(200), OpenAnswer::Unreachable);
     }
 
     proptest! {

@@ -16,7 +16,7 @@ use tokio::{
 use super::{
     BROKEN,
     attained::{Attained, INTERACTIVE},
-    open::{Answer, Open},
+    open::{Open, OpenAnswer},
 };
 
 /// Buffer of a direction that is quiet.
@@ -35,16 +35,16 @@ pub(super) enum Broken {
     Peer(io::Error),
     /// The peer has no connection to the target.
     #[error(transparent)]
-    Answer(#[from] Answer),
+    Answer(#[from] OpenAnswer),
 }
 
 /// A stream to a target, whose answer comes before its bytes.
-pub(super) struct Outgoing {
+pub(super) struct TargetStream {
     pub(super) send: SendStream,
     pub(super) recv: RecvStream,
 }
 
-impl Outgoing {
+impl TargetStream {
     /// Opens a stream and writes its first message.
     pub(super) async fn open(connection: &Connection, open: &Open) -> Result<Self, ConnectionError> {
         let (mut send, recv) = connection.open_bi().await?;
@@ -63,14 +63,14 @@ impl Outgoing {
 }
 
 async fn answered(recv: &mut RecvStream) -> Result<(), Broken> {
-    match Answer::of(recv.read_u8().await.map_err(Broken::Peer)?) {
-        Answer::Connected => Ok(()),
+    match OpenAnswer::of(recv.read_u8().await.map_err(Broken::Peer)?) {
+        OpenAnswer::Connected => Ok(()),
         answer => Err(answer.into()),
     }
 }
 
 /// Relays a TCP connection. While the answer of the stream is due, bytes leave before it arrives.
-pub(super) async fn relay_tcp(tcp: TcpStream, stream: Outgoing, answer_due: bool) -> Result<(), Broken> {
+pub(super) async fn relay_tcp(tcp: TcpStream, stream: TargetStream, answer_due: bool) -> Result<(), Broken> {
     let mut end = TcpEnd { tcp, ended: false };
     let (reader, writer) = end.tcp.split();
     relay(reader, writer, stream, answer_due).await?;
@@ -95,7 +95,7 @@ impl Drop for TcpEnd {
 
 /// A stream, reset on drop as a [`TcpEnd`] is.
 struct StreamEnd {
-    stream: Outgoing,
+    stream: TargetStream,
     ended: bool,
 }
 
@@ -112,11 +112,11 @@ impl Drop for StreamEnd {
 pub(super) async fn relay(
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
-    stream: Outgoing,
+    stream: TargetStream,
     answer_due: bool,
 ) -> Result<(), Broken> {
     let mut end = StreamEnd { stream, ended: false };
-    let Outgoing { send, recv } = &mut end.stream;
+    let TargetStream { send, recv } = &mut end.stream;
     let inward = async {
         if answer_due {
             answered(recv).await?;

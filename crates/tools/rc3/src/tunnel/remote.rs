@@ -8,7 +8,7 @@ use tokio::{net::TcpListener, sync::Semaphore};
 use super::{
     local,
     open::Open,
-    relay::{Outgoing, relay_tcp},
+    relay::{TargetStream, relay_tcp},
 };
 
 /// Where a peer may listen on this host.
@@ -43,7 +43,7 @@ pub(super) async fn forward(listener: TcpListener, id: u16, connection: Connecti
     let serve = |tcp, permit| {
         let connection = connection.clone();
         async move {
-            if let Ok(stream) = Outgoing::open(&connection, &Open::Listener(id)).await {
+            if let Ok(stream) = TargetStream::open(&connection, &Open::Listener(id)).await {
                 // The peer prints why it cannot reach its target.
                 let _ = relay_tcp(tcp, stream, true).await;
             }

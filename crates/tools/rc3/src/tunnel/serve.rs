@@ -19,8 +19,8 @@ use super::{
     dial::dial,
     not_listening,
     notes::note,
-    open::{Answer, Open},
-    relay::{Outgoing, relay_tcp},
+    open::{Open, OpenAnswer},
+    relay::{TargetStream, relay_tcp},
     remote,
     transport::{open_up, transport},
 };
@@ -86,7 +86,7 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     // Removed on drop.
     let _written = secret.map(invite).transpose()?;
     let shared = Arc::new(args.clone());
-    let mut serving = Box::pin(admit(&endpoint, Peers { secret, authorized }, &shared));
+    let mut serving = Box::pin(admit(&endpoint, AllowedPeers { secret, authorized }, &shared));
     let stopped = stopped_by();
     notify::ready(&status(0));
     let stop = tokio::select! {
@@ -123,7 +123,7 @@ fn bind(
 }
 
 /// Serves every authorised peer in a task, until the endpoint closes.
-async fn admit(endpoint: &Endpoint, peers: Peers, args: &Arc<TunnelArgs>) {
+async fn admit(endpoint: &Endpoint, peers: AllowedPeers, args: &Arc<TunnelArgs>) {
     let admit = move |connection: &Connection, hello: &FromClient| peers.admit(connection, hello);
     let mut newcomers = Newcomers::new(endpoint.clone(), admit);
     let (mut sessions, mut connections) = (JoinSet::new(), Vec::new());
@@ -172,12 +172,12 @@ fn status(peers: usize) -> String {
 }
 
 /// The peers with an authorised identity or the ticket's secret.
-struct Peers {
+struct AllowedPeers {
     secret: Option<Secret>,
     authorized: AuthorizedPeers,
 }
 
-impl Peers {
+impl AllowedPeers {
     /// Whether a peer that begins with this message may stay. It needs no details.
     fn admit(&self, connection: &Connection, hello: &FromClient) -> Result<(), Rejection> {
         let refused = |details: String| Rejection {
@@ -288,16 +288,16 @@ async fn serve_stream(mut send: SendStream, mut recv: RecvStream, args: Arc<Tunn
     };
     let connected = match open {
         // A target that is not allowed is neither resolved nor contacted.
-        Ok(Open::Target(target)) if !is_allowed(&args.allow, &target) => Err(Answer::NotAllowed),
+        Ok(Open::Target(target)) if !is_allowed(&args.allow, &target) => Err(OpenAnswer::NotAllowed),
         Ok(Open::Target(target)) => dial(&target).await,
-        Ok(Open::Listener(_)) | Err(_) => Err(Answer::Malformed),
+        Ok(Open::Listener(_)) | Err(_) => Err(OpenAnswer::Malformed),
     };
-    let answer = connected.as_ref().err().copied().unwrap_or(Answer::Connected);
+    let answer = connected.as_ref().err().copied().unwrap_or(OpenAnswer::Connected);
     counter!("rc3_tunnel_connections", "answer" => answer.code().to_string()).increment(1);
     // Dropping the stream finishes it after the answer.
     if send.write_all(&[answer.code()]).await.is_ok()
         && let Ok(tcp) = connected
     {
-        let _ = relay_tcp(tcp, Outgoing { send, recv }, false).await;
+        let _ = relay_tcp(tcp, TargetStream { send, recv }, false).await;
     }
 }

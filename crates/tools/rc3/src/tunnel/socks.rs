@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::{
     address::{HOST_BYTES_MAX, Target},
-    open::Answer,
+    open::OpenAnswer,
 };
 
 const VERSION: u8 = 5;
@@ -52,14 +52,14 @@ pub async fn request(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::
 ///
 /// # Errors
 /// When the connection breaks.
-pub async fn reply(client: &mut (impl AsyncWrite + Unpin), answer: Answer) -> io::Result<()> {
+pub async fn reply(client: &mut (impl AsyncWrite + Unpin), answer: OpenAnswer) -> io::Result<()> {
     let code = match answer {
-        Answer::Connected => 0,
-        Answer::NotAllowed => 2,
-        Answer::NotFound | Answer::TimedOut => 4,
-        Answer::Refused => 5,
-        Answer::Unreachable => 3,
-        Answer::Malformed => 1,
+        OpenAnswer::Connected => 0,
+        OpenAnswer::NotAllowed => 2,
+        OpenAnswer::NotFound | OpenAnswer::TimedOut => 4,
+        OpenAnswer::Refused => 5,
+        OpenAnswer::Unreachable => 3,
+        OpenAnswer::Malformed => 1,
     };
     reply_code(client, code).await
 }

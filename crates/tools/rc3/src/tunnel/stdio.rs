@@ -11,15 +11,15 @@ use tokio::io::{AsyncWrite, Stdout};
 use crate::system;
 
 /// Standard output that closes when it is shut down, so that the program behind it reads the end.
-pub(super) struct Output(Stdout);
+pub(super) struct ClosableStdout(Stdout);
 
-impl Output {
+impl ClosableStdout {
     pub(super) fn new() -> Self {
         Self(tokio::io::stdout())
     }
 }
 
-impl AsyncWrite for Output {
+impl AsyncWrite for ClosableStdout {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, buf)
     }

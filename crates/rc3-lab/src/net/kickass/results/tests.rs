@@ -6,7 +6,7 @@ use super::*;
 use crate::net::transport::{Modes, Timed};
 
 /// A run whose flows take so many seconds.
-pub(in crate::net::kickass) fn run(title: &'static str, seconds: &[f64]) -> Run {
+pub(in crate::net::kickass) fn run(title: &'static str, seconds: &[f64]) -> ForwarderRun {
     let flows = seconds.iter().zip(0..).map(|(seconds, number)| {
         let modes = Modes {
             seconds: *seconds,
@@ -29,8 +29,8 @@ pub(in crate::net::kickass) fn run(title: &'static str, seconds: &[f64]) -> Run 
             "dropped": { "queue_full": 3, "device": 1, "no_route": 7 }, "marked": 5, "signalled": 6,
         }] })
     };
-    let run = Run::new(&flows.collect::<Vec<_>>(), &[event(0), event(2000), event(1000)]).unwrap();
-    Run { title, ..run }
+    let run = ForwarderRun::new(&flows.collect::<Vec<_>>(), &[event(0), event(2000), event(1000)]).unwrap();
+    ForwarderRun { title, ..run }
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn a_run_is_read_from_lines_and_totals() {
     assert_eq!(run.port.counts, [4, 5, 6]);
     assert_eq!(run.port.backlog.as_ref().unwrap().quantile(1.0), 0.002);
     assert_eq!([0.5, 0.9, 1.0].map(|share| run.port.delays.quantile(share)), [0.01, 0.01, 0.5]);
-    assert!(Run::new(&["no flow".to_owned()], &[]).is_err());
-    assert!(Run::new(&[], &[json!({ "ports": [] })]).is_err());
+    assert!(ForwarderRun::new(&["no flow".to_owned()], &[]).is_err());
+    assert!(ForwarderRun::new(&[], &[json!({ "ports": [] })]).is_err());
 }
 
 #[test]

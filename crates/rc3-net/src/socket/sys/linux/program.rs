@@ -49,16 +49,16 @@ pub(super) fn by_worker(hash: &WorkerHash) -> Vec<sock_filter> {
 }
 
 /// A word of memory.
-type Word = u32;
+type MachineWord = u32;
 
 /// The state of the hash.
-const STATE: [Word; 4] = [0, 1, 2, 3];
+const STATE: [MachineWord; 4] = [0, 1, 2, 3];
 /// The hashed words.
-const HASHED: [Word; 2] = [4, 5];
+const HASHED: [MachineWord; 2] = [4, 5];
 /// The first byte of the datagram; of one without payload, as of QUIC.
-const FIRST: Word = 6;
+const FIRST: MachineWord = 6;
 /// Where the hashed bytes begin.
-const OFFSET: Word = 7;
+const OFFSET: MachineWord = 7;
 
 #[derive(Default)]
 struct Program(Vec<sock_filter>);
@@ -164,7 +164,7 @@ impl Program {
     }
 
     /// `to = to operation with`.
-    fn combine(&mut self, operation: u32, to: Word, with: Word) {
+    fn combine(&mut self, operation: u32, to: MachineWord, with: MachineWord) {
         self.push(BPF_LD | BPF_MEM, to);
         self.push(BPF_LDX | BPF_MEM, with);
         self.push(BPF_ALU | operation | BPF_X, 0);
@@ -172,7 +172,7 @@ impl Program {
     }
 
     /// Rotates a word to the left.
-    fn rotate(&mut self, word: Word, bits: u32) {
+    fn rotate(&mut self, word: MachineWord, bits: u32) {
         self.push(BPF_LD | BPF_MEM, word);
         self.push(BPF_ALU | BPF_RSH | BPF_K, 32 - bits);
         self.push(BPF_MISC | BPF_TAX, 0);

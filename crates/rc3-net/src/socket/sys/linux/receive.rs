@@ -15,7 +15,7 @@ use socket2::Socket;
 
 use super::{
     super::{
-        super::{RECV_MESSAGES_MAX, RecvBatch, RecvMeta, batch::Message},
+        super::{RECV_MESSAGES_MAX, RecvBatch, RecvMeta, batch::KernelMessage},
         cmsg::{Control, Decoder},
         leading::IPV4_HEADER,
         watch::READS_MAX,
@@ -82,7 +82,7 @@ impl SocketState {
                     slot.clear();
                     // Keeps slots and messages aligned; an empty slot yields no datagram.
                     let nobody = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-                    messages.push(Message { meta: RecvMeta::of(nobody), stride: 0 });
+                    messages.push(KernelMessage { meta: RecvMeta::of(nobody), stride: 0 });
                 }
             }
         }
@@ -97,7 +97,7 @@ impl SocketState {
     fn find_leading_fragments(
         &self,
         slots: &[BytesMut],
-        messages: &mut [Message],
+        messages: &mut [KernelMessage],
         longest: &[Option<usize>; RECV_MESSAGES_MAX],
     ) {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,7 +191,7 @@ pub(super) fn receive(io: &Socket, slots: &mut [BytesMut], scratch: &mut Scratch
 /// What a message's address and control messages mean.
 #[derive(Debug)]
 struct Decoded {
-    message: Message,
+    message: KernelMessage,
     /// If it arrived in fragments: payload bytes of the longest.
     longest_fragment: Option<usize>,
     /// When the kernel received it, since 1970.
@@ -241,7 +241,7 @@ fn decode(name: &[u8], control: &[u8], len: usize) -> Option<Decoded> {
     }
     meta.local = meta.local.filter(|local| !local.is_multicast() && !local.is_unspecified());
     // With a stride of zero, splitting would never end.
-    let message = Message { meta, stride: if stride == 0 { len } else { stride } };
+    let message = KernelMessage { meta, stride: if stride == 0 { len } else { stride } };
     Some(Decoded { message, longest_fragment, stamp })
 }
 

@@ -30,7 +30,7 @@ pub(super) struct SocketMarks {
 /// Errors injected instead of calls, for tests that cannot provoke them.
 #[cfg(test)]
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Fault {
+pub(crate) struct InjectedError {
     pub(crate) error: c_int,
     pub(crate) calls: Calls,
     /// One call in this many fails.
@@ -260,7 +260,7 @@ impl SocketState {
 
     /// Lets calls fail from now on.
     #[cfg(test)]
-    pub(in crate::socket) fn fail(&self, fault: Fault) {
+    pub(in crate::socket) fn fail(&self, fault: InjectedError) {
         self.faults.lock().unwrap().push(fault);
     }
 

@@ -78,9 +78,12 @@ impl Testbed {
             self.now = self.now.max(next);
             self.forwarder.advance(self.now);
             for port in 0..2 {
-                while let Some(packet) =
-                    self.forwarder.poll_transmit(self.now, port, RunLimits::default(), &mut Run::default())
-                {
+                while let Some(packet) = self.forwarder.poll_transmit(
+                    self.now,
+                    port,
+                    RunLimits::default(),
+                    &mut SegmentRun::default(),
+                ) {
                     arrived.push((self.now - self.start, port, packet));
                 }
             }
@@ -392,7 +395,7 @@ fn segments_wait_for_each_other_no_longer_than_configured() {
     while let Some(next) = bed.forwarder.poll_timeout() {
         bed.now = bed.now.max(next);
         bed.forwarder.advance(bed.now);
-        let mut run = Run::default();
+        let mut run = SegmentRun::default();
         while bed.forwarder.poll_transmit(bed.now, 1, limits, &mut run).is_some() || !run.is_empty() {
             assert!(bed.now - bed.start >= micros(20_000));
             lens.push(run.segments());
@@ -419,7 +422,11 @@ fn segments_that_survive_their_super_packet_do_not_keep_memory_without_bound() {
         bed.forwarder.receive(bed.now, 0, packet, Some(offload));
         bed.now += micros(2000);
         bed.forwarder.advance(bed.now);
-        while bed.forwarder.poll_transmit(bed.now, 1, RunLimits::default(), &mut Run::default()).is_some() {}
+        while bed
+            .forwarder
+            .poll_transmit(bed.now, 1, RunLimits::default(), &mut SegmentRun::default())
+            .is_some()
+        {}
         most = most.max(bed.forwarder.shared.bytes() as u64);
     }
     let on_their_way = 12_000_000 / 8 / 50 + 2000;
@@ -461,7 +468,7 @@ fn short_packets_that_cannot_be_written_in_time_stay_few_and_other_ports_are_ser
         }
         for _ in 0..WRITTEN_PER_MS {
             let Some(packet) =
-                bed.forwarder.poll_transmit(bed.now, 1, RunLimits::default(), &mut Run::default())
+                bed.forwarder.poll_transmit(bed.now, 1, RunLimits::default(), &mut SegmentRun::default())
             else {
                 break;
             };

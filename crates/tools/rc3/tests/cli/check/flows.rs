@@ -13,11 +13,11 @@ use rc3::{
     check::{
         ALPN,
         comparison::Comparison,
-        listen::Listener,
-        message::{Arrived, Hello, Reply, Request, VERSION},
-        plan::{Plan, SIZE_BYTES_MAX},
-        progress::Progress,
-        report::Report,
+        listen::CheckListener,
+        message::{Hello, ReceiverCount, Reply, Request, VERSION},
+        plan::{CheckPlan, SIZE_BYTES_MAX},
+        progress::CheckProgress,
+        report::CheckReport,
         visit::{VisitJob, visit},
     },
     error::{Error, ErrorKind},
@@ -169,22 +169,22 @@ fn errors_have_their_exit_codes_and_hints() {
 /// A listener of this process.
 async fn listener() -> Ticket {
     let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = Listener::bind(&Network::default(), Some(here), PATIENCE).expect("a listener");
+    let listener = CheckListener::bind(&Network::default(), Some(here), PATIENCE).expect("a listener");
     let ticket = listener.ticket(None).expect("a ticket");
     tokio::spawn(listener.serve(|_| {}, pending()));
     ticket
 }
 
-fn plan(sizes: &[u64]) -> Plan {
-    Plan { sizes: sizes.to_vec(), runs: 1, seconds: 0, both: true, forget: true }
+fn plan(sizes: &[u64]) -> CheckPlan {
+    CheckPlan { sizes: sizes.to_vec(), runs: 1, seconds: 0, both: true, forget: true }
 }
 
 /// An honest visitor.
-async fn measure(ticket: &Ticket, plan: Plan) -> Result<Comparison, Error> {
-    let mut progress = Progress::new(Style::Quiet, Some(&plan));
+async fn measure(ticket: &Ticket, plan: CheckPlan) -> Result<Comparison, Error> {
+    let mut progress = CheckProgress::new(Style::Quiet, Some(&plan));
     let (ticket, plan, network) = (ticket.clone(), Some(plan), Network::default());
     let job = VisitJob { ticket, probes: false, plan, network, patience: PATIENCE };
-    let mut report = Report::default();
+    let mut report = CheckReport::default();
     visit(&job, &mut report, &mut progress).await?;
     Ok(report.comparison.expect("flows"))
 }
@@ -231,7 +231,7 @@ impl Intruder {
     }
 
     /// A visitor whose plan is accepted, and its session.
-    async fn accepted(ticket: &Ticket, plan: Plan) -> (Self, u64) {
+    async fn accepted(ticket: &Ticket, plan: CheckPlan) -> (Self, u64) {
         let mut intruder = Self::asks(ticket, Request::Flows(plan)).await;
         match message::read(intruder.replies.as_mut().expect("open")).await {
             Ok(Reply::Accepted { session }) => (intruder, session),
@@ -273,8 +273,9 @@ async fn nobody_is_served_without_the_ticket() {
 #[tokio::test]
 async fn plans_beyond_the_bounds_and_other_versions_are_refused() {
     let ticket = listener().await;
-    let endless = Plan { runs: u32::MAX, ..plan(&[1]) };
-    for plan in [plan(&[SIZE_BYTES_MAX + 1]), plan(&[1; 1000]), Plan { seconds: 601, ..plan(&[1]) }, endless]
+    let endless = CheckPlan { runs: u32::MAX, ..plan(&[1]) };
+    for plan in
+        [plan(&[SIZE_BYTES_MAX + 1]), plan(&[1; 1000]), CheckPlan { seconds: 601, ..plan(&[1]) }, endless]
     {
         let intruder = Intruder::asks(&ticket, Request::Flows(plan)).await;
         assert_eq!(intruder.closed().await, (4, "the plan exceeds the bounds".to_owned()));
@@ -355,7 +356,7 @@ async fn a_visitor_that_reads_nothing_is_given_up() {
         stream.send_file(bytes.clone(), BYTES as u64).await.expect("sent");
         let reply = message::read::<Reply>(flow.replies.as_mut().expect("open")).await;
         assert!(
-            matches!(reply, Ok(Reply::Arrived(Arrived { bytes, .. })) if bytes == BYTES as u64),
+            matches!(reply, Ok(Reply::Arrived(ReceiverCount { bytes, .. })) if bytes == BYTES as u64),
             "{reply:?}"
         );
     }
@@ -397,7 +398,9 @@ async fn lying_listener(bytes: Vec<u8>) -> Ticket {
             let reply = match hello.request {
                 Request::Flows(_) => Reply::Accepted { session: 1 },
                 // The first two go to the listener.
-                Request::Flow { nth: 0 | 1, .. } => Reply::Arrived(Arrived { bytes: 0, seconds: f64::NAN }),
+                Request::Flow { nth: 0 | 1, .. } => {
+                    Reply::Arrived(ReceiverCount { bytes: 0, seconds: f64::NAN })
+                }
                 Request::Probes => panic!("no probes"),
                 Request::Flow { .. } => {
                     let mut stream = connection.open_uni().await.expect("a stream");

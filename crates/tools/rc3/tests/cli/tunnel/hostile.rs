@@ -23,7 +23,7 @@ use rc3::{
         ALPN, CONNECTIONS_MAX,
         address::Target,
         control::{FromClient, FromServer, VERSION},
-        open::{Answer, Open},
+        open::{Open, OpenAnswer},
     },
 };
 use rc3_net::{
@@ -101,7 +101,7 @@ impl Rogue {
         send.write_all(&[&open(echo)[..], b"x"].concat()).await.unwrap();
         let mut answer = [0; 2];
         recv.read_exact(&mut answer).await.unwrap();
-        answer == [Answer::Connected.code(), b'x']
+        answer == [OpenAnswer::Connected.code(), b'x']
     }
 
     async fn closed(&self) -> ConnectionError {
@@ -185,27 +185,27 @@ async fn lies_in_open_messages_get_an_answer_and_nothing_else() {
     let host = |length: u8, host: &[u8]| [&[1, 0, 0, 80, length][..], host].concat();
     let long = [b'n'; 255];
     for (lie, answer) in [
-        (vec![9, 0, 0, 80, 1, b'h'], Answer::Malformed),
-        (vec![1, 9, 0, 80, 1, b'h'], Answer::Malformed),
+        (vec![9, 0, 0, 80, 1, b'h'], OpenAnswer::Malformed),
+        (vec![1, 9, 0, 80, 1, b'h'], OpenAnswer::Malformed),
         // Only the listening side opens such streams.
-        (Open::Listener(0).encode(), Answer::Malformed),
-        (host(0, b""), Answer::Malformed),
-        (host(255, b"short"), Answer::Malformed),
-        (host(3, b"a b"), Answer::Malformed),
-        (host(4, &[0xff; 4]), Answer::Malformed),
-        (vec![1], Answer::Malformed),
-        (vec![], Answer::Malformed),
-        (vec![0xff; 100_000], Answer::Malformed),
-        (host(255, &long), Answer::NotAllowed),
-        (open(dead()), Answer::NotAllowed),
-        (open(server.address), Answer::NotAllowed),
-        (host(9, b"localhost"), Answer::NotAllowed),
+        (Open::Listener(0).encode(), OpenAnswer::Malformed),
+        (host(0, b""), OpenAnswer::Malformed),
+        (host(255, b"short"), OpenAnswer::Malformed),
+        (host(3, b"a b"), OpenAnswer::Malformed),
+        (host(4, &[0xff; 4]), OpenAnswer::Malformed),
+        (vec![1], OpenAnswer::Malformed),
+        (vec![], OpenAnswer::Malformed),
+        (vec![0xff; 100_000], OpenAnswer::Malformed),
+        (host(255, &long), OpenAnswer::NotAllowed),
+        (open(dead()), OpenAnswer::NotAllowed),
+        (open(server.address), OpenAnswer::NotAllowed),
+        (host(9, b"localhost"), OpenAnswer::NotAllowed),
     ] {
         let shown = lie.iter().take(20).collect::<Vec<_>>();
         assert_eq!(peer.ask(&lie).await, Some(answer.code()), "{shown:?}");
     }
     assert_eq!(count.load(Ordering::Relaxed), 0);
-    assert_eq!(peer.ask(&open(live)).await, Some(Answer::Connected.code()));
+    assert_eq!(peer.ask(&open(live)).await, Some(OpenAnswer::Connected.code()));
     // The target's thread may be late.
     let counted = async {
         while count.load(Ordering::Relaxed) != 1 {
