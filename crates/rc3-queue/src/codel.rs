@@ -58,7 +58,7 @@ struct Dropping {
 impl CodelState {
     /// Decides on the packet at the head, which has waited for `sojourn`; `short` if at most one full-size packet is
     /// behind it.
-    pub(crate) fn judge(
+    pub(crate) fn decide_on_head(
         &mut self,
         codel: &CoDel,
         now: Instant,

@@ -137,7 +137,7 @@ impl<T: Queued + Routed> FqCodel<T> {
             self.bytes -= packet.bytes();
             self.packets -= 1;
             let sojourn = now.saturating_duration_since(arrived);
-            match flow.codel.judge(&self.config.codel, now, sojourn, short) {
+            match flow.codel.decide_on_head(&self.config.codel, now, sojourn, short) {
                 CodelVerdict::Send => return Some(packet),
                 CodelVerdict::Signal if self.config.ecn && packet.mark_congestion() => {
                     self.marked += 1;

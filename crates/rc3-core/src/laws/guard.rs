@@ -340,7 +340,7 @@ impl Guard {
             BurstOrder::Overtook => TrialOutcome::OvertookBurst,
             BurstOrder::Followed => TrialOutcome::FollowedBurst,
         };
-        self.weigh(now, outcome)
+        self.score_outcome(now, outcome)
     }
 
     /// A primary packet is compared with the last RLP packet before it that is known to have arrived. The very last one
@@ -359,7 +359,7 @@ impl Guard {
         let arrived = *arrived;
         let Some(delay) = arrived.delay.filter(|_| !tried) else { return false };
         let outcome = self.compare(partner, &arrived, delay);
-        self.weigh(now, outcome)
+        self.score_outcome(now, outcome)
     }
 
     /// Decides the trials that waited for the RLP packet's fate. `is_open` returns whether a byte of a stream that RLP
@@ -385,7 +385,7 @@ impl Guard {
             let may_come = sample.delay.is_none() && outcome == TrialOutcome::Undecided;
             self.samples[at].may_come = may_come;
             self.samples[at].tried = !may_come;
-            if self.weigh(now, outcome) {
+            if self.score_outcome(now, outcome) {
                 return true;
             }
         }
@@ -467,7 +467,7 @@ impl Guard {
     }
 
     /// Adds an outcome to the score; returns whether the path is now known to ignore marks.
-    fn weigh(&mut self, now: Instant, outcome: TrialOutcome) -> bool {
+    fn score_outcome(&mut self, now: Instant, outcome: TrialOutcome) -> bool {
         let is_wait = matches!(outcome, TrialOutcome::Waited | TrialOutcome::WaitedWithOthers);
         // A busy host delays many packets at once: one event.
         let is_same = is_wait && self.waited_at.is_some_and(|last| now < last + self.rtt_min);

@@ -95,7 +95,7 @@ impl Receivers {
         let issued = !change.issued.is_empty();
         for id in change.issued {
             self.ids.insert(id, handle);
-            self.note(RouteChange::Issued(id.0));
+            self.queue_change(RouteChange::Issued(id.0));
         }
         self.ids.extend(change.chosen.into_iter().map(|id| (id, handle)));
         // An id may have been issued and retired since.
@@ -113,7 +113,7 @@ impl Receivers {
     /// A handshake with `remote` has begun: RLP datagrams may arrive before their keys.
     pub(crate) fn begin_handshake(&mut self, remote: SocketAddr) {
         if self.undecryptable.begin(remote) {
-            self.note(RouteChange::Begun(remote));
+            self.queue_change(RouteChange::Begun(remote));
         }
     }
 
@@ -126,7 +126,7 @@ impl Receivers {
     /// A handshake with `remote` has ended, and all was taken that arrived before its keys.
     pub(crate) fn on_handshake_end(&mut self, remote: SocketAddr) {
         if !self.undecryptable.is_waiting(remote) {
-            self.note(RouteChange::Ended(remote));
+            self.queue_change(RouteChange::Ended(remote));
         }
     }
 
@@ -152,7 +152,7 @@ impl Receivers {
         if ended { undecryptable.end(remote, &ours) } else { undecryptable.take(remote, &ours) }
     }
 
-    fn note(&mut self, change: RouteChange) {
+    fn queue_change(&mut self, change: RouteChange) {
         if let Some(changes) = &mut self.changes {
             changes.push_back(change);
         }
@@ -165,6 +165,6 @@ impl Receivers {
 
     fn remove(&mut self, id: ReceiverId) {
         self.ids.remove(&id);
-        self.note(RouteChange::Retired(id.0));
+        self.queue_change(RouteChange::Retired(id.0));
     }
 }

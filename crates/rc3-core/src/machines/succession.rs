@@ -138,7 +138,7 @@ impl Predecessor {
     }
 
     /// No handshake is in progress there: takes all that is withheld.
-    pub(crate) fn settle(&mut self) -> Vec<Withheld> {
+    pub(crate) fn end_handshakes(&mut self) -> Vec<Withheld> {
         self.handshaking = false;
         std::mem::take(&mut self.withheld).into_values().map(|(_, withheld)| withheld).collect()
     }

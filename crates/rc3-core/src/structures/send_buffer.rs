@@ -122,7 +122,7 @@ impl SendBuffer {
     }
 
     /// Extends the stream by `len` bytes of a source. Nothing can be appended after them.
-    pub(crate) fn lend(&mut self, len: u64) {
+    pub(crate) fn append_source(&mut self, len: u64) {
         debug_assert!(self.lent.is_none(), "one source is the end of a stream");
         self.cut_tail();
         self.lent = Some(Box::new(Lent { start: self.end, present: SpanSet::default() }));
@@ -489,7 +489,7 @@ mod tests {
     fn lent_bytes_cost_nothing_until_they_are_asked_for() {
         let mut buffer = SendBuffer::default();
         append(&mut buffer, 10);
-        buffer.lend(1 << 40);
+        buffer.append_source(1 << 40);
         assert_eq!((buffer.held(), buffer.present()), (10, 0));
         assert_eq!(buffer.missing(span(0, 100)).collect::<Vec<_>>(), [span(10, 100)]);
         buffer.ask(span(50, 100));
@@ -507,7 +507,7 @@ mod tests {
         let mut buffer = SendBuffer::default();
         append(&mut buffer, 10);
         assert_eq!((buffer.held_from(3, 20), buffer.held_below(10, 4)), (10, 4));
-        buffer.lend(100);
+        buffer.append_source(100);
         buffer.ask(span(10, 30));
         buffer.supply(10, source(span(10, 20)));
         assert_eq!((buffer.held_from(0, 100), buffer.held_below(20, 0)), (20, 0));
@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn pieces_that_come_twice_or_too_late_are_not_kept() {
         let mut buffer = SendBuffer::default();
-        buffer.lend(100);
+        buffer.append_source(100);
         buffer.supply(0, source(span(0, 10)));
         assert_eq!(buffer.held_from(0, 100), 0, "nobody asked");
         buffer.ask(span(0, 40));

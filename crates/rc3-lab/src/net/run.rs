@@ -98,7 +98,9 @@ impl Lab {
         fs::create_dir_all(&out).map_err(|source| NetError::File { path: out.clone(), source })?;
         if !self.experiments.iter().all(|experiment| experiment.is_local()) {
             for name in namespace::remove_left_over()? {
-                self.note(&format!("removed {name}, left over by a laboratory that is no longer running"));
+                self.print_note(&format!(
+                    "removed {name}, left over by a laboratory that is no longer running"
+                ));
             }
         }
         let mut sections = Vec::new();
@@ -120,7 +122,7 @@ impl Lab {
             .write(&out)
             .map_err(|source| NetError::File { path: out.clone(), source })?;
         done?;
-        self.note(&format!("done: {}/report.md", out.display()));
+        self.print_note(&format!("done: {}/report.md", out.display()));
         busy(&self.results)?;
         match self.results.failures.as_slice() {
             [] => Ok(()),
@@ -161,7 +163,7 @@ impl Lab {
     }
 
     /// Prints something to know, with the time since the start.
-    fn note(&self, text: &str) {
+    fn print_note(&self, text: &str) {
         let seconds = self.began.elapsed().as_secs();
         eprintln!("{}:{:02}: {text}", seconds / 60, seconds % 60);
     }
@@ -174,7 +176,7 @@ impl Lab {
         interrupt::check()?;
         if self.printed.is_none_or(|at| at.elapsed() >= LINE_EVERY) {
             self.printed = Some(Instant::now());
-            self.note(what);
+            self.print_note(what);
         }
         step()
     }
@@ -204,7 +206,7 @@ impl Lab {
         let site = self.site(&cell.path)?;
         if let Some(why) = cell.path.recipe.is_some().then(|| site.start_wan(&cell.path, 1).err()).flatten() {
             if recipe::is_lacking(&why) {
-                self.note(&format!("{} left out: {why}", cell.name));
+                self.print_note(&format!("{} left out: {why}", cell.name));
                 return Ok(());
             }
             return Err(why);
@@ -228,7 +230,7 @@ impl Lab {
                     // One flow that fails should not end a run of hours.
                     Err(error) => {
                         let failure = format!("{}, run {run}, {name}: {error}", cell.name);
-                        self.note(&failure);
+                        self.print_note(&failure);
                         self.results.failures.push(failure);
                     }
                 }

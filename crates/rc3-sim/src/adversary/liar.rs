@@ -75,10 +75,10 @@ impl Liar {
     }
 
     /// Replaces a packet of the honest host by what the lie makes of it.
-    fn twist(&mut self, now: Instant, packet: Packet<Parcel>) {
+    fn replace_packet(&mut self, now: Instant, packet: Packet<Parcel>) {
         let datagram = datagram(&packet.payload.body);
         if receiver_id(&datagram).is_some() {
-            self.twist_rlp(now, packet, datagram);
+            self.replace_rlp(now, packet, datagram);
         } else if datagram.first().is_some_and(|first| first & HEADER_FORM == SHORT_HEADER) {
             let victim = self.victim(now, packet.payload.flow);
             if let Some(delay) = victim.script.delay_of_primary(now - victim.began) {
@@ -89,7 +89,7 @@ impl Liar {
         }
     }
 
-    fn twist_rlp(&mut self, now: Instant, packet: Packet<Parcel>, mut datagram: Vec<u8>) {
+    fn replace_rlp(&mut self, now: Instant, packet: Packet<Parcel>, mut datagram: Vec<u8>) {
         let flow = packet.payload.flow;
         self.victim(now, flow);
         let (Some(victim), Some(connection)) = (self.victims.get_mut(&flow), self.host.received(flow)) else {
@@ -211,7 +211,7 @@ impl Agent for Liar {
     fn poll_transmit(&mut self, now: Instant, backlog: u64) -> Option<Packet<Parcel>> {
         self.write_control(now);
         while let Some(packet) = self.host.poll_transmit(now, backlog) {
-            self.twist(now, packet);
+            self.replace_packet(now, packet);
         }
         while let Some(entry) = self.later.first_entry().filter(|entry| entry.key().0 <= now) {
             let late = entry.remove();

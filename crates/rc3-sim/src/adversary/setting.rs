@@ -84,11 +84,13 @@ impl Setting {
 
     /// A link like the bottleneck, and what waits for it.
     pub(super) fn link(&self, seed: u64) -> (LinkConfig, ParcelQueue) {
-        let (rate, bdp) = (self.part(1.0), self.part(1.0).bytes_in(self.rtt) as f64);
+        let (rate, bdp) = (self.share_of_rate(1.0), self.share_of_rate(1.0).bytes_in(self.rtt) as f64);
         let bytes = |part: f64| ((bdp * part) as u64).max(BUFFER_MIN);
         let (rate, queue): (Rate, ParcelQueue) = match self.bottleneck {
             Bottleneck::Fifo(part) => (rate, Box::new(DropTail::new(bytes(part)))),
-            Bottleneck::Policer(part) => (self.part(POLICED), Box::new(Policer::new(rate, bytes(part)))),
+            Bottleneck::Policer(part) => {
+                (self.share_of_rate(POLICED), Box::new(Policer::new(rate, bytes(part))))
+            }
         };
         (LinkConfig { rate: Some(rate), delay: self.rtt / 2, seed, ..LinkConfig::default() }, queue)
     }
@@ -97,7 +99,7 @@ impl Setting {
     ///
     /// # Panics
     /// When the part is no bit per second.
-    pub(super) fn part(&self, part: f64) -> Rate {
+    pub(super) fn share_of_rate(&self, part: f64) -> Rate {
         Rate::from_bits_per_second((self.bits_per_second as f64 * part) as u64).expect("a rate above zero")
     }
 }

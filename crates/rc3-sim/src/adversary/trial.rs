@@ -160,7 +160,7 @@ impl Trial {
             let (config, queue) = self.setting.link(seed + u64::from(nth));
             world.add_link(config, queue);
         }
-        let card = self.setting.part(CARD);
+        let card = self.setting.share_of_rate(CARD);
         let mut transport = TransportConfig::default();
         transport.rlp(RlpMode::Guard).nic_rate(Some(card));
         let mut config = HostConfig::new([transport.clone()], transport, Crypto::None, seed);
@@ -174,7 +174,7 @@ impl Trial {
             let agent: Box<dyn Agent + Send> = match host {
                 LIAR => Box::new(Liar::new(honest(), self.lie.clone(), seed, got.clone())),
                 HostId(2 | 3) => {
-                    Box::new(Cross::new(self.setting.part(CROSS_PART), LEAD + lasts, count.clone()))
+                    Box::new(Cross::new(self.setting.share_of_rate(CROSS_PART), LEAD + lasts, count.clone()))
                 }
                 _ => Box::new(honest()),
             };
@@ -195,7 +195,7 @@ impl Trial {
 
     /// The short flows of the third, while the liar receives.
     fn thirds(&self, begins: &Begins) -> Vec<Flow> {
-        let bytes = self.setting.part(THIRD_PART).bytes_in(THIRD_EVERY);
+        let bytes = self.setting.share_of_rate(THIRD_PART).bytes_in(THIRD_EVERY);
         let flow = |nth: u32| Flow {
             id: FlowId(THIRD_FLOWS + nth),
             at: begins.third + THIRD_EVERY * nth,

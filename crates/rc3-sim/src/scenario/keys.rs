@@ -38,7 +38,7 @@ pub fn page(registry: &Registry) -> String {
         } else if line == "}" {
             item = None;
         } else if let Some((is_enum, all_optional)) = item
-            && let Some((name, kind)) = part(text, is_enum)
+            && let Some((name, kind)) = field_or_variant(text, is_enum)
         {
             let (name, meaning) = (kebab(&name.replace('_', "-")), cell(&comment));
             let is_size =
@@ -113,7 +113,7 @@ fn opening(line: &str) -> Option<(String, bool)> {
 }
 
 /// The name of a field or a variant, and the type of a field.
-fn part(text: &str, is_enum: bool) -> Option<(&str, &str)> {
+fn field_or_variant(text: &str, is_enum: bool) -> Option<(&str, &str)> {
     let text = text.strip_suffix(',')?;
     match is_enum {
         true => Some((text.split(['(', ' ']).next()?, "")),

@@ -134,7 +134,7 @@ impl Loops {
 
     fn on_end(&mut self, flow: FlowId, now: Duration) -> bool {
         let Some(source) = self.waiting.remove(&flow) else { return false };
-        let think = self.sources[source].1.think();
+        let think = self.sources[source].1.draw_think_time();
         self.thinking.push(Reverse((now.saturating_add(think), source)));
         true
     }

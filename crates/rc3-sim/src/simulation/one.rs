@@ -78,7 +78,7 @@ impl OneFlow {
             flow,
             has_begun: false,
             lesson: one.taught_at.filter(|_| remembers),
-            lead: lead(run),
+            lead: lead_time(run),
             rate_change: one.rate_change,
             change_after: run.change_after(),
             others: others.peekable(),
@@ -98,7 +98,7 @@ impl OneFlow {
     /// Lets an earlier flow teach the sender and the others settle, and begins the flow.
     fn begin(&mut self, world: &mut World) {
         if let Some(factor) = self.lesson {
-            self.teach(world, factor);
+            self.run_lesson(world, factor);
         }
         self.flow.at = world.elapsed() + self.lead;
         self.pass(world, self.flow.at);
@@ -111,7 +111,7 @@ impl OneFlow {
     }
 
     /// Lets a flow end that meets the path at so many times its rate.
-    fn teach(&mut self, world: &mut World, factor: f64) {
+    fn run_lesson(&mut self, world: &mut World, factor: f64) {
         world.set_rate(self.bottleneck, self.rate_times(factor));
         let bytes = (2.0 * self.nominal.product() * factor).clamp(LESSON_MIN, LESSON_MAX);
         world.start(&Flow { bytes: bytes as u64, writes: Writes::AtOnce, ..self.flow.clone() });
@@ -201,7 +201,7 @@ impl OneFlow {
 }
 
 /// How long others have the path to themselves before the flow begins; the phase depends on the seed.
-fn lead(run: &Run) -> Duration {
+fn lead_time(run: &Run) -> Duration {
     match run.background.first().map(|others| &others.arrivals) {
         None => Duration::ZERO,
         Some(ArrivalProcess::Short(_)) => Duration::from_secs(1),

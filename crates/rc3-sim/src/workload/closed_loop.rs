@@ -66,11 +66,11 @@ impl LoopSource {
     /// When its first flow starts: within a first think time.
     pub(crate) fn first(&mut self) -> Duration {
         let share = self.random.unit();
-        self.think().mul_f64(share)
+        self.draw_think_time().mul_f64(share)
     }
 
     /// The time from the end of a flow to the start of the next.
-    pub(crate) fn think(&mut self) -> Duration {
+    pub(crate) fn draw_think_time(&mut self) -> Duration {
         let ClosedLoop { think, constant, .. } = self.common.config;
         let drawn = self.random.exponential(think);
         if constant { think } else { drawn }

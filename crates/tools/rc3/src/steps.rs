@@ -26,7 +26,7 @@ impl Steps {
     }
 
     /// What comes now, beside the bar or as a line.
-    pub(crate) fn say(&self, text: String) {
+    pub(crate) fn print_step(&self, text: String) {
         match &self.bar {
             Some(bar) => bar.set_message(text),
             None if self.style == Style::Lines => log::line(&text),
@@ -36,7 +36,7 @@ impl Steps {
 
     /// A step is done, with this result.
     pub(crate) fn done(&self, text: String) {
-        self.say(text);
+        self.print_step(text);
         if let Some(bar) = &self.bar {
             bar.inc(1);
         }
@@ -46,7 +46,7 @@ impl Steps {
     pub(crate) fn head(&self, text: String) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => self.say(text),
+            None => self.print_step(text),
         }
     }
 

@@ -327,7 +327,7 @@ impl Clock {
             // Reports and acknowledgments make room earlier; this is for when none comes.
             return Permit::Wait(now + self.rtt_min / 4);
         }
-        let gain = self.gain(now, known) * self.part(path.honoured, known);
+        let gain = self.gain(now, known) * self.rlp_share(path.honoured, known);
         match self.permit_paced(now, path, rate * gain, self.law.burst * path.packet_bytes) {
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(room as u64)),
             Permit::Wait(until) => self.stay_informed(now, path, until),
@@ -353,8 +353,8 @@ impl Clock {
     }
 
     /// RLP's part of the rate.
-    fn part(&self, honoured: bool, known: bool) -> f64 {
-        match self.vacancy.part(known) {
+    fn rlp_share(&self, honoured: bool, known: bool) -> f64 {
+        match self.vacancy.rlp_share(known) {
             Some(part) if !honoured => self.share.min(part).max(self.law.share_min),
             _ => self.share,
         }
@@ -502,7 +502,8 @@ impl Clock {
         let queue = !honoured && queue > self.queue_max();
         match self.phase {
             ClockPhase::Start
-                if (honoured && self.estimate.rate().is_some()) || self.vacancy.part(false).is_some() =>
+                if (honoured && self.estimate.rate().is_some())
+                    || self.vacancy.rlp_share(false).is_some() =>
             {
                 self.enter(now, ClockPhase::Clocked);
             }

@@ -117,7 +117,7 @@ impl Vacancy {
     /// `known`, neither is the own wait, and only losses indicate others.
     ///
     /// RLP uses a power of the free fraction, which leaves others room to grow.
-    pub(super) fn part(&self, known: bool) -> Option<f64> {
+    pub(super) fn rlp_share(&self, known: bool) -> Option<f64> {
         let sum = |count: fn(&WaitCounts) -> u64| (count(&self.seen[0]) + count(&self.seen[1])) as f64;
         let (idle, waited, lost) = (sum(|seen| seen.idle), sum(|seen| seen.waited), sum(|seen| seen.lost));
         let came = idle + waited;
@@ -179,14 +179,14 @@ mod tests {
     #[test]
     fn a_link_that_is_idle_is_seen_through_our_own_queue() {
         let vacancy = flight(16, 9, |_| 0.0);
-        assert_eq!((vacancy.part(true), vacancy.queue()), (Some(1.0), Duration::ZERO));
+        assert_eq!((vacancy.rlp_share(true), vacancy.queue()), (Some(1.0), Duration::ZERO));
     }
 
     #[test]
     fn the_free_part_of_the_time_is_measured() {
         // Three milliseconds of queue in two of three cases.
         let vacancy = flight(1, 60, |at| if at % 9 == 0 { 0.0 } else { 3.0 });
-        let part = vacancy.part(true).expect("seen");
+        let part = vacancy.rlp_share(true).expect("seen");
         assert!((0.1..0.2).contains(&part), "{part}");
     }
 
@@ -194,7 +194,7 @@ mod tests {
     fn a_queue_of_others_that_does_not_drain_is_detected() {
         let vacancy = flight(1, 60, |at| if at < 60 { 0.0 } else { 5.0 });
         assert!((vacancy.queue().as_secs_f64() - 0.005).abs() < 1e-6);
-        assert!(vacancy.part(true).expect("seen") < 0.1);
+        assert!(vacancy.rlp_share(true).expect("seen") < 0.1);
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
                 PacketWait { number, delay, waited: own - 1e-3, service: 1e-3, rate, missing: 0, late: 0.0 };
             vacancy.on_arrival(at(number) + RTT, sample, RTT);
         }
-        assert_eq!(vacancy.part(true), Some(1.0));
+        assert_eq!(vacancy.rlp_share(true), Some(1.0));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
                 };
                 vacancy.on_arrival(at + RTT, sample, RTT);
             }
-            vacancy.part(true).expect("packets have come")
+            vacancy.rlp_share(true).expect("packets have come")
         };
         assert!(part(|nth| 100 + 2 * nth) < 0.4);
         assert_eq!(part(|_| 100), 1.0);

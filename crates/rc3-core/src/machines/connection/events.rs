@@ -46,7 +46,7 @@ impl Connection {
         let rc3 = self.negotiated_rc3();
         self.primary.on_negotiated(rc3);
         if !self.has_sent_early() {
-            self.speak(rc3);
+            self.set_rc3(rc3);
         }
         self.events.push_back(Event::HandshakeDataReady);
     }
@@ -57,7 +57,7 @@ impl Connection {
     }
 
     /// From here on streams are either rc3 or plain streams.
-    pub(super) fn speak(&mut self, rc3: bool) {
+    pub(super) fn set_rc3(&mut self, rc3: bool) {
         // With late feeding, the seam decides what counts as application-limited.
         self.primary.set_fed_late(rc3);
         self.overlay = rc3.then(|| Overlay::new(&self.config, self.memory.rlp_room(&self.streams)));

@@ -72,19 +72,19 @@ impl Memory {
 
     /// Memory use: at the last call, and now.
     pub(super) fn recount(&mut self, streams: &Streams) -> (Use, Use) {
-        let current = Use { held: peer_memory(streams), claimed: self.claim(streams) };
+        let current = Use { held: peer_memory(streams), claimed: self.claimed_bytes(streams) };
         (std::mem::replace(&mut self.counted, current), current)
     }
 
     /// Memory that the peer uses, what is stored for sending, and what the peer's primary may still send.
-    fn claim(&self, streams: &Streams) -> u64 {
+    fn claimed_bytes(&self, streams: &Streams) -> u64 {
         let promised = if self.ended { 0 } else { self.windows.offer.promised() };
         claim_without_promise(streams).saturating_add(promised.saturating_mul(PROMISE_COST))
     }
 
     /// How much more may be claimed.
     fn claim_room(&self, streams: &Streams) -> u64 {
-        self.share.saturating_sub(self.claim(streams))
+        self.share.saturating_sub(self.claimed_bytes(streams))
     }
 
     /// Upper bound of received and unread bytes of both loops.
@@ -148,7 +148,7 @@ impl Memory {
     /// Whether the peer's primary causes more overhead than its bytes pay for.
     pub(super) fn is_primary_hostile(&self, streams: &Streams) -> bool {
         let max = self.overhead_max;
-        let free = if self.claim(streams) > self.share { max.min(FLOOR) } else { max };
+        let free = if self.claimed_bytes(streams) > self.share { max.min(FLOOR) } else { max };
         streams.received().is_hostile(free)
     }
 
@@ -161,7 +161,7 @@ impl Memory {
     /// The room of writers on a path with this least round-trip time.
     pub(super) fn send_room(&self, streams: &Streams, min_rtt: Duration) -> SendRoom {
         let stored = streams.sending().bytes;
-        let others = self.claim(streams) - stored;
+        let others = self.claimed_bytes(streams) - stored;
         let shared = self.share.saturating_sub(others).max(FLOOR);
         SendRoom {
             window: self.windows.store(min_rtt).min(shared),

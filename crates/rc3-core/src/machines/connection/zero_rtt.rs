@@ -53,7 +53,7 @@ impl Connection {
         if self.life.zero_rtt == ZeroRtt::Unused {
             self.life.zero_rtt = ZeroRtt::Offered;
             if !known {
-                self.speak(rc3);
+                self.set_rc3(rc3);
             }
         }
         true
@@ -145,6 +145,6 @@ impl Connection {
         self.streams = Streams::default();
         self.primary.on_early_rejected();
         self.events.push_back(Event::EarlyDataRejected);
-        self.speak(rc3);
+        self.set_rc3(rc3);
     }
 }

@@ -44,7 +44,7 @@ impl Endpoint {
                 }
             }
             FromPredecessor::Settled => {
-                for withheld in predecessor.settle() {
+                for withheld in predecessor.end_handshakes() {
                     self.conclude(withheld, false);
                 }
             }

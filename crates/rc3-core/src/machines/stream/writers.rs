@@ -26,15 +26,15 @@ pub(crate) struct SendRoom {
 impl SendRoom {
     /// Bytes that a write on this stream may store now.
     pub(crate) fn of_stream(&self, stream: &SendStream) -> u64 {
-        self.shared(step(stream.priority)).min(self.own(stream))
+        self.shared_room(step(stream.priority)).min(self.own_room(stream))
     }
 
     /// What a write of `least` bytes waits for.
     fn lacking(&self, stream: &SendStream, least: u64) -> Option<Lacking> {
         let step = step(stream.priority);
-        if self.own(stream) < least {
+        if self.own_room(stream) < least {
             Some(Lacking::Own)
-        } else if self.shared(step) < least {
+        } else if self.shared_room(step) < least {
             Some(Lacking::Shared(step))
         } else {
             None
@@ -53,11 +53,11 @@ impl SendRoom {
         (room / WAKE_FRACTION).max(1)
     }
 
-    fn shared(&self, step: u64) -> u64 {
+    fn shared_room(&self, step: u64) -> u64 {
         self.window.saturating_add(PRIORITY_ROOM * step).saturating_sub(self.stored)
     }
 
-    fn own(&self, stream: &SendStream) -> u64 {
+    fn own_room(&self, stream: &SendStream) -> u64 {
         self.stream_window.saturating_sub(stream.held().bytes)
     }
 }
@@ -78,7 +78,7 @@ impl Streams {
     /// Writers that have room again, each once.
     pub(crate) fn take_unblocked(&mut self, room: &SendRoom) -> Vec<StreamId> {
         let mut blocked = std::mem::take(&mut self.blocked);
-        let has_room = |step| room.shared(step) >= room.worth_waking(step);
+        let has_room = |step| room.shared_room(step) >= room.worth_waking(step);
         let lacks = |id| self.send(id).and_then(|stream| room.lacks_to_wake(stream));
         let unblocked = blocked.take_ready(has_room, lacks);
         self.blocked = blocked;

@@ -208,7 +208,7 @@ impl<'a> OutageRun<'a> {
     }
 
     /// Lets the fault happen and end.
-    fn strike(&self, near: &Process, far: &mut Option<Process>) -> Result<(), NetError> {
+    fn inject_fault(&self, near: &Process, far: &mut Option<Process>) -> Result<(), NetError> {
         let wait = |seconds| interrupt::sleep(Duration::from_secs(seconds));
         let Site { sender, router, .. } = &self.site;
         match self.fault {
@@ -268,7 +268,7 @@ impl<'a> OutageRun<'a> {
         let (near, tunnel) = self.start_near()?;
         arrivals.line()?;
         interrupt::sleep(BEFORE)?;
-        self.strike(tunnel.as_ref().unwrap_or(&near), &mut far)?;
+        self.inject_fault(tunnel.as_ref().unwrap_or(&near), &mut far)?;
         let back = clock::now();
         let failure = match near.rest(PATIENCE) {
             Ok(_) => None,

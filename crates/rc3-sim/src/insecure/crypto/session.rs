@@ -111,7 +111,7 @@ impl CryptoSession {
         }
     }
 
-    fn agree(&mut self, client: &[u8], server: &[u8]) {
+    fn set_secret(&mut self, client: &[u8], server: &[u8]) {
         self.secret = Some(Tagger::new(&[client, server].concat()));
         self.step = HandshakeStep::HelloRead;
     }
@@ -134,12 +134,12 @@ impl CryptoSession {
                 self.server_name = String::from_utf8_lossy(name).into_owned();
                 self.peer_params = Some(read_params(self.side, params)?);
                 let own = self.random;
-                self.agree(random, &own);
+                self.set_secret(random, &own);
                 Ok(true)
             }
             (Side::Client, HandshakeStep::HelloSent, SERVER_HELLO, [random]) => {
                 let own = self.random;
-                self.agree(&own, random);
+                self.set_secret(&own, random);
                 Ok(false)
             }
             (Side::Client, HandshakeStep::HandshakeKeys, SERVER_FLIGHT, [params, chosen @ ..]) => {

@@ -205,7 +205,7 @@ impl<T: FnMut(ForwarderEvent<'_>)> Running<T> {
                     self.receive(now, port)?;
                 }
             }
-            if woken.signals && self.heed()? {
+            if woken.signals && self.handle_signals()? {
                 return Ok(());
             }
             if woken.asked
@@ -311,7 +311,7 @@ impl<T: FnMut(ForwarderEvent<'_>)> Running<T> {
     }
 
     /// Handles signals; returns whether to stop.
-    fn heed(&mut self) -> Result<bool, ForwardError> {
+    fn handle_signals(&mut self) -> Result<bool, ForwardError> {
         let mut reload = false;
         while let Some(signal) = self.signals.read_signal().map_err(io::Error::from)? {
             if signal.ssi_signo != Signal::SIGHUP as u32 {

@@ -172,11 +172,11 @@ impl Comparison {
             self.plan.memory_text(),
             count(self.plan.runs as usize, "run"),
         );
-        let parts = self.plan.directions().iter().map(|&direction| self.part(direction));
+        let parts = self.plan.directions().iter().map(|&direction| self.direction_table(direction));
         head + &parts.collect::<String>()
     }
 
-    fn part(&self, direction: FlowDirection) -> String {
+    fn direction_table(&self, direction: FlowDirection) -> String {
         let header = ["size", "plain", "least", "most", "rc3", "least", "most", "rc3/plain"];
         let mut lines = vec![header.map(str::to_owned).to_vec()];
         for row in self.rows().iter().filter(|row| row.direction == direction) {

@@ -181,7 +181,7 @@ impl CheckListener {
     /// Serves what a visitor asks for. Returns the number of the session if it is one of probes, which begins then.
     async fn host(&self, visitor: &mut Visitor, newcomers: &mut Newcomers<Hello>) -> Result<Option<u64>> {
         let session = u64::from_be_bytes(random()?);
-        say(visitor, &Reply::Accepted { session }, self.patience).await?;
+        send_reply(visitor, &Reply::Accepted { session }, self.patience).await?;
         // Its reply may still be on its way.
         let _last = match visitor.request.clone() {
             Request::Flows(plan) => {
@@ -247,7 +247,7 @@ impl CheckListener {
                 Reply::Sent { path: PathFigures::of(&connection.stats(), self.endpoint.marks()) }
             }
         };
-        say(visitor, &reply, self.patience).await
+        send_reply(visitor, &reply, self.patience).await
     }
 }
 
@@ -282,7 +282,7 @@ async fn while_open<T>(connection: &Connection, work: impl Future<Output = T>) -
     }
 }
 
-async fn say(visitor: &mut Visitor, reply: &Reply, patience: Duration) -> Result<()> {
+async fn send_reply(visitor: &mut Visitor, reply: &Reply, patience: Duration) -> Result<()> {
     soon(patience, visitor.control.say(reply)).await?
 }
 

@@ -251,7 +251,7 @@ pub(super) async fn probe(
     let socket = bind(SocketAddr::new(unspecified(remote), 0))?;
     let mut prober = Prober { socket, remote, key, begun: Instant::now(), heard: Vec::new() };
     progress("which marks arrive");
-    if !prober.reach().await? {
+    if !prober.await_contact().await? {
         return Ok(None);
     }
     for _ in 0..MARK_TRIES {
@@ -315,7 +315,7 @@ impl Prober<'_> {
     }
 
     /// Whether the listener, which first has to change its socket, answers.
-    async fn reach(&mut self) -> io::Result<bool> {
+    async fn await_contact(&mut self) -> io::Result<bool> {
         while self.heard.is_empty() && self.begun.elapsed() < FIRST_PATIENCE {
             self.send(ProbeKind::Mark, 0, false, ROUND_OF_CONTACT, LEN_MIN).await?;
             self.collect(FIRST_PAUSE).await?;

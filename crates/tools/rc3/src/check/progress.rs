@@ -105,15 +105,15 @@ impl CheckProgress {
     }
 
     /// A part of the probes begins.
-    pub(super) fn part(&self, text: &str) {
-        self.steps.say(text.to_owned());
+    pub(super) fn print_part(&self, text: &str) {
+        self.steps.print_step(text.to_owned());
     }
 
     /// The listener has accepted the plan.
     pub(super) fn start(&self, comparison: &Comparison) {
         let flows = self.pace.flows();
         let (peer, rtt_ms) = (comparison.peer.to_string(), milliseconds(comparison.rtt));
-        self.steps.say(format!("{peer}, round trip {}: {flows} flows", time(rtt_ms)));
+        self.steps.print_step(format!("{peer}, round trip {}: {flows} flows", time(rtt_ms)));
         self.event(&CheckEvent::Start { peer, rtt_ms, plan: &comparison.plan, flows });
     }
 

@@ -77,7 +77,7 @@ pub async fn visit(job: &VisitJob, report: &mut CheckReport, progress: &mut Chec
             connected(job, &network, &mut remotes, async |visit| visit.ask_for_probes().await).await?;
         let remote = remotes[0];
         let key = ProbeKey::new(job.ticket.secret(), session);
-        let probing = path::probe(remote, &key, |part| progress.part(part));
+        let probing = path::probe(remote, &key, |part| progress.print_part(part));
         let probed = tokio::select! {
             probed = probing => probed.map_err(|error| Error::local("probe the path", error))?.ok_or_else(no_answer)?,
             error = stopped() => return Err(error),
@@ -140,12 +140,12 @@ struct Visit<'a> {
 impl Visit<'_> {
     /// Returns the number of the session.
     async fn ask_for_probes(&mut self) -> Result<u64> {
-        let mut met = self.meet(Scheme::Plain, Request::Probes).await?;
+        let mut met = self.connect_with(Scheme::Plain, Request::Probes).await?;
         self.accepted(&mut met).await
     }
 
     async fn run(&mut self, plan: &CheckPlan, progress: &mut CheckProgress) -> Result<Comparison> {
-        let mut met = self.meet(Scheme::Plain, Request::Flows(plan.clone())).await?;
+        let mut met = self.connect_with(Scheme::Plain, Request::Flows(plan.clone())).await?;
         let session = self.accepted(&mut met).await?;
         let connection = met.connection.clone();
         let mut comparison = Comparison::new(plan.clone(), self.remotes[0], connection.min_rtt());
@@ -177,7 +177,7 @@ impl Visit<'_> {
     /// One flow and the pause after it.
     async fn measure(&mut self, flow: PlannedFlow, request: Request, rtt: Duration) -> Result<MeasuredFlow> {
         let start = Instant::now();
-        let mut met = self.meet(flow.kind.scheme, request).await?;
+        let mut met = self.connect_with(flow.kind.scheme, request).await?;
         let (fct, arrived, path) = match flow.kind.direction {
             FlowDirection::There => self.there(flow, &mut met, start, rtt).await?,
             FlowDirection::Back => self.back(flow, &mut met, start).await?,
@@ -222,7 +222,7 @@ impl Visit<'_> {
     }
 
     /// A new connection, with its request.
-    async fn meet(&mut self, scheme: Scheme, request: Request) -> Result<Control> {
+    async fn connect_with(&mut self, scheme: Scheme, request: Request) -> Result<Control> {
         let mode = match scheme {
             Scheme::Plain => RlpMode::Off,
             Scheme::Rc3 => RlpMode::Guard,

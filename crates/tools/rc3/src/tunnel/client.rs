@@ -19,7 +19,7 @@ use super::{
     connect::{self, PeerChoice, Tunnel},
     dial::dial,
     local, not_listening,
-    notes::{Failures, note},
+    notes::{Failures, print_note},
     open::{Open, OpenAnswer},
     relay::{Broken, TargetStream, relay, relay_tcp},
     socks, stdio, stopped,
@@ -78,7 +78,7 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
             let Some(pause) = pause else { return Err(error) };
             let trying = format!("{error}; trying again in {}", about_time(pause));
             notify::status(&trying);
-            note(&trying);
+            print_note(&trying);
             sleep(pause).await;
         }
     };
@@ -99,8 +99,8 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
 fn announce(peer: &KnownPeer, pin: Pin) {
     match pin {
         Pin::Known => {}
-        Pin::New => note(&format!("paired: from now on without the ticket: rc3 tunnel {}", peer.name)),
-        Pin::Moved => note(&format!("the peer {} has another address now", peer.name)),
+        Pin::New => print_note(&format!("paired: from now on without the ticket: rc3 tunnel {}", peer.name)),
+        Pin::Moved => print_note(&format!("the peer {} has another address now", peer.name)),
     }
 }
 
@@ -152,7 +152,7 @@ async fn forward(
     for (id, forward) in (0..).zip(&args.remote) {
         let port = tunnel.listen(id, forward.listen).await?;
         let address = SocketAddr::new(forward.listen.ip(), port);
-        note(&format!("{} listens on {address} for {}", peer.name, forward.target));
+        print_note(&format!("{} listens on {address} for {}", peer.name, forward.target));
     }
     notify::ready(&format!("connected to {}", peer.name));
     let stdio = async {
@@ -183,13 +183,13 @@ fn start_listeners(
         listener.local_addr().map_err(|error| Error::local("find the port of a listener", error))
     };
     for (listener, target) in &listeners.local {
-        note(&format!("listening on {} for {target} of {}", bound(listener)?, peer.name));
+        print_note(&format!("listening on {} for {target} of {}", bound(listener)?, peer.name));
         let (shared, target) = (Arc::clone(shared), target.clone());
         let serve = move |tcp, permit| serve_local(tcp, permit, Arc::clone(&shared), target.clone());
         tasks.spawn(local::accept(Arc::clone(listener), Arc::clone(&permits), serve));
     }
     for listener in &listeners.dynamic {
-        note(&format!("listening on {} for SOCKS clients of {}", bound(listener)?, peer.name));
+        print_note(&format!("listening on {} for SOCKS clients of {}", bound(listener)?, peer.name));
         let shared = Arc::clone(shared);
         let serve = move |tcp, permit| serve_socks(tcp, permit, Arc::clone(&shared));
         tasks.spawn(local::accept(Arc::clone(listener), Arc::clone(&permits), serve));
@@ -208,7 +208,7 @@ async fn serve_local(
         return;
     };
     if let Err(Broken::Answer(answer)) = relay_tcp(tcp, stream, true).await {
-        shared.failures.note(&format!("cannot reach {target}: {answer}"));
+        shared.failures.print_note(&format!("cannot reach {target}: {answer}"));
     }
 }
 
@@ -217,7 +217,7 @@ async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: 
     let target = match timeout(SOCKS_PATIENCE, socks::request(&mut tcp)).await {
         Ok(Ok(target)) => target,
         Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
-            return shared.failures.note(&error.to_string());
+            return shared.failures.print_note(&error.to_string());
         }
         Ok(Err(_)) | Err(_) => return,
     };
@@ -235,7 +235,7 @@ async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: 
     if answer == OpenAnswer::Connected {
         let _ = relay_tcp(tcp, stream, false).await;
     } else {
-        shared.failures.note(&format!("cannot reach {target}: {answer}"));
+        shared.failures.print_note(&format!("cannot reach {target}: {answer}"));
         let _ = tcp.shutdown().await;
     }
 }
@@ -268,7 +268,7 @@ async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<Tu
     };
     let answer = connected.as_ref().err().copied().unwrap_or(OpenAnswer::Connected);
     if let (Some(target), Err(answer)) = (target, &connected) {
-        shared.failures.note(&format!("cannot reach {target}: {}", here(*answer)));
+        shared.failures.print_note(&format!("cannot reach {target}: {}", here(*answer)));
     }
     if send.write_all(&[answer.code()]).await.is_ok()
         && let Ok(tcp) = connected

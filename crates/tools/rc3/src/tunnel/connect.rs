@@ -109,7 +109,7 @@ impl Tunnel {
             _ => error,
         }
         };
-        match tunnel.hear().await.map_err(unauthorised)? {
+        match tunnel.next_message().await.map_err(unauthorised)? {
             FromServer::Welcome => {}
             _ => return Err(Error::protocol("no answer to the first message")),
         }
@@ -126,7 +126,7 @@ impl Tunnel {
     /// Asks the peer to listen, and returns its port.
     pub(super) async fn listen(&mut self, id: u16, address: SocketAddr) -> Result<u16> {
         self.control.say(&FromClient::Listen { id, ip: address.ip(), port: address.port() }).await?;
-        match self.hear().await? {
+        match self.next_message().await? {
             FromServer::Listening { id: answered, port } if answered == id => Ok(port),
             FromServer::NotListening { id: answered, reason } if answered == id => {
                 let message = format!("the peer does not listen on {address}: {}", printable(&reason));
@@ -144,7 +144,7 @@ impl Tunnel {
         self.connection.closed().await;
     }
 
-    async fn hear(&mut self) -> Result<FromServer> {
+    async fn next_message(&mut self) -> Result<FromServer> {
         let late = |_| Err(Error::lost("the peer does not answer"));
         timeout(ANSWER_PATIENCE, self.control.hear()).await.unwrap_or_else(late)
     }

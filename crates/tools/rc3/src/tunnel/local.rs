@@ -13,7 +13,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{CONNECTIONS_MAX, notes::note};
+use super::{CONNECTIONS_MAX, notes::print_note};
 
 /// Time between two lines about connections that wait.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ pub(super) async fn accept<F>(
     let mut report = |what: &str| {
         if reported.is_none_or(|reported| reported.elapsed() >= REPORT_EVERY) {
             reported = Some(Instant::now());
-            note(what);
+            print_note(what);
         }
     };
     loop {

@@ -11,7 +11,7 @@ use crate::{log, transfer::progress::count};
 const FAILURE_EVERY: Duration = Duration::from_secs(1);
 
 /// Prints one line.
-pub(super) fn note(text: &str) {
+pub(super) fn print_note(text: &str) {
     log::line(text);
 }
 
@@ -27,9 +27,9 @@ struct Unprinted {
 
 impl Failures {
     /// Prints the line, or counts it if one was printed in the last second.
-    pub(super) fn note(&self, text: &str) {
+    pub(super) fn print_note(&self, text: &str) {
         if let Some(text) = self.0.lock().unwrap_or_else(PoisonError::into_inner).add(Instant::now(), text) {
-            note(&text);
+            print_note(&text);
         }
     }
 }

@@ -18,7 +18,7 @@ use super::{
     control::{FromClient, FromServer, VERSION},
     dial::dial,
     not_listening,
-    notes::note,
+    notes::print_note,
     open::{Open, OpenAnswer},
     relay::{TargetStream, relay_tcp},
     remote,
@@ -77,7 +77,7 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     let endpoint = bind(&config, &identity, &network, args.bind)?;
     let secret = (!args.no_ticket).then(random::<SECRET_BYTES>).transpose()?.map(Secret);
     let bound = endpoint.local_addr().map_err(|error| Error::local("find the port", error))?;
-    note(&format!("listening on UDP {bound}"));
+    print_note(&format!("listening on UDP {bound}"));
     let invite = |secret| {
         let ticket = reachable::invite(bound, args.advertise.as_ref(), identity.fingerprint(), secret)
             .map_err(|error| Error::local("make a ticket", error))?;
@@ -142,9 +142,9 @@ async fn admit(endpoint: &Endpoint, peers: AllowedPeers, args: &Arc<TunnelArgs>)
                 let args = Arc::clone(args);
                 sessions.spawn(async move {
                     let remote = peer.connection.remote_address();
-                    note(&format!("{remote}: connected"));
-                    let error = attend(peer, &args).await;
-                    note(&format!("{remote}: {error}"));
+                    print_note(&format!("{remote}: connected"));
+                    let error = serve_peer(peer, &args).await;
+                    print_note(&format!("{remote}: {error}"));
                 });
                 report(sessions.len());
             }
@@ -155,7 +155,7 @@ async fn admit(endpoint: &Endpoint, peers: AllowedPeers, args: &Arc<TunnelArgs>)
                 }
                 peer.connection.close(BUSY, b"is busy with other peers");
             }
-            Err(line) => note(&line),
+            Err(line) => print_note(&line),
         }
     }
 }
@@ -209,13 +209,13 @@ impl AllowedPeers {
         let remote = connection.remote_address();
         let comment = format!("paired from {}", remote.ip().to_canonical());
         self.authorized.add(fingerprint, &comment).map_err(|error| error.to_string())?;
-        note(&format!("{remote}: paired, identity {fingerprint}"));
+        print_note(&format!("{remote}: paired, identity {fingerprint}"));
         Ok(())
     }
 }
 
 /// Serves a peer until its connection ends; returns why.
-async fn attend(peer: Control, args: &Arc<TunnelArgs>) -> Error {
+async fn serve_peer(peer: Control, args: &Arc<TunnelArgs>) -> Error {
     let Control { connection, send: mut control, recv: requests } = peer;
     open_up(&connection);
     let mut messages = message::listen::<FromClient>(requests);

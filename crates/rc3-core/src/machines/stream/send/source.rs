@@ -70,7 +70,7 @@ impl SendStream {
             notified: false,
         }));
         self.ledger.append(len);
-        self.buffer.lend(len);
+        self.buffer.append_source(len);
     }
 
     /// Accepts bytes at an offset of the source.

@@ -132,7 +132,7 @@ impl ControllerState {
         self.probing.store(0, Relaxed);
     }
 
-    fn note(&self, change: impl FnOnce(&mut Fates)) {
+    fn change_fates(&self, change: impl FnOnce(&mut Fates)) {
         change(&mut self.fates.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -299,7 +299,7 @@ impl Controller for Watched {
         self.shared.in_flight.store(in_flight, Relaxed);
         self.shared.acks_came.store(true, Relaxed);
         let (acked, bytes) = (self.path.acked.take(), std::mem::take(&mut self.path.acked_bytes));
-        self.shared.note(|fates| {
+        self.shared.change_fates(|fates| {
             fates.acked = acked.or(fates.acked);
             fates.newest = acked.or(fates.newest);
             fates.acked_bytes += bytes;
@@ -319,7 +319,7 @@ impl Controller for Watched {
         self.landed(lost_bytes);
         // Without bytes it is an ECN mark.
         if lost_bytes > 0 {
-            self.shared.note(|fates| fates.lost = Some(sent));
+            self.shared.change_fates(|fates| fates.lost = Some(sent));
         }
         self.settings.standard_window = false;
         if !is_persistent_congestion && lost_bytes > 0 && self.forgives(now, sent) {

@@ -53,7 +53,7 @@ fn obstacle(primary: &Socket, address: SocketAddr) -> io::Result<Option<&'static
 }
 
 /// Copies what decides where a socket's datagrams go, and from where they come.
-fn inherit(primary: &Socket, io: &Socket, ipv6: bool) -> io::Result<()> {
+fn copy_routing(primary: &Socket, io: &Socket, ipv6: bool) -> io::Result<()> {
     if let Some(device) = primary.device()? {
         io.bind_device(Some(&device))?;
     }
@@ -111,7 +111,7 @@ fn join(
     let mut sockets = Vec::new();
     for _ in 0..count {
         let (io, state) = prepare(address, options)?;
-        inherit(primary, &io, address.is_ipv6())?;
+        copy_routing(primary, &io, address.is_ipv6())?;
         io.set_reuse_port(true)?;
         sockets.push((io, state));
     }
