@@ -37,7 +37,6 @@
 
 pub mod adversary;
 pub mod agent;
-mod background;
 mod contents;
 mod flow;
 pub mod host;
@@ -63,7 +62,6 @@ mod traffic;
 pub mod workload;
 pub mod world;
 
-pub use background::{Background, BackgroundConfig};
 pub use contents::Contents;
 pub use flow::{FlowReport, pattern};
 pub use identity::Crypto;

@@ -31,12 +31,13 @@ use std::{
 use bytes::BytesMut;
 use rc3_core::{
     BATCH_BYTES_MAX, ClientConfig, Connection, ConnectionHandle, DatagramMeta, Endpoint, EndpointEvent,
-    Event, ServerConfig, Transmit, TransportConfig, units::Level,
+    Event, ServerConfig, Transmit, TransportConfig,
+    units::{Level, Rate},
 };
+use rc3_link::PoissonProcess;
 
 use crate::{
-    Background, BackgroundConfig, DropTail, Link, LinkConfig, Packet, Queue, Stamped, Strangers,
-    StrictPriority, Traffic,
+    DropTail, Link, LinkConfig, Packet, Queue, Stamped, Strangers, StrictPriority, Traffic,
     identity::{Crypto, SERVER_NAME},
 };
 
@@ -115,8 +116,8 @@ pub struct Pair {
     pub forward: Link<Datagram>,
     /// From server to client.
     pub backward: Link<Datagram>,
-    /// Cross traffic from the client's side to the server's.
-    pub background: Option<Background>,
+    /// Cross traffic from the client's side to the server's, and bytes of each packet on the wire.
+    pub background: Option<(PoissonProcess, usize)>,
     /// What went to addresses that neither node has.
     pub strangers: Strangers,
     config: ClientConfig,
@@ -203,9 +204,9 @@ impl Pair {
         self.forward = Link::new(config, queue);
     }
 
-    /// Starts cross traffic on the forward link.
-    pub fn set_background(&mut self, config: BackgroundConfig) {
-        self.background = Some(Background::new(self.now, config));
+    /// Starts cross traffic on the forward link: packets of `size` bytes on the wire, with this mean rate.
+    pub fn set_background(&mut self, rate: Rate, size: usize, seed: u64) {
+        self.background = Some((PoissonProcess::new(self.now, rate.time_for(size as u64), seed), size));
     }
 
     /// Begins a handshake; nothing is sent before the next step.
@@ -227,8 +228,8 @@ impl Pair {
     }
 
     fn send(&mut self) {
-        if let Some(background) = &mut self.background {
-            while let Some(size) = background.due(self.now) {
+        if let Some((background, size)) = &mut self.background {
+            while background.poll(self.now).is_some() {
                 let meta = DatagramMeta {
                     remote: self.client.address,
                     local_ip: None,
@@ -243,7 +244,7 @@ impl Pair {
                     dont_fragment: true,
                     is_background: true,
                 };
-                self.forward.send(self.now, Packet { size, level: Level::PRIMARY, payload });
+                self.forward.send(self.now, Packet { size: *size, level: Level::PRIMARY, payload });
             }
         }
         self.client.send(self.now, &mut self.forward);
@@ -256,7 +257,7 @@ impl Pair {
             self.backward.poll_timeout(),
             self.client.endpoint.poll_timeout(),
             self.server.endpoint.poll_timeout(),
-            self.background.as_ref().map(|background| background.next),
+            self.background.as_ref().map(|(background, _)| background.poll_timeout()),
         ];
         next.into_iter().flatten().min()
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rc3_core::{ConnectionHandle, ConnectionStats, RlpMode, Verdict, units::Rate};
 use rc3_sim::{
-    BackgroundConfig, FlowReport, Impairments, LinkConfig, Pair, PairConfig,
+    FlowReport, Impairments, LinkConfig, Pair, PairConfig,
     record::FlowRecord,
     scenario::{Run, Scenario},
     simulation::Simulation,
@@ -42,7 +42,7 @@ impl World {
         }
         let mut pair = Pair::new(config);
         if let Some(rate) = Rate::from_bits_per_second((self.load * bits as f64) as u64) {
-            pair.set_background(BackgroundConfig { rate, size: 1500, seed });
+            pair.set_background(rate, 1500, seed);
         }
         pair
     }

@@ -3,18 +3,11 @@
 //! Invariant: background packets enter the link at their own instants, in order with the carried ones, however late the
 //! emulator runs. Units: sizes are bytes on the wire, headers included.
 
-use std::{
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, time::Instant};
 
 use kickass::packet::FlowKey;
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
 use rc3_core::units::{Level, Rate};
-use rc3_link::{Link, Packet};
+use rc3_link::{Link, Packet, PoissonProcess};
 use rc3_queue::Routed;
 
 use super::train::TrafficClass;
@@ -58,11 +51,11 @@ impl Routed for Carried {
 #[derive(Debug)]
 pub(super) struct EmulatedPath {
     pub(super) link: Link<Carried>,
-    background: Option<BackgroundFlow>,
+    background: Option<PoissonProcess>,
 }
 
 impl EmulatedPath {
-    pub(super) fn new(link: Link<Carried>, background: Option<BackgroundFlow>) -> Self {
+    pub(super) fn new(link: Link<Carried>, background: Option<PoissonProcess>) -> Self {
         Self { link, background }
     }
 
@@ -92,45 +85,16 @@ impl EmulatedPath {
     }
 }
 
-/// A Poisson process of full packets.
-#[derive(Debug)]
-pub(super) struct BackgroundFlow {
-    next: Instant,
-    mean_gap: Duration,
-    random: Pcg64,
-}
-
-impl BackgroundFlow {
-    /// Packets from `start` on that take `load` times `rate` on average; `None` for a load of 0.
-    pub(super) fn new(start: Instant, rate: Rate, load: f64, seed: u64) -> Option<Self> {
-        if load <= 0.0 {
-            return None;
-        }
-        let mean_gap = rate.time_for(BACKGROUND_SIZE as u64).div_f64(load);
-        let mut background = Self { next: start, mean_gap, random: Pcg64::seed_from_u64(seed) };
-        background.step();
-        Some(background)
-    }
-
-    /// The instant of the next packet, if that is not after `now`.
-    fn poll(&mut self, now: Instant) -> Option<Instant> {
-        if self.next > now {
-            return None;
-        }
-        let at = self.next;
-        self.step();
-        Some(at)
-    }
-
-    fn step(&mut self) {
-        // Uniform in (0, 1], so that its logarithm is finite.
-        let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        self.next += self.mean_gap.mul_f64(-uniform.ln());
-    }
+/// Full packets from `start` on that take `load` times `rate` on average; `None` for a load of 0.
+pub(super) fn background(start: Instant, rate: Rate, load: f64, seed: u64) -> Option<PoissonProcess> {
+    let mean_gap = || rate.time_for(BACKGROUND_SIZE as u64).div_f64(load);
+    (load > 0.0).then(|| PoissonProcess::new(start, mean_gap(), seed))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rc3_link::LinkConfig;
     use rc3_queue::{DropTail, Tally};
 
@@ -139,7 +103,7 @@ mod tests {
     fn path(megabits: u64, load: f64, start: Instant) -> EmulatedPath {
         let rate = Rate::from_bits_per_second(megabits * 1_000_000).unwrap();
         let config = LinkConfig { rate: Some(rate), ..LinkConfig::default() };
-        let background = BackgroundFlow::new(start, rate, load, 5);
+        let background = super::background(start, rate, load, 5);
         EmulatedPath::new(Link::new(config, DropTail::new(1_000_000)), background)
     }
 
@@ -152,27 +116,6 @@ mod tests {
         let Tally { packets, bytes } = path.link.stats().total().offered;
         assert!((29_300..=30_700).contains(&packets), "{packets}");
         assert_eq!(bytes, packets * 1500);
-    }
-
-    #[test]
-    fn gaps_of_the_background_are_exponential() {
-        let start = Instant::now();
-        let rate = Rate::from_bits_per_second(12_000_000).unwrap();
-        let mut background = BackgroundFlow::new(start, rate, 0.5, 9).unwrap();
-        let far = start + Duration::from_secs(10_000);
-        let mut last = start;
-        let gaps: Vec<Duration> = (0..20_000)
-            .map(|_| {
-                let at = background.poll(far).unwrap();
-                let gap = at - last;
-                last = at;
-                gap
-            })
-            .collect();
-        // The mean is 2 ms; an exponential gap exceeds it with probability 1/e and three times it with 1/e^3.
-        let share = |bound| gaps.iter().filter(|gap| **gap > Duration::from_millis(bound)).count();
-        assert!((7080..=7640).contains(&share(2)), "{}", share(2));
-        assert!((870..=1120).contains(&share(6)), "{}", share(6));
     }
 
     #[test]
@@ -195,7 +138,7 @@ mod tests {
     #[test]
     fn a_load_of_zero_is_no_background() {
         let rate = Rate::from_bits_per_second(1_000_000).unwrap();
-        assert!(BackgroundFlow::new(Instant::now(), rate, 0.0, 1).is_none());
+        assert!(background(Instant::now(), rate, 0.0, 1).is_none());
     }
 
     #[test]

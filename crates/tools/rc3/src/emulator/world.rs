@@ -13,7 +13,7 @@ use rc3_net::{
 
 use super::{
     Discipline, EmulatorConfig, EmulatorStats,
-    path::{BackgroundFlow, Carried, EmulatedPath},
+    path::{Carried, EmulatedPath, background},
     peers::EmulatorClients,
     port::EmulatorPort,
     train::{TrafficClass, Train},
@@ -264,7 +264,7 @@ fn path(config: &EmulatorConfig, lane: u64, load: f64, now: Instant) -> Emulated
         ..LinkConfig::default()
     };
     let link = Link::new(law, queue.queue(buffer, rate, seed));
-    EmulatedPath::new(link, BackgroundFlow::new(now, rate, load, seed.wrapping_add(2)))
+    EmulatedPath::new(link, background(now, rate, load, seed.wrapping_add(2)))
 }
 
 /// The directions to the server, with the background traffic, and to the clients.
