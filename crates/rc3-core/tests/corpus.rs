@@ -1,23 +1,12 @@
 //! Replays the fuzzers' corpora, so that fixed bugs stay fixed without running a fuzzer.
 
-use std::{fs, path::Path};
-
+#[path = "../../../fuzz/tests/replay/mod.rs"]
+mod replay;
 #[path = "../../../fuzz/src/lib.rs"]
 #[expect(unreachable_pub, reason = "a crate of its own for the fuzzer")]
 mod targets;
 
-/// Runs a target over each file of its corpus.
-fn replay(name: &str, target: fn(&[u8])) {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
-    let mut inputs = 0;
-    for entry in fs::read_dir(&corpus).unwrap_or_else(|error| panic!("{}: {error}", corpus.display())) {
-        let path = entry.unwrap().path();
-        println!("{}", path.display());
-        target(&fs::read(&path).unwrap());
-        inputs += 1;
-    }
-    assert!(inputs > 0, "{} is empty", corpus.display());
-}
+use replay::replay;
 
 #[test]
 fn frames_of_the_corpus_parse_to_what_they_say() {

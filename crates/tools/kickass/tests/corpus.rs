@@ -2,24 +2,18 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
-use std::{fs, path::Path};
-
 use proptest::prelude::*;
 
 #[path = "../../../../fuzz/src/forwarder.rs"]
 mod forwarder;
+#[path = "../../../../fuzz/tests/replay/mod.rs"]
+mod replay;
+
+use replay::replay;
 
 #[test]
 fn packets_of_the_corpus_are_counted_and_bounded() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/corpus/forwarder");
-    let mut inputs = 0;
-    for entry in fs::read_dir(&corpus).unwrap_or_else(|error| panic!("{}: {error}", corpus.display())) {
-        let path = entry.unwrap().path();
-        println!("{}", path.display());
-        forwarder::forwarder(&fs::read(&path).unwrap());
-        inputs += 1;
-    }
-    assert!(inputs > 0, "{} is empty", corpus.display());
+    replay("forwarder", forwarder::forwarder);
 }
 
 proptest! {
