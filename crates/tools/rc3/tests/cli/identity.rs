@@ -7,15 +7,10 @@ use std::{
     net::UdpSocket,
     os::unix::fs::PermissionsExt,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
 };
 
-fn rc3() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
-    command.env_remove("RUST_LOG").env_remove("HOME").env_remove("XDG_STATE_HOME").env_remove("RC3_TICKET");
-    command.stdin(Stdio::null());
-    command
-}
+use crate::support::rc3;
 
 /// A receiver with a fixed identity and address, and its ticket.
 fn receiver(directory: &Path, address: &str, identity: &Path) -> (Child, String) {

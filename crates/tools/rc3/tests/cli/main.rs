@@ -9,5 +9,6 @@ mod listener;
 mod real_sshd;
 mod service;
 mod skip;
+mod support;
 mod transfer;
 mod tunnel;

@@ -6,10 +6,11 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
+
+pub(crate) use crate::support::{rc3, said, tree, wait_until};
 
 /// A fake ssh.
 pub(crate) struct Fake {
@@ -51,15 +52,6 @@ impl Fake {
     }
 }
 
-pub(crate) fn rc3() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
-    for variable in ["RUST_LOG", "XDG_STATE_HOME", "RC3_TICKET", "HOME"] {
-        command.env_remove(variable);
-    }
-    command.stdin(Stdio::null());
-    command
-}
-
 /// The same path at the host `there`.
 pub(crate) fn there(path: &Path) -> PathBuf {
     let mut place = OsString::from("there:");
@@ -71,44 +63,11 @@ pub(crate) fn temporary() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-pub(crate) fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
 /// Bytes that no offset error leaves unchanged.
 pub(crate) fn content(bytes: usize) -> Vec<u8> {
     let mut content = vec![0; bytes];
     blake3::Hasher::new().finalize_xof().fill(&mut content);
     content
-}
-
-/// Every path below `root` with its content; directories end in `/`.
-pub(crate) fn tree(root: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(directory) = open.pop() {
-        for child in fs::read_dir(directory).expect("a directory") {
-            let path = child.expect("an entry").path();
-            let name = path.strip_prefix(root).expect("below").to_str().expect("text").to_owned();
-            if path.is_dir() {
-                found.push((name + "/", Vec::new()));
-                open.push(path);
-            } else {
-                found.push((name, fs::read(path).expect("a file")));
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-/// A test fails instead of hanging.
-pub(crate) fn wait_until(or_else: &str, there: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !there() {
-        assert!(Instant::now() < until, "{or_else}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Sends a signal, `-INT` for example.

@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use crate::support::{rc3, said, tree, unknowing, wait_until};
+
 /// A running receiver; killed when the test ends.
 pub(crate) struct Receiver {
     pub(crate) child: Child,
@@ -61,12 +63,6 @@ impl Drop for Receiver {
     }
 }
 
-pub(crate) fn rc3() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
-    unknowing(&mut command).env_remove("RC3_TICKET").stdin(Stdio::null());
-    command
-}
-
 /// Runs a shell script with a loopback interface of its own, `$1` as this command and further arguments. `None`, which is
 /// reported, where users may not do that.
 #[cfg(target_os = "linux")]
@@ -86,11 +82,6 @@ pub(crate) fn in_own_network(script: &str, arguments: &[&Path]) -> Option<Output
     Some(output)
 }
 
-/// Uses no memory of paths, leaves no files, and logs nothing.
-pub(crate) fn unknowing(command: &mut Command) -> &mut Command {
-    command.env_remove("RUST_LOG").env_remove("HOME").env_remove("XDG_STATE_HOME")
-}
-
 pub(crate) fn send(ticket: &str, paths: &[&Path], flags: &[&str]) -> Output {
     rc3().arg("send").args(flags).args(paths).arg(ticket).output().expect("the sender starts")
 }
@@ -107,26 +98,6 @@ pub(crate) fn patiently(child: &mut Child) -> Option<i32> {
     panic!("it does not end");
 }
 
-/// Every path below `root` with its content; directories end in `/`.
-pub(crate) fn tree(root: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(directory) = open.pop() {
-        for child in fs::read_dir(directory).expect("a directory") {
-            let path = child.expect("an entry").path();
-            let name = path.strip_prefix(root).expect("below").to_str().expect("text").to_owned();
-            if path.is_dir() {
-                found.push((name + "/", Vec::new()));
-                open.push(path);
-            } else {
-                found.push((name, fs::read(path).expect("a file")));
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
 /// Bytes that no offset error leaves unchanged.
 pub(crate) fn content(bytes: usize) -> Vec<u8> {
     let mut hasher = blake3::Hasher::new();
@@ -141,10 +112,6 @@ pub(crate) fn heard(child: &mut Child) -> String {
     let mut said = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
     said
-}
-
-pub(crate) fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A sender slow enough to be interrupted.
@@ -210,14 +177,6 @@ pub(crate) fn wait_for_record_of(directory: &Path, bytes: u64) {
 fn record(directory: &Path) -> Option<Vec<u8>> {
     let name = names(directory).into_iter().find(|name| name.ends_with("-record.rc3-part"))?;
     fs::read(directory.join(name)).ok()
-}
-
-pub(crate) fn wait_until(or_else: &str, there: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !there() {
-        assert!(Instant::now() < until, "{or_else}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Waits until enough of a file is in place that the receiver has recorded it.
