@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap_complete::Shell;
-use rc3_net::{Congestion, RlpMode};
+use rc3_net::{Congestion, RlpMode, marks::MarkChoice};
 use rc3_picture::Format;
 use rc3_text::units::size_text;
 
@@ -114,20 +114,18 @@ fn scenario(args: DemoArgs) -> Result<DemoScenario> {
         let message = "choose a round trip of at most 10 s and a buffer of at least 3000 bytes";
         return Err(Error::usage(message, "see rc3 demo --help"));
     }
+    let queue = args.queue.unwrap_or_default();
+    // The link recognises levels by their code points.
+    let marks = MarkChoice::PerLevel.into();
+    let DemoArgs { rate, rtt, loss, load, seed, .. } = args;
     Ok(DemoScenario {
-        rate: args.rate,
-        rtt: args.rtt,
-        buffer,
-        nic: args.nic.unwrap_or(args.rate),
-        loss: args.loss,
-        load: args.load,
-        queue: args.queue.unwrap_or_default(),
+        emulated: EmulatorConfig { rate, rtt, buffer, loss, load, queue, marks, seed },
+        nic: args.nic.unwrap_or(rate),
         rlp: rlp(args.rlp),
         forget: args.forget,
         ladder: rc3_core::Ladder::geometric(40, 10, args.levels),
         sizes: args.sizes,
         runs: args.runs.map_or(Runs::USUAL, |runs| Runs::Exactly(runs.min(RUNS_MAX))),
-        seed: args.seed,
     })
 }
 
@@ -286,15 +284,18 @@ mod tests {
         let Links { link: scenario, fast_card: Some(fast_card) } = job.scenarios else {
             panic!("a single link")
         };
-        assert_eq!(scenario.rate.bits_per_second(), 200_000_000);
-        assert_eq!((scenario.nic, scenario.rtt), (scenario.rate, Duration::from_millis(80)));
-        assert_eq!(scenario.buffer, 2_000_000);
+        assert_eq!(scenario.emulated.rate.bits_per_second(), 200_000_000);
+        assert_eq!(
+            (scenario.nic, scenario.emulated.rtt),
+            (scenario.emulated.rate, Duration::from_millis(80))
+        );
+        assert_eq!(scenario.emulated.buffer, 2_000_000);
         assert_eq!(scenario.sizes, [10_000, 100_000, 1_000_000, 5_000_000, 20_000_000]);
         assert_eq!(scenario.ladder, rc3_core::Ladder::default());
-        assert_eq!((scenario.queue, scenario.runs), (Discipline::Priority, Runs::USUAL));
-        assert_eq!((fast_card.queue, fast_card.runs), (Discipline::Fifo, Runs::BESIDE));
+        assert_eq!((scenario.emulated.queue, scenario.runs), (Discipline::Priority, Runs::USUAL));
+        assert_eq!((fast_card.emulated.queue, fast_card.runs), (Discipline::Fifo, Runs::BESIDE));
         assert!(!scenario.forget && fast_card.forget);
-        assert_eq!((fast_card.nic.bits_per_second(), fast_card.buffer), (2_000_000_000, 1_000_000));
+        assert_eq!((fast_card.nic.bits_per_second(), fast_card.emulated.buffer), (2_000_000_000, 1_000_000));
     }
 
     #[test]
@@ -302,12 +303,15 @@ mod tests {
         let words = ["rc3", "demo", "--rate", "50mbit", "--rtt", "20ms", "--runs", "1", "--sizes", "10k,1M"];
         let scenarios = demo(&words);
         let scenario = &scenarios.link;
-        assert_eq!((scenario.nic, scenario.buffer), (scenario.rate, 125_000));
+        assert_eq!((scenario.nic, scenario.emulated.buffer), (scenario.emulated.rate, 125_000));
         assert_eq!((scenario.sizes.as_slice(), scenario.runs), (&[10_000, 1_000_000][..], Runs::Exactly(1)));
         assert_eq!(scenarios.fast_card.map(|fast| fast.runs), Some(Runs::Exactly(1)));
         let words = ["rc3", "demo", "--nic", "2gbit", "--buffer", "1MiB"];
         let scenarios = demo(&words);
-        assert_eq!((scenarios.link.nic.bits_per_second(), scenarios.link.buffer), (2_000_000_000, 1 << 20));
+        assert_eq!(
+            (scenarios.link.nic.bits_per_second(), scenarios.link.emulated.buffer),
+            (2_000_000_000, 1 << 20)
+        );
         assert_eq!(scenarios.fast_card, None);
     }
 
@@ -322,7 +326,10 @@ mod tests {
         for (name, discipline) in disciplines {
             let words = ["rc3", "demo", "--queue", name, "--buffer", "0.1bdp"];
             let scenarios = demo(&words);
-            assert_eq!((scenarios.link.queue, scenarios.link.buffer), (discipline, 200_000));
+            assert_eq!(
+                (scenarios.link.emulated.queue, scenarios.link.emulated.buffer),
+                (discipline, 200_000)
+            );
             assert_eq!(scenarios.fast_card, None, "the user chose a queue");
         }
     }

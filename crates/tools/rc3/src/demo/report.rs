@@ -17,6 +17,7 @@ use super::{
     scenario::DemoScenario,
 };
 use crate::{
+    emulator::EmulatorConfig,
     picture::{PictureLine, chart},
     scheme::Scheme,
     table::{align, median, milliseconds, time},
@@ -117,18 +118,19 @@ pub struct DemoReport {
 impl DemoReport {
     fn as_json(&self) -> Value {
         let Self { scenario, runs, rows } = self;
+        let link = &scenario.emulated;
         json!({
-            "rate_bits_per_second": scenario.rate.bits_per_second(),
-            "rtt_ms": milliseconds(scenario.rtt),
-            "buffer_bytes": scenario.buffer,
+            "rate_bits_per_second": link.rate.bits_per_second(),
+            "rtt_ms": milliseconds(link.rtt),
+            "buffer_bytes": link.buffer,
             "nic_bits_per_second": scenario.nic.bits_per_second(),
-            "loss": scenario.loss,
-            "load": scenario.load,
-            "queue": scenario.queue,
+            "loss": link.loss,
+            "load": link.load,
+            "queue": link.queue,
             "forget": scenario.forget,
             "levels": scenario.ladder.levels(),
             "runs": runs,
-            "seed": scenario.seed,
+            "seed": link.seed,
             "results": rows.iter().flat_map(|row| [&row.plain, &row.rc3]).collect::<Vec<_>>(),
         })
     }
@@ -197,7 +199,7 @@ impl DemoReport {
             return String::new();
         };
         let worst = self.rows.iter().min_by(|a, b| a.reduction().total_cmp(&b.reduction())).unwrap_or(best);
-        let DemoScenario { rate, rtt, .. } = &self.scenario;
+        let EmulatorConfig { rate, rtt, .. } = &self.scenario.emulated;
         let link = format!("{} with a round trip of {}", rate_text(rate.bits_per_second()), about_time(*rtt));
         let first = if best.reduction() < 1.0 {
             format!(
@@ -271,24 +273,18 @@ pub(super) mod tests {
     use rc3_core::{Ladder, units::Rate};
 
     use super::*;
-    use crate::{demo::scenario::Runs, emulator::Discipline};
+    use crate::demo::scenario::Runs;
 
     pub(in crate::demo) fn scenario() -> DemoScenario {
         let rate = Rate::from_bits_per_second(200_000_000).unwrap();
         DemoScenario {
-            rate,
-            rtt: Duration::from_millis(80),
-            buffer: 2_000_000,
+            emulated: EmulatorConfig::new(rate, Duration::from_millis(80)),
             nic: rate,
-            loss: 0.0,
-            load: 0.0,
-            queue: Discipline::Priority,
             rlp: rc3_net::RlpMode::default(),
             forget: false,
             ladder: Ladder::geometric(40, 10, 3),
             sizes: vec![1_000_000],
             runs: Runs::Exactly(3),
-            seed: 1,
         }
     }
 

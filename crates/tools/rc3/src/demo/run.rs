@@ -73,7 +73,7 @@ pub async fn run(scenario: &DemoScenario, mut progress: impl FnMut(FinishedTrans
         }
         let round = Instant::now();
         // Different losses in each run, but the same for both schemes.
-        let link = ends.link(scenario, scenario.seed.wrapping_add(u64::from(run)))?;
+        let link = ends.link(scenario, scenario.emulated.seed.wrapping_add(u64::from(run)))?;
         for (&bytes, samples) in scenario.sizes.iter().zip(&mut samples) {
             for (scheme, samples) in Scheme::BOTH.into_iter().zip(samples) {
                 link.reset();
@@ -127,13 +127,7 @@ impl Ends {
     }
 
     fn link(&self, scenario: &DemoScenario, seed: u64) -> Result<LinkEmulator> {
-        let mut config = EmulatorConfig::new(scenario.rate, scenario.rtt);
-        config.buffer = scenario.buffer;
-        config.loss = scenario.loss;
-        config.load = scenario.load;
-        config.queue = scenario.queue;
-        config.marks = MarkChoice::PerLevel.into();
-        config.seed = seed;
+        let config = EmulatorConfig { seed, ..scenario.emulated.clone() };
         let address = self.receiver.local_addr().map_err(no_sockets)?;
         LinkEmulator::start(config, address).map_err(no_sockets)
     }

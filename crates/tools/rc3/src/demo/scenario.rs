@@ -7,7 +7,7 @@ use std::time::Duration;
 use rc3_core::{Ladder, units::Rate};
 use rc3_text::units::{about_time, rate_text, size_text, three_digits, time_text};
 
-use crate::emulator::Discipline;
+use crate::emulator::{Discipline, EmulatorConfig};
 
 /// Most sizes of one demonstration.
 pub const SIZES_MAX: usize = 32;
@@ -47,20 +47,10 @@ impl Runs {
 /// One demonstration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DemoScenario {
-    /// Rate of the link, each direction.
-    pub rate: Rate,
-    /// Round-trip propagation time.
-    pub rtt: Duration,
-    /// Buffer of the link, bytes.
-    pub buffer: u64,
+    /// The link. Each run adds its number to the seed.
+    pub emulated: EmulatorConfig,
     /// Speed of the sender's network card: RLP is paced to it.
     pub nic: Rate,
-    /// Probability that a packet is lost.
-    pub loss: f64,
-    /// Background traffic at normal priority, as a fraction of the rate.
-    pub load: f64,
-    /// The queue in front of the link.
-    pub queue: Discipline,
     /// How rc3 uses low priority.
     pub rlp: rc3_net::RlpMode,
     /// Whether each transfer goes to an unknown host. Otherwise rc3 remembers the link's rate.
@@ -71,19 +61,16 @@ pub struct DemoScenario {
     pub sizes: Vec<u64>,
     /// How often to send each size.
     pub runs: Runs,
-    /// Seed of the payloads and of the link's random choices.
-    pub seed: u64,
 }
 
 impl DemoScenario {
     /// The same transfers under conditions that RC3's papers exclude: the card is ten times as fast as the link, the
     /// queue ignores marks and has half the buffer, and rc3 remembers nothing of the link.
     pub fn with_fast_card(&self) -> Self {
-        let rate = self.rate.bits_per_second();
+        let EmulatorConfig { rate, buffer, .. } = self.emulated;
         Self {
-            nic: Rate::from_bits_per_second(rate.saturating_mul(10)).unwrap_or(self.rate),
-            buffer: self.buffer / 2,
-            queue: Discipline::Fifo,
+            emulated: EmulatorConfig { buffer: buffer / 2, queue: Discipline::Fifo, ..self.emulated.clone() },
+            nic: Rate::from_bits_per_second(rate.bits_per_second().saturating_mul(10)).unwrap_or(rate),
             forget: true,
             runs: if let Runs::AsFit { .. } = self.runs { Runs::BESIDE } else { self.runs },
             ..self.clone()
@@ -94,16 +81,16 @@ impl DemoScenario {
     /// half a round trip for the last byte, and N/A for N bits without headers through the capacity A that the
     /// background leaves.
     pub fn ideal(&self, bytes: u64) -> Duration {
-        let available = self.rate.bits_per_second() as f64 * (1.0 - self.load);
-        self.rtt * 3 / 2 + Duration::from_secs_f64(bytes as f64 * 8.0 / available)
+        let available = self.emulated.rate.bits_per_second() as f64 * (1.0 - self.emulated.load);
+        self.emulated.rtt * 3 / 2 + Duration::from_secs_f64(bytes as f64 * 8.0 / available)
     }
 
     /// Timeout of a transfer: far beyond what slow start takes and, with loss, beyond what congestion avoidance takes
     /// at that loss (about `MTU / RTT * 1.2 / sqrt(p)`), at most ten minutes.
     pub fn patience(&self, bytes: u64) -> Duration {
-        let slow_start = (self.ideal(bytes) * 10 + self.rtt * 50).max(Duration::from_secs(20));
+        let slow_start = (self.ideal(bytes) * 10 + self.emulated.rtt * 50).max(Duration::from_secs(20));
         let packets = bytes as f64 / 1200.0;
-        let avoidance = packets * self.rtt.as_secs_f64() * self.loss.sqrt() / 1.2;
+        let avoidance = packets * self.emulated.rtt.as_secs_f64() * self.emulated.loss.sqrt() / 1.2;
         let most = Duration::from_secs(600);
         slow_start + Duration::try_from_secs_f64(4.0 * avoidance).map_or(most, |time| time.min(most))
     }
@@ -115,19 +102,19 @@ impl DemoScenario {
 
     /// The link and its queue.
     pub fn link_text(&self) -> String {
-        let rate = rate_text(self.rate.bits_per_second());
-        format!("link {rate} x {}, {}", time_text(self.rtt), self.queue.words())
+        let rate = rate_text(self.emulated.rate.bits_per_second());
+        format!("link {rate} x {}, {}", time_text(self.emulated.rtt), self.emulated.queue.words())
     }
 
     /// Its other conditions, and the card.
     pub fn conditions_text(&self) -> String {
         let card = rate_text(self.nic.bits_per_second());
-        let mut text = format!("buffer {}, card {card}", size_text(self.buffer));
-        if self.loss > 0.0 {
-            text += &format!(", loss {} %", three_digits(self.loss * 100.0));
+        let mut text = format!("buffer {}, card {card}", size_text(self.emulated.buffer));
+        if self.emulated.loss > 0.0 {
+            text += &format!(", loss {} %", three_digits(self.emulated.loss * 100.0));
         }
-        if self.load > 0.0 {
-            text += &format!(", background {} %", three_digits(self.load * 100.0));
+        if self.emulated.load > 0.0 {
+            text += &format!(", background {} %", three_digits(self.emulated.load * 100.0));
         }
         text
     }
@@ -143,11 +130,11 @@ impl DemoScenario {
 
     /// How the ideal is computed.
     pub fn ideal_text(&self) -> String {
-        let available = if self.load > 0.0 { "what the background leaves" } else { "the rate" };
+        let available = if self.emulated.load > 0.0 { "what the background leaves" } else { "the rate" };
         format!(
             "ideal = 1.5 RTT ({}: connect, then half a round trip for the last byte) \
              + bits / {available}, no headers",
-            about_time(self.rtt * 3 / 2),
+            about_time(self.emulated.rtt * 3 / 2),
         )
     }
 }
@@ -160,26 +147,20 @@ mod tests {
     fn ideal_counts_three_half_round_trips_and_the_bits() {
         let rate = |bits| Rate::from_bits_per_second(bits).unwrap();
         let mut scenario = DemoScenario {
-            rate: rate(200_000_000),
-            rtt: Duration::from_millis(80),
-            buffer: 2_000_000,
+            emulated: EmulatorConfig::new(rate(200_000_000), Duration::from_millis(80)),
             nic: rate(2_000_000_000),
-            loss: 0.0,
-            load: 0.0,
-            queue: Discipline::Priority,
             rlp: rc3_net::RlpMode::default(),
             forget: false,
             ladder: Ladder::default(),
             sizes: vec![1_000_000],
             runs: Runs::USUAL,
-            seed: 1,
         };
         assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(160));
         assert_eq!(scenario.patience(1_000_000), Duration::from_secs(20));
-        scenario.loss = 0.001;
+        scenario.emulated.loss = 0.001;
         // 20 MB at 0.1 % loss and 80 ms: about 5.8 Mbit/s for CUBIC, so 28 s.
         assert!(scenario.patience(20_000_000) > Duration::from_secs(100));
-        (scenario.loss, scenario.load) = (0.0, 0.5);
+        (scenario.emulated.loss, scenario.emulated.load) = (0.0, 0.5);
         assert_eq!(scenario.ideal(1_000_000), Duration::from_millis(200));
         assert_eq!(
             scenario.headline(),
