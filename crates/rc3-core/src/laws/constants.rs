@@ -211,7 +211,7 @@ constants! {
     /// A queue of others is longer than this part of the own queue, as its divisor, since the rate is an estimate,
     own_part: f64 = 8.0, off 1e9;
     /// and than this part of the time in which the link has not been idle, since the rate's error adds up.
-    busy_part: f64 = 512.0, off 1e9;
+    busy_part: f64 = 32.0, off 1e9;
     /// This many packets without other traffic are enough to consider the link idle.
     enough: f64 = 8.0, off 0.0;
 

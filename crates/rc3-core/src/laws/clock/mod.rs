@@ -447,13 +447,14 @@ impl Clock {
         if missing > self.missing {
             (self.missing, self.lost_at) = (missing, Some(now));
         }
-        if let Some(PathRate { rate, .. }) = self.estimate.rate() {
+        if let Some(PathRate { rate, known, .. }) = self.estimate.rate() {
             let sample = PacketWait {
                 number: arrival.packet_number,
                 delay,
                 waited,
                 service: self.packet_bytes() / rate,
                 rate,
+                known,
                 missing: self.missing,
                 late: late.seconds,
             };

@@ -23,6 +23,8 @@ pub(super) struct PacketWait {
     pub(super) service: f64,
     /// The link's rate in bytes per second.
     pub(super) rate: f64,
+    /// Whether the link limited that rate; otherwise it is a lower bound.
+    pub(super) known: bool,
     /// Datagrams overtaken by one that arrived, and not arrived.
     pub(super) missing: u64,
     /// By how many seconds packets overtake each other on the path: no queue does that.
@@ -47,6 +49,8 @@ pub(super) struct Vacancy {
     own: Own,
     /// Delays without the own queue.
     others: Delay,
+    /// Whether the link's rate has been known, not only a lower bound.
+    known: bool,
     missing: u64,
     /// For the previous and the current round trip.
     seen: [WaitCounts; 2],
@@ -70,12 +74,15 @@ impl Vacancy {
             self.began = Some(now);
             self.seen = [self.seen[1], WaitCounts::default()];
         }
+        self.restart_when_known(now, &sample, rtt);
         let Some(wait) = self.own.wait(sample.number, sample.rate) else { return };
         let host_jitter = self.law.host_jitter.as_secs_f64();
         let lost = sample.missing.saturating_sub(self.missing);
         self.missing += lost;
         let own = self.own_wait(&sample, wait.seconds, lost);
-        let least = self.others.add(now, sample.delay - own, rtt);
+        let (delay, drift) = (sample.delay - own, wait.busy / self.law.busy_part);
+        let above = self.others.least().map_or(0.0, |least| (delay - least).max(0.0));
+        let least = self.others.add(now, delay - drift.min(above), rtt);
         let seen = &mut self.seen[1];
         // With a long own queue in front, the loss is our own.
         if wait.seconds <= host_jitter {
@@ -84,11 +91,21 @@ impl Vacancy {
         if !wait.first {
             return;
         }
-        let others = (sample.delay - own - least).min(sample.waited);
-        let error = own / self.law.own_part + (wait.busy / self.law.busy_part).min(host_jitter);
+        let others = (delay - least).min(sample.waited);
+        let error = own / self.law.own_part + drift;
         let is_idle = others <= (host_jitter / 2.0).max(sample.late) + error;
         let count = if is_idle { &mut seen.idle } else { &mut seen.waited };
         *count += 1;
+    }
+
+    /// By a rate that is a lower bound the own queue looks longer than it is, and the least delay without it too low: the
+    /// least that was measured takes its place.
+    fn restart_when_known(&mut self, now: Instant, sample: &PacketWait, rtt: Duration) {
+        if sample.known && !self.known {
+            self.known = true;
+            self.others = Delay::new(self.law);
+            self.others.add(now, sample.delay - sample.waited, rtt);
+        }
     }
 
     /// The packet's wait for the own queue, in seconds. Lost packets do not count, but not all losses are known yet: no
@@ -168,6 +185,7 @@ mod tests {
                 waited: delay - 0.02,
                 service: 1e-3,
                 rate: RATE,
+                known: true,
                 missing: 0,
                 late: 0.0,
             };
@@ -197,24 +215,47 @@ mod tests {
         assert!(vacancy.rlp_share(true).expect("seen") < 0.1);
     }
 
+    /// A packet that waited `own` milliseconds, all of them behind packets of ours.
+    fn behind_ours(number: u64, own: u64, rate: f64, known: bool) -> PacketWait {
+        let waited = 1e-3 * own as f64;
+        PacketWait {
+            number,
+            delay: 0.021 + waited,
+            waited,
+            service: 1e-3,
+            rate,
+            known,
+            missing: 0,
+            late: 0.0,
+        }
+    }
+
     #[test]
     fn an_error_of_the_rate_that_adds_up_on_a_busy_link_is_no_queue_of_others() {
         let start = Instant::now();
         let at = |nth| start + Duration::from_millis(nth);
         let mut vacancy = Vacancy::default();
-        // A packet is always in front, and the estimate is too high by a thousandth.
-        vacancy.own().on_rlp_sent(start, 0, 1, 1200);
-        for number in 1..900 {
-            vacancy.own().on_rlp_sent(at(number - 1), number, 1, 1200);
-        }
+        // Twenty packets are always in front, and the estimate is too high by a fiftieth.
+        vacancy.own().on_primary_sent(start, 20 * 1200);
+        (0..900).for_each(|number| vacancy.own().on_rlp_sent(at(number), number, 1, 1200));
         for number in 0..900 {
-            let own = if number == 0 { 1e-3 } else { 2e-3 };
-            let (delay, rate) = (0.02 + own, 1.001 * RATE);
-            let sample =
-                PacketWait { number, delay, waited: own - 1e-3, service: 1e-3, rate, missing: 0, late: 0.0 };
-            vacancy.on_arrival(at(number) + RTT, sample, RTT);
+            vacancy.on_arrival(at(number) + RTT, behind_ours(number, 20, 1.02 * RATE, true), RTT);
         }
-        assert_eq!(vacancy.rlp_share(true), Some(1.0));
+        assert_eq!((vacancy.rlp_share(true), vacancy.queue()), (Some(1.0), Duration::ZERO));
+    }
+
+    #[test]
+    fn a_rate_that_was_too_low_at_first_leaves_no_queue_of_others_behind() {
+        let start = Instant::now();
+        let mut vacancy = Vacancy::default();
+        // Twenty bursts of four packets, 8 ms apart. For the first two the rate is a lower bound, half of what it is.
+        for burst in 0..20 {
+            let (at, last, known) = (start + Duration::from_millis(8 * burst), 4 * burst + 3, burst >= 2);
+            vacancy.own().on_rlp_sent(at, last, 4, 4800);
+            let rate = if known { RATE } else { RATE / 2.0 };
+            vacancy.on_arrival(at + RTT, behind_ours(last, 3, rate, known), RTT);
+        }
+        assert_eq!((vacancy.rlp_share(true), vacancy.queue()), (Some(1.0), Duration::ZERO));
     }
 
     #[test]
@@ -232,6 +273,7 @@ mod tests {
                     waited: 0.0,
                     service: 1e-3,
                     rate: RATE,
+                    known: true,
                     missing,
                     late: 0.0,
                 };
