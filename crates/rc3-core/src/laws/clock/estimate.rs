@@ -159,11 +159,12 @@ impl RateEstimate {
         let at_once =
             |old: &RatePoint, next: &RatePoint| old.micros == next.micros && next.micros < point.micros;
         while self.points.len() >= 2
-            && (is_old(&self.points[0], &self.points[1])
-                || at_once(&self.points[0], &self.points[1])
-                || self.points.len() >= ARRIVALS_MAX)
+            && (is_old(&self.points[0], &self.points[1]) || at_once(&self.points[0], &self.points[1]))
         {
             self.points.pop_front();
+        }
+        if self.points.len() >= ARRIVALS_MAX {
+            self.thin();
         }
         self.reconsider_losses(&point);
         if let Some(first) = self.points.front().copied() {
@@ -173,6 +174,15 @@ impl RateEstimate {
             self.points.pop_back();
         }
         self.points.push_back(point);
+    }
+
+    /// Drops every second point but the first, from which the next sample counts.
+    fn thin(&mut self) {
+        let mut kept = false;
+        self.points.retain(|_| {
+            kept = !kept;
+            kept
+        });
     }
 
     /// Packets that a host reads together arrived within this time, in microseconds.
@@ -315,6 +325,25 @@ mod tests {
         let (rate, known) = mbits(&estimate);
         // The longer sample includes the burst.
         assert!((190.0..250.0).contains(&rate) && known, "{rate}");
+    }
+
+    #[test]
+    fn a_sample_covers_its_part_of_the_round_trip_however_many_reports_come() {
+        let (start, mut estimate) = (Instant::now(), RateEstimate::default());
+        let times = PathTimes { rtt: Duration::from_millis(130), late: 0.0 };
+        for nth in 0..800_u64 {
+            // At 96 Mbit/s, but for those of two milliseconds, which a host passes on together.
+            let left = nth * 100;
+            let micros = if (600..620).contains(&nth) { 62_000 + nth - 620 } else { left };
+            let at = start + Duration::from_micros(left);
+            let departed = Departed { at, run: 0, sent_bytes: (nth + 1) * 1200, of_primary: 0 };
+            let arrival = Arrival { packet_number: nth, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
+            let now = start + times.rtt + Duration::from_micros(micros);
+            estimate.on_arrival(now, arrival, departed, all(nth), nth + 1, times);
+        }
+        // Two of the eighteen milliseconds of a sample.
+        let (rate, _) = mbits(&estimate);
+        assert!((85.0..112.0).contains(&rate), "{rate}");
     }
 
     #[test]
