@@ -71,6 +71,7 @@ pub const TODAY: &[(&str, &str)] = experiments!["today/":
     "fifo-stale-slow",
     "priority-known",
     "fifo-cubic",
+    "fifo-known-cubic",
     "fifo-newreno",
     "fifo-four-rivals",
     "fifo-load",

@@ -425,10 +425,6 @@ pub(super) fn one(spec: &Spec, queues: &Queues) -> Result<(), Fault> {
                 format!("{count} flows beside the measured one need {} hosts at each side", count + 1);
             return Err(Fault::new("topology.hosts", message));
         }
-        if spec.workload.taught_at.is_some() {
-            let message = "the flow that teaches has the path alone, so nothing may be beside it";
-            return Err(Fault::new("workload.taught-at", message));
-        }
     }
     let changes = [("taught-at", spec.workload.taught_at), ("rate-change", spec.workload.rate_change)];
     match changes.iter().find(|(_, factor)| factor.is_some()) {

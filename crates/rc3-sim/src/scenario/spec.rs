@@ -281,7 +281,8 @@ pub struct WorkloadSpec {
     #[serde(default, deserialize_with = "quantity::optional_size")]
     pub size: Option<u64>,
     /// An earlier flow of the same hosts has taught the sender, while the bottleneck had so many times its rate, 0.001 to 1000. It
-    /// matters to schemes that remember: kind `rc3`, and Careful Resume. Default: none has.
+    /// matters to schemes that remember: kind `rc3`, and Careful Resume. It has the path alone; others begin after it. Default: none
+    /// has.
     pub taught_at: Option<Factor>,
     /// When half of the flow could have arrived, the rate of the bottleneck becomes so many times its first value, 0.001 to 1000.
     /// Default: it stays.

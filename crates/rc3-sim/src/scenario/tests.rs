@@ -796,7 +796,6 @@ fn keys_of_a_file_replace_those_of_its_base() {
 fn one_flow_refuses_what_it_does_not_do() {
     let long = "topology.hosts = 2\n[[background]]\narrivals = 'long'\ncount = 1\n";
     for (keys, expected) in [
-        (format!("workload.taught-at = 4.0\n{long}"), "x.toml:3: `workload.taught-at`: the flow that teaches has the path alone"),
         (long.replace("count = 1", "count = 0"), "x.toml:4: `background.0.count`: not within 1 to 64"),
         (long.replace("hosts = 2", "hosts = 1"), "x.toml:3: `topology.hosts`: 1 flows beside"),
         (long.replace("count = 1", "load = 0.3"), "x.toml:4: `background.0.load`: means nothing with"),

@@ -53,6 +53,8 @@ pub(super) struct OneFlow {
     rate_change: Option<f64>,
     change_after: Option<Duration>,
     others: Peekable<Box<dyn Iterator<Item = Flow> + Send>>,
+    /// When they begin: after the lesson, which has the path alone.
+    others_from: Duration,
     /// Whether there are any.
     has_others: bool,
     /// How long after the window short flows of others may still end.
@@ -82,6 +84,7 @@ impl OneFlow {
             rate_change: one.rate_change,
             change_after: run.change_after(),
             others: others.peekable(),
+            others_from: Duration::ZERO,
             has_others: !run.background.is_empty(),
             grace: match run.background.first().map(|others| &others.arrivals) {
                 Some(ArrivalProcess::Short(_)) => Duration::from_secs(1),
@@ -100,7 +103,8 @@ impl OneFlow {
         if let Some(factor) = self.lesson {
             self.run_lesson(world, factor);
         }
-        self.flow.at = world.elapsed() + self.lead;
+        self.others_from = world.elapsed();
+        self.flow.at = self.others_from + self.lead;
         self.pass(world, self.flow.at);
         self.dropped_before = self.dropped(world);
         if self.has_others {
@@ -182,8 +186,9 @@ impl OneFlow {
 
     /// Lets time pass until `then`, and flows of others begin.
     fn pass(&mut self, world: &mut World, then: Duration) {
-        while let Some(flow) = self.others.next_if(|flow| flow.at <= then) {
-            world.start(&flow);
+        let from = self.others_from;
+        while let Some(flow) = self.others.next_if(|flow| from + flow.at <= then) {
+            world.start(&Flow { at: from + flow.at, ..flow });
         }
         world.run_until(then);
         while let Some(record) = world.poll_record() {
