@@ -291,6 +291,14 @@ fn a_long_flow_through_a_large_bucket_is_no_slower_than_plain_quic() {
     assert!(ratio < 1.0, "{ratio}");
 }
 
+/// Beyond the rate it knows, RLP keeps a little more in flight, which shows a path that has become faster.
+#[test]
+fn a_path_that_becomes_faster_is_found() {
+    let sweep = "topology.rate = ['20mbit']\ntopology.rtt = ['20ms']\nqueue.buffer = ['1bdp']\nworkload.size = ['3M']\n";
+    let ratio = ratio_to_plain("workload.rate-change = 2.0\n", sweep);
+    assert!(ratio < 0.95, "{ratio}");
+}
+
 /// What the clock saw while the primary filled the queue does not hold for the rest of the flow, though the primary takes
 /// RLP's part of the rate.
 #[test]

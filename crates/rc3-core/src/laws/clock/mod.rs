@@ -320,15 +320,16 @@ impl Clock {
         // Plus what keeps the link busy between bursts without a queue.
         let packets = |packets: u64| (packets * path.packet_bytes) as f64;
         let spare = (rate * self.queue_max().as_secs_f64()).max(packets(2)).min(packets(self.law.burst));
-        let most = bdp + spare;
+        let gain = self.gain(now, known);
+        let most = bdp * gain + spare;
         let in_flight = self.departures.in_flight() * path.packet_bytes + path.primary_in_flight;
         let room = most - in_flight as f64;
         if room < path.packet_bytes as f64 {
             // Reports and acknowledgments make room earlier; this is for when none comes.
             return Permit::Wait(now + self.rtt_min / 4);
         }
-        let gain = self.gain(now, known) * self.rlp_share(path.honoured, known);
-        match self.permit_paced(now, path, rate * gain, self.law.burst * path.packet_bytes) {
+        let part = gain * self.rlp_share(path.honoured, known);
+        match self.permit_paced(now, path, rate * part, self.law.burst * path.packet_bytes) {
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(room as u64)),
             Permit::Wait(until) => self.stay_informed(now, path, until),
         }
@@ -740,6 +741,6 @@ mod tests {
             (Law::default().burst..Law::default().train).contains(&(within(&sent, 0, 2) as u64)),
             "{sent:?}"
         );
-        assert!((33..=42).contains(&sent.len()), "{}", sent.len());
+        assert!((40..=49).contains(&sent.len()), "{}", sent.len());
     }
 }
