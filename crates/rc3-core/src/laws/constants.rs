@@ -212,6 +212,9 @@ constants! {
     own_part: f64 = 8.0, off 1e9;
     /// and than this part of the time in which the link has not been idle, since the rate's error adds up.
     busy_part: f64 = 32.0, off 1e9;
+    /// When the first rate that is known is more than this many times the lower bound before, what was seen by that bound does
+    /// not count.
+    far_too_low: f64 = 1.5, off 1e9;
     /// This many packets without other traffic are enough to consider the link idle.
     enough: f64 = 8.0, off 0.0;
 

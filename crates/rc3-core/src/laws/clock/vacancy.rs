@@ -51,6 +51,8 @@ pub(super) struct Vacancy {
     others: Delay,
     /// Whether the link's rate has been known, not only a lower bound.
     known: bool,
+    /// The first rate by which the own queue was subtracted, in bytes per second.
+    lower_bound: Option<f64>,
     missing: u64,
     /// For the previous and the current round trip.
     seen: [WaitCounts; 2],
@@ -98,11 +100,15 @@ impl Vacancy {
         *count += 1;
     }
 
-    /// By a rate that is a lower bound the own queue looks longer than it is, and the least delay without it too low: the
-    /// least that was measured takes its place.
+    /// By a rate that is far too low the own queue looks longer than it is, and the least delay without it too low: the least
+    /// that was measured takes its place.
     fn restart_when_known(&mut self, now: Instant, sample: &PacketWait, rtt: Duration) {
-        if sample.known && !self.known {
-            self.known = true;
+        if self.known {
+            return;
+        }
+        self.known = sample.known;
+        let bound = *self.lower_bound.get_or_insert(sample.rate);
+        if sample.known && sample.rate > self.law.far_too_low * bound {
             self.others = Delay::new(self.law);
             self.others.add(now, sample.delay - sample.waited, rtt);
         }
