@@ -332,7 +332,7 @@ mod tests {
         let (start, mut estimate) = (Instant::now(), RateEstimate::default());
         let times = PathTimes { rtt: Duration::from_millis(130), late: 0.0 };
         for nth in 0..800_u64 {
-            // At 96 Mbit/s, but for those of two milliseconds, which a host passes on together.
+            // At 96 Mbit/s, except those of two milliseconds, which a host passes on together.
             let left = nth * 100;
             let micros = if (600..620).contains(&nth) { 62_000 + nth - 620 } else { left };
             let at = start + Duration::from_micros(left);
