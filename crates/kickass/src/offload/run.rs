@@ -45,9 +45,11 @@ impl SegmentRun {
     pub fn continues_with(&self, part: &SuperSegment) -> bool {
         let Some(last) = self.pieces.last() else { return true };
         let len = part.payload_len();
-        // Within a super-packet, all segments but the last are full and without flags.
-        let fits = self.headers() + self.payload + len <= REASSEMBLED_MAX;
-        fits && (last.is_before(part) || self.is_continued_by(part, len))
+        // Full segments of one super-packet can be short ones of the run.
+        self.is_open
+            && (1..=self.size()).contains(&len)
+            && self.headers() + self.payload + len <= REASSEMBLED_MAX
+            && (last.is_before(part) || self.is_continued_by(part))
     }
 
     /// Appends a segment that [`Self::continues_with`] allows.
@@ -134,13 +136,11 @@ impl SegmentRun {
         self.pieces.first().map_or(0, |first| first.of.span(first.first, 1).len())
     }
 
-    /// Whether a segment of another super-packet, with this much payload, continues the last one.
-    fn is_continued_by(&self, part: &SuperSegment, len: usize) -> bool {
+    /// Whether a segment of another super-packet continues the last one.
+    fn is_continued_by(&self, part: &SuperSegment) -> bool {
         let Some(Piece { of: first, first: begin, .. }) = self.pieces.first() else { return true };
         let (next, index) = (&part.of, part.index());
-        self.is_open
-            && self.pieces.len() < PIECES_MAX
-            && (1..=self.size()).contains(&len)
+        self.pieces.len() < PIECES_MAX
             && first.may_join()
             && next.may_join()
             && next.has_header_of(first)

@@ -189,6 +189,41 @@ impl<P: RouterPacket + Queued + Routed + 'static> Port<P> {
     }
 }
 
+/// A datagram shorter than the segments before it ends a run, although its own super-packet goes on.
+#[test]
+fn a_run_ends_with_its_first_short_segment() {
+    let burst = |payload, size| Burst {
+        ipv6: true,
+        tcp: false,
+        port: 3,
+        identification: 0,
+        sequence: 0,
+        flags: 0,
+        dscp: 0,
+        ecn: 0,
+        dont_fragment: false,
+        payload,
+        size,
+    };
+    let bursts = [burst(700, 400), burst(197, 100)];
+    let parts = bursts.iter().flat_map(|burst| {
+        let (packet, offload) = burst.super_packet();
+        arrive(packet, offload)
+    });
+    // The first segment of the first burst left on its own, so a segment of 300 bytes begins the run.
+    let mut run = SegmentRun::default();
+    let joined = parts.skip(1).map(|segment| {
+        let Segment::Part(part) = segment else { panic!("whole") };
+        let continues = run.continues_with(&part);
+        if continues {
+            run.push(part);
+        }
+        continues
+    });
+    assert_eq!(joined.collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(device(&run), [&bursts[0].segments()[1..], &bursts[1].segments()[..1]].concat());
+}
+
 /// The packets that a device makes of a run.
 fn device(run: &SegmentRun) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -236,7 +271,7 @@ fn device(run: &SegmentRun) -> Vec<Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     /// The same bytes in the same order at the same times, whatever is dropped, marked, signalled or overtaken.
     #[test]
