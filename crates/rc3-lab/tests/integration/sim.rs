@@ -106,6 +106,18 @@ fn a_trace_has_the_packets_of_its_links_and_the_steps_of_its_sender() {
 }
 
 #[test]
+fn a_trace_follows_the_measured_flow_beside_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().to_str().expect("text");
+    let output =
+        lab(&["sim", "trace", "fifo-cubic", "--set", "sweep.workload.size=[\"100k\"]", "--out", out]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("of 100000 bytes, host 0 to host 1"), "{}", text(&output.stdout));
+    let rows = fs::read_to_string(folder.path().join("timeline.csv")).expect("a time line");
+    assert!(rows.lines().count() > 20, "{rows}");
+}
+
+#[test]
 fn errors_of_traces_fit_a_line_and_a_hint() {
     for (words, says) in [
         (["--world", "2"], "there is no world 2, the scenario makes 1"),

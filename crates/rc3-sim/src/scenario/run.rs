@@ -12,7 +12,7 @@ use crate::{
     record::Fct,
     registry::{CongestionControl, QueueDiscipline, QueueLimit, Registered},
     topology::{Site, Topology},
-    workload::{ArrivalProcess, LoopSource, Merge, Workload},
+    workload::{ArrivalProcess, LoopSource, Merge, One, Workload},
 };
 
 /// One world of a scenario.
@@ -51,8 +51,12 @@ impl Run {
 
     /// The `n`-th measured flow, counted from 0, unless closed loops make it.
     pub fn measured_flow(&self, n: u64) -> Option<Flow> {
+        if let Some(one) = self.one() {
+            return (n == 0).then(|| One::flow(one.bytes, self.assignment.scheme, self.workload.writes));
+        }
         let place = usize::try_from(self.measure.warm_up.saturating_add(n)).ok()?;
-        self.flows().skip_while(|flow| flow.at < self.measure.from).nth(place)
+        let measured = self.arrivals().filter(|(is_measured, _)| *is_measured).map(|(_, flow)| flow);
+        measured.skip_while(|flow| flow.at < self.measure.from).nth(place)
     }
 
     /// The schemes that carry its flows; the same one may come twice.

@@ -73,11 +73,10 @@ impl OneFlow {
         let others: Box<dyn Iterator<Item = Flow> + Send> =
             Box::new(run.arrivals().map(|(_, flow)| One::other(flow)));
         let remembers = run.scheme().kind == SchemeKind::Rc3;
-        let flow = One::flow(one.bytes, run.assignment.scheme, run.workload.writes);
         Self {
             bottleneck: Site::Core(0, 1).link(&run.topology).expect("the kind of topology is checked"),
             nominal: run.topology.nominal,
-            flow,
+            flow: run.measured_flow(0).expect("it has one flow"),
             has_begun: false,
             lesson: one.taught_at.filter(|_| remembers),
             lead: lead_time(run),
