@@ -79,7 +79,7 @@ impl Connection {
         let rtt = self.primary.rtt();
         let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way(now, rtt)) else { return };
         let bytes = datagrams * u64::from(self.primary.window().mtu);
-        self.primary.set_rlp_in_flight(bytes, now + rtt);
+        self.primary.set_rlp_in_flight(now, bytes);
     }
 
     /// Writes the datagram of normal priority behind a burst of RLP into the empty `buf`, if it is due.

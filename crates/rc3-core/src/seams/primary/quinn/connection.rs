@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::{
     Quic,
-    controller::{PacketPacing, RlpBeside},
+    controller::PacketPacing,
     mtu_discovery::udp_ip_headers,
     sample::{PathSample, without_ack_delay},
     seam::{received_frames, varint, with_control},
@@ -216,10 +216,10 @@ impl Quic {
         self.conn.local_address_changed();
     }
 
-    /// RLP has this many bytes in flight, and the primary's packets until then share queues with them: RLP may have
-    /// caused their losses.
-    pub(crate) fn set_rlp_in_flight(&mut self, bytes: u64, until: Instant) {
-        self.shared.set_beside(RlpBeside { bytes, until: Some(until) });
+    /// RLP has this many bytes in flight, which share queues with what the primary sends in a round trip: RLP may have
+    /// caused its losses.
+    pub(crate) fn set_rlp_in_flight(&mut self, now: Instant, bytes: u64) {
+        self.shared.add_rlp_in_flight(now, bytes, self.conn.rtt());
     }
 
     /// The negotiated ALPN protocol and the server name, once known.

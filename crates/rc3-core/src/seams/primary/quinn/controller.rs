@@ -20,7 +20,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use quinn_proto::{
@@ -84,22 +84,40 @@ pub(super) struct Fates {
     newest: Option<Instant>,
 }
 
-/// RLP's packets in flight in queues that it shares with the primary.
+/// RLP's bytes in flight in queues that it shares with the primary: the most of them in a round trip, since a loss shows a
+/// round trip after what caused it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct RlpBeside {
-    pub(super) bytes: u64,
+struct RlpBeside {
+    most: u64,
+    most_before: u64,
+    /// When the round trip of `most` began.
+    began: Option<Instant>,
     /// The primary's packets until then share queues with them.
-    pub(super) until: Option<Instant>,
+    until: Option<Instant>,
+}
+
+impl RlpBeside {
+    fn add(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+        if self.began.is_none_or(|began| now >= began + rtt) {
+            (self.most_before, self.most, self.began) = (self.most, 0, Some(now));
+        }
+        self.most = self.most.max(bytes);
+        self.until = Some(now + rtt);
+    }
+
+    fn bytes(&self, sent: Instant) -> u64 {
+        let shares = self.until.is_some_and(|until| sent <= until);
+        if shares { self.most.max(self.most_before) } else { 0 }
+    }
 }
 
 impl ControllerState {
-    pub(super) fn set_beside(&self, beside: RlpBeside) {
-        *self.beside.lock().unwrap_or_else(PoisonError::into_inner) = beside;
+    pub(super) fn add_rlp_in_flight(&self, now: Instant, bytes: u64, rtt: Duration) {
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner).add(now, bytes, rtt);
     }
 
     fn beside(&self, sent: Instant) -> u64 {
-        let beside = *self.beside.lock().unwrap_or_else(PoisonError::into_inner);
-        if beside.until.is_some_and(|until| sent <= until) { beside.bytes } else { 0 }
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner).bytes(sent)
     }
 
     pub(super) fn take_fates(&self) -> Fates {
@@ -382,8 +400,6 @@ impl Controller for Watched {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use quinn_proto::congestion::NewRenoConfig;
 
     use super::*;
@@ -405,19 +421,23 @@ mod tests {
         let shared = Arc::new(ControllerState::default());
         let mut controller = controller(&shared, start);
         shared.in_flight.store(10_000, Relaxed);
-        let much = RlpBeside { bytes: 8000, until: Some(at(1000)) };
-        let mut lose = |sent, now, lost, beside| {
+        let rtt = Duration::from_millis(40);
+        // RLP's bytes in flight at the end.
+        let mut lose = |sent, now, lost, rlp: u64| {
             let before = shared.cwnd.load(Relaxed);
-            shared.set_beside(beside);
+            shared.add_rlp_in_flight(at(now), rlp, rtt);
             controller.on_congestion_event(at(now), at(sent), false, lost);
             before > shared.cwnd.load(Relaxed)
         };
-        assert!(!lose(1, 40, 1, much));
-        assert!(!lose(30, 45, 1, much), "of the same event");
-        assert!(lose(50, 90, 1, much), "the next one counts");
-        assert!(!lose(100, 140, 1, much));
-        assert!(lose(150, 190, 1, RlpBeside { bytes: 100, ..much }), "RLP has too few bytes in flight");
-        assert!(lose(200, 240, 1, RlpBeside { until: Some(at(199)), ..much }), "RLP had left before");
-        assert!(lose(250, 290, 0, much), "marks of congestion always count");
+        assert!(!lose(1, 40, 1, 8000));
+        assert!(!lose(30, 45, 1, 8000), "of the same event");
+        assert!(lose(50, 90, 1, 8000), "the next one counts");
+        assert!(!lose(100, 140, 1, 0), "RLP had many in flight a round trip before");
+        assert!(lose(150, 190, 1, 100), "the next one counts");
+        assert!(lose(200, 240, 1, 100), "RLP has had too few for two round trips");
+        assert!(lose(250, 290, 0, 8000), "marks of congestion always count");
+        let before = shared.cwnd.load(Relaxed);
+        controller.on_congestion_event(at(380), at(340), false, 1);
+        assert!(before > shared.cwnd.load(Relaxed), "RLP was gone when it was sent");
     }
 }
