@@ -203,6 +203,10 @@ constants! {
     /// A rate this many times as high as the path's limit is not known. Packets that reorder make a sample faster.
     known_excess: f64 = 1.1, off 1.0;
 
+    // --- the primary ---
+    /// Slow start ends at so many BDPs and what others have in the queue: fewer would be slow beside others.
+    slow_start_max: f64 = 1.5, off 1e9;
+
     // --- the free part of the link ---
     /// RLP's least part of the rate, unless a queue shows.
     share_min: f64 = 0.125, off 0.0;

@@ -3,6 +3,7 @@
 pub(crate) mod addresses;
 pub(crate) mod clock;
 pub(crate) mod constants;
+pub(crate) mod cubic;
 pub(crate) mod departures;
 pub(crate) mod feeding;
 pub(crate) mod fragments;

@@ -196,6 +196,14 @@ impl Clock {
         Some(Pace { rate, rtt_min: self.rtt_min, measured })
     }
 
+    /// Bytes at which the primary's slow start has filled the path and needs no loss to end: some BDPs, and what others
+    /// have in the queue, so that the primary gets its part beside them. `None` until the rate is known.
+    pub(crate) fn slow_start_max(&self) -> Option<u64> {
+        let PathRate { rate, .. } = self.estimate.rate().filter(|path| path.known)?;
+        let queue = self.vacancy.queue().min(self.delay.queue());
+        Some((rate * (self.rtt_min.mul_f64(self.law.slow_start_max) + queue).as_secs_f64()) as u64)
+    }
+
     /// Whether the rate is worth remembering, and it or its evidence has doubled since the last call, or the rate has halved.
     pub(crate) fn take_changed(&mut self) -> bool {
         let Some(PathRate { rate, known: true, measured }) = self.estimate.rate() else { return false };

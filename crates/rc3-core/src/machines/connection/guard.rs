@@ -74,12 +74,14 @@ impl Connection {
         Some(self.overlay.as_ref()?.rlp.as_ref()?.watch.as_ref()?.guard.stats())
     }
 
-    /// Reports RLP's datagrams in flight to the primary, after RLP has sent or received feedback.
-    pub(super) fn report_rlp_in_flight(&mut self, now: Instant) {
+    /// Reports to the primary what RLP has in flight and knows of the path, after RLP has sent or received feedback.
+    pub(super) fn report_rlp(&mut self, now: Instant) {
         let rtt = self.primary.rtt();
         let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way(now, rtt)) else { return };
         let bytes = datagrams * u64::from(self.primary.window().mtu);
         self.primary.set_rlp_in_flight(now, bytes);
+        let max = self.rlp().and_then(|rlp| rlp.slow_start_max());
+        self.primary.set_slow_start_max(max);
     }
 
     /// Writes the datagram of normal priority behind a burst of RLP into the empty `buf`, if it is due.

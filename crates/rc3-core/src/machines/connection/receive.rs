@@ -87,7 +87,7 @@ impl Connection {
         if self.rlp().is_some_and(|rlp| !rlp.on_arrival(now, arrival, proved)) {
             self.life.fault = Some(PeerMisbehaved::Malformed("rlp arrival"));
         }
-        self.report_rlp_in_flight(now);
+        self.report_rlp(now);
     }
 
     /// Takes a stream's data from the primary.

@@ -45,7 +45,7 @@ impl Connection {
                     return self.rest_rlp(now);
                 };
                 self.memory.windows.on_sent(batch.bytes);
-                self.report_rlp_in_flight(now);
+                self.report_rlp(now);
                 (batch.level, batch.segment_size)
             }
         };

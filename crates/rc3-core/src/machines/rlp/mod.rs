@@ -170,6 +170,12 @@ impl Rlp {
         watch.map_or(0, |watch| watch.clock.in_flight_since(since))
     }
 
+    /// Bytes at which the primary's slow start has filled the path; `None` if that is not known, or priorities are
+    /// honoured.
+    pub(crate) fn slow_start_max(&self) -> Option<u64> {
+        self.watch.as_ref()?.slow_start_max()
+    }
+
     /// Packets sent in this busy period: the position on the ladder.
     pub(crate) fn sent(&self) -> u64 {
         self.sent

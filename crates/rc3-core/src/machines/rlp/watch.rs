@@ -57,6 +57,12 @@ impl PathLaws {
         self.guard.verdict() == Verdict::Honoured
     }
 
+    /// As [`super::Rlp::slow_start_max`].
+    pub(super) fn slow_start_max(&self) -> Option<u64> {
+        // Where the primary overtakes RLP, its own queue says nothing about RLP's rate.
+        if self.is_honoured() { None } else { self.clock.slow_start_max() }
+    }
+
     pub(super) fn start_busy_period(&mut self) {
         self.order.start_busy_period();
         self.clock.start_busy_period();

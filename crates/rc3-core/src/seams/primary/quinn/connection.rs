@@ -222,6 +222,11 @@ impl Quic {
         self.shared.add_rlp_in_flight(now, bytes, self.conn.rtt());
     }
 
+    /// Bytes at which slow start ends without a loss, if the path is known so well.
+    pub(crate) fn set_slow_start_max(&mut self, bytes: Option<u64>) {
+        self.shared.slow_start_max.set(bytes.unwrap_or(u64::MAX));
+    }
+
     /// The negotiated ALPN protocol and the server name, once known.
     pub(crate) fn handshake_data(&self) -> Option<HandshakeData> {
         let data = self.conn.crypto_session().handshake_data()?;

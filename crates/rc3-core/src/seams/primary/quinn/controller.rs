@@ -28,13 +28,14 @@ use quinn_proto::{
     congestion::{Controller, ControllerFactory, ControllerMetrics},
 };
 
-use crate::laws::departures::DepartureRate;
+use crate::laws::{cubic::SlowStartMax, departures::DepartureRate};
 
 /// State shared by the controller and the seam. One per connection; only one thread touches it at a time, but the
 /// controller must be `Sync`, hence the atomics.
 #[derive(Debug, Default)]
 pub(super) struct ControllerState {
     pub(super) cwnd: AtomicU64,
+    pub(super) slow_start_max: SlowStartMax,
     pub(super) in_flight: AtomicU64,
     /// Of these, a probe of the path MTU.
     pub(super) probing: AtomicU64,
@@ -148,6 +149,7 @@ impl ControllerState {
     pub(super) fn on_new_path(&self) {
         self.in_flight.store(0, Relaxed);
         self.probing.store(0, Relaxed);
+        self.slow_start_max.set(u64::MAX);
     }
 
     fn change_fates(&self, change: impl FnOnce(&mut Fates)) {

@@ -13,7 +13,7 @@ use super::{
     controller::{ControllerSettings, ControllerState, Factory},
     mtu_discovery::Search,
     silence::Silence,
-    steering::SharedSteering,
+    steering::{INITIAL_WINDOW, SharedSteering},
     validation::Validation,
 };
 use crate::quic::{ConnectionId, Dir, Side, VarInt};
@@ -22,7 +22,7 @@ use crate::seams::qlog::{Begun, LastPackets, begin};
 use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     config::{Congestion, TransportConfig},
-    laws::{departures::PacedDepartures, path_mtu::PathMtu, primary_window::Waiting},
+    laws::{cubic::CubicConfig, departures::PacedDepartures, path_mtu::PathMtu, primary_window::Waiting},
     seams::qlog::Trace,
 };
 
@@ -64,7 +64,7 @@ impl Seam {
         let factory = Factory {
             inner: match &steering {
                 Some(steering) => steering.factory(config),
-                None => controller_factory(config),
+                None => controller_factory(config, &shared),
             },
             shared: shared.clone(),
             settings: ControllerSettings {
@@ -157,6 +157,7 @@ impl Seam {
 
 fn controller_factory(
     config: &TransportConfig,
+    shared: &ControllerState,
 ) -> Arc<dyn quic::congestion::ControllerFactory + Send + Sync> {
     macro_rules! with_window {
         ($config:expr) => {{
@@ -174,7 +175,10 @@ fn controller_factory(
         Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
         // Its value without signalling routers.
         Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
-        Congestion::Cubic => with_window!(quic::congestion::CubicConfig::default()),
+        Congestion::Cubic => Arc::new(CubicConfig {
+            initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
+            slow_start_max: shared.slow_start_max.clone(),
+        }),
         Congestion::Bbr => with_window!(quic::congestion::BbrConfig::default()),
     }
 }

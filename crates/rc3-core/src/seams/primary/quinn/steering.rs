@@ -31,8 +31,8 @@ use crate::{
 /// rate; without these packets the window would prevent it.
 const UNACKNOWLEDGED: u64 = 3;
 
-/// quinn-proto's own initial window for NewReno, in bytes (RFC 9002 §7.2 with packets of 1200).
-const INITIAL_WINDOW: u64 = 12_000;
+/// An initial window in bytes, as quinn-proto has it (RFC 9002 §7.2 with packets of 1200).
+pub(super) const INITIAL_WINDOW: u64 = 12_000;
 
 /// The bits of the first byte that are the same in all Initial packets of QUIC version 1, and their value (RFC 9000
 /// §17.2.2).
