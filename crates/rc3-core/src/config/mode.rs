@@ -21,7 +21,8 @@ pub enum RlpMode {
 pub enum Congestion {
     /// RFC 9002 §7, the papers' choice.
     NewReno,
-    /// RFC 9438, what most of today's traffic uses.
+    /// RFC 9438, what most of today's traffic uses. In guard mode slow start ends when the window has filled the path by
+    /// RLP's measurement, not only by a loss; see docs/DECISIONS.md 269.
     #[default]
     Cubic,
     /// BBR as in quinn-proto 0.11, for programs that select it by name. Do not compare results with it: the simulator
