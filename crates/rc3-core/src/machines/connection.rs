@@ -753,7 +753,7 @@ impl Connection {
     }
 
     /// Removes a stream's sending side. A writer that waits for room on it finds that out.
-    fn remove_send(&mut self, id: StreamId) -> Option<SendStream> {
+    fn remove_send(&mut self, id: StreamId) -> Option<Box<SendStream>> {
         let stream = self.streams.remove_send(id);
         if self.streams.unblock_writer(id) {
             self.events.push_back(Event::Writable(id));

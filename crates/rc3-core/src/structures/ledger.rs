@@ -72,8 +72,11 @@ pub struct Ledger {
 impl Ledger {
     /// Adds `len` open bytes at the end.
     pub fn append(&mut self, len: u64) {
-        self.open.insert(Span::new(self.end, self.end + len));
-        self.end += len;
+        let span = Span::new(self.end, self.end + len);
+        if !self.open.append(span) {
+            self.open.insert(span);
+        }
+        self.end = span.end;
     }
 
     /// Length of the stream so far.

@@ -96,6 +96,13 @@ impl SendBuffer {
             self.end += len;
             return;
         }
+        if self.tail.capacity() == 0 && data.is_unique() {
+            // The only reference to its buffer: takes the buffer instead of a copy.
+            self.tail = Vec::from(data);
+            self.tail.shrink_to(COALESCE_BELOW);
+            self.end += len;
+            return;
+        }
         let room = COALESCE_BELOW - self.tail.len();
         let (now, later) = data.split_at(room.min(data.len()));
         self.tail.extend_from_slice(now);
@@ -387,6 +394,25 @@ mod tests {
             let held: Vec<Bytes> = buffer.slice(span(LEN + left.start, LEN + left.end)).collect();
             assert_eq!(held, [data.slice(left.start as usize..left.end as usize)]);
         }
+    }
+
+    #[test]
+    fn the_first_small_write_gives_its_buffer_away_unless_that_is_large_or_shared() {
+        let tail_of = |data: Bytes| {
+            let mut buffer = SendBuffer::default();
+            buffer.append(data);
+            assert_eq!((&buffer.tail[..], buffer.held(), buffer.end), (&[7, 7, 7][..], 3, 3));
+            buffer.tail
+        };
+        let own = Bytes::from(vec![7; 3]);
+        let at = own.as_ptr();
+        let tail = tail_of(own);
+        assert_eq!(tail.as_ptr(), at);
+        let part_of_more = Bytes::from(vec![7; 1 << 20]).split_to(3);
+        assert!(tail_of(part_of_more).capacity() <= COALESCE_BELOW);
+        let shared = Bytes::from(vec![7; 3]);
+        let tail = tail_of(shared.clone());
+        assert_ne!(tail.as_ptr(), shared.as_ptr());
     }
 
     #[test]

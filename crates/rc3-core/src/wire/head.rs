@@ -45,6 +45,11 @@ impl HeadEncoder {
         }
     }
 
+    /// The length of what [`Self::run`] appends, unless it begins with a SKIP.
+    pub fn run_header_len(span: Span) -> usize {
+        varint::encoded_len(span.len() << 1)
+    }
+
     /// Ends the stream at `end`, its final size: appends a SKIP if the cursor is not there yet. The caller finishes the
     /// QUIC stream after it.
     ///

@@ -6,7 +6,7 @@
 
 pub(crate) mod source;
 
-use std::collections::VecDeque;
+use std::{cmp::Reverse, slice};
 
 use bytes::Bytes;
 
@@ -14,10 +14,17 @@ use self::source::StreamSource;
 use crate::{
     quic::{FinishError, StreamId, VarInt, WriteError},
     seams::primary::PrimaryWriter,
-    structures::{held::MemoryUse, ledger::Ledger, send_buffer::SendBuffer},
+    structures::{
+        held::MemoryUse,
+        ledger::Ledger,
+        send_buffer::{COALESCE_BELOW, SendBuffer},
+    },
     units::{Level, Span},
     wire::head::HeadEncoder,
 };
+
+/// Order of service: priority first, then a number (a turn, or the age of the stream).
+pub(super) type ServiceOrder = (Reverse<i32>, u64, StreamId);
 
 /// One stream's sending part.
 #[derive(Debug)]
@@ -30,7 +37,7 @@ pub(crate) struct SendStream {
     /// `None`: the stream carries plain bytes (plain QUIC, or the control stream).
     head: Option<HeadEncoder>,
     /// Record bytes the primary's flow control has not accepted yet; at most one quantum.
-    staged: VecDeque<Bytes>,
+    staged: Vec<Bytes>,
     fin: Fin,
     delivery: Delivery,
     /// RLP has sent the final size.
@@ -38,7 +45,11 @@ pub(crate) struct SendStream {
     stopped: Option<VarInt>,
     pub(crate) priority: i32,
     /// Its position in the order of opening on the connection.
-    pub(crate) age: u64,
+    age: u64,
+    /// Priority and number of its turn, if it wants the primary.
+    pub(super) turn: Option<(i32, u64)>,
+    /// It is in the queue of streams that may have bytes for RLP.
+    pub(super) queued_for_rlp: bool,
     /// The primary's flow control refuses bytes until `Writable`.
     blocked: bool,
     /// The bytes handed over last, in one piece, since the primary had no waiting data: they may not be in a packet
@@ -90,18 +101,29 @@ impl SendStream {
             buffer: SendBuffer::default(),
             source: None,
             head: records.then(HeadEncoder::default),
-            staged: VecDeque::new(),
+            staged: Vec::new(),
             fin: Fin::Open,
             delivery: Delivery::Open,
             size_sent: false,
             stopped: None,
             priority: 0,
             age,
+            turn: None,
+            queued_for_rlp: false,
             blocked: false,
             handed_last: Span::default(),
             rlp_limit,
             rlp_top: 0,
         }
+    }
+
+    pub(super) fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Its place in the queue of streams that may have bytes for RLP.
+    pub(super) fn rlp_place(&self) -> ServiceOrder {
+        (Reverse(self.priority), self.age, self.id)
     }
 
     /// Accepts bytes from the application, at most `room`, removes them from `chunks` and returns how many; the caller
@@ -243,7 +265,7 @@ impl SendStream {
         self.buffer.release(Span::new(0, cursor));
         self.buffer.shrink();
         if self.staged.is_empty() {
-            self.staged = VecDeque::new();
+            self.staged = Vec::new();
         }
     }
 
@@ -264,12 +286,7 @@ impl SendStream {
         while self.flush(primary) && budget > 0 {
             let Some(span) = self.next_for_primary(budget) else { break };
             let before = self.head.as_ref().map_or(span.start, HeadEncoder::position);
-            if let Some(head) = &mut self.head {
-                let mut record = Vec::new();
-                head.run(span, &mut record);
-                self.staged.push_back(record.into());
-            }
-            self.staged.extend(self.buffer.slice(span));
+            self.write_record(primary, span);
             fed.skipped += span.start - before;
             fed.handed += span.len();
             fed.duplicate += self.ledger.hand_to_primary(span);
@@ -294,6 +311,33 @@ impl SendStream {
         fed
     }
 
+    /// Writes a span and the header of its record; stages what the primary does not accept. Nothing is staged before.
+    fn write_record<P: PrimaryWriter>(&mut self, primary: &mut P, span: Span) {
+        let len = span.len() as usize;
+        match &mut self.head {
+            // One chunk: a second one costs quinn-proto and the allocator more than the copy of a few bytes.
+            Some(head) if len < COALESCE_BELOW => {
+                let mut record = Vec::with_capacity(HeadEncoder::run_header_len(span) + len);
+                head.run(span, &mut record);
+                self.buffer.copy_into(span, &mut record);
+                let mut record = Bytes::from(record);
+                // `flush` learns why it refuses the rest.
+                let _ = primary.write(self.id, slice::from_mut(&mut record));
+                if !record.is_empty() {
+                    self.staged.push(record);
+                }
+                return;
+            }
+            Some(head) => {
+                let mut header = Vec::new();
+                head.run(span, &mut header);
+                self.staged.push(header.into());
+            }
+            None => {}
+        }
+        self.staged.extend(self.buffer.slice(span));
+    }
+
     fn hand_over_end<P: PrimaryWriter>(&mut self, primary: &mut P, fed: &mut Fed) {
         self.skip_to(self.ledger.end(), fed);
         if self.flush(primary) {
@@ -310,14 +354,14 @@ impl SendStream {
             fed.skipped += cursor - head.position();
             let mut record = Vec::new();
             head.finish(cursor, &mut record);
-            self.staged.push_back(record.into());
+            self.staged.push(record.into());
         }
     }
 
     /// Writes staged record bytes; returns whether none is left.
     fn flush<P: PrimaryWriter>(&mut self, primary: &mut P) -> bool {
         while !self.staged.is_empty() {
-            match primary.write(self.id, self.staged.make_contiguous()) {
+            match primary.write(self.id, &mut self.staged) {
                 Ok(_) => {
                     // Chunks the primary accepted completely are left empty.
                     self.staged.retain(|chunk| !chunk.is_empty());

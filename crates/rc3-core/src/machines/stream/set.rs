@@ -1,6 +1,7 @@
 //! All streams of a connection, and the order in which each loop serves them.
 //!
-//! Invariant: a sending stream is in `primary_turns` exactly while it [wants the primary](SendStream::wants_primary);
+//! Invariant: a sending stream is in `primary_turns` exactly while it [wants the primary](SendStream::wants_primary),
+//! at its `turn`, and in `rlp_queue` while it is `queued_for_rlp`;
 //! `sending` is the sum of the sending streams' memory, `present` that of their stored or requested source bytes,
 //! `received` that of the receiving streams' memory. Change streams by `with_send` and `with_recv`, which keep it.
 //!
@@ -18,7 +19,7 @@ use rustc_hash::FxHashMap;
 use super::{
     recv::{PullBounds, RecvStream},
     send::{
-        Fed, SendStream,
+        Fed, SendStream, ServiceOrder,
         source::{PIECE, PRESENT_MAX, SourceRead},
     },
 };
@@ -33,9 +34,6 @@ use crate::{
     },
 };
 
-/// Order of service: priority first, then a number (a turn, or the age of the stream).
-type ServiceOrder = (Reverse<i32>, u64, StreamId);
-
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     /// Boxed: a map has room for up to twice its entries, and keeps it.
@@ -45,9 +43,7 @@ pub(crate) struct Streams {
     incoming: [VecDeque<StreamId>; 2],
     /// The number of streams so far, by opener and direction.
     opened: [[u64; 2]; 2],
-    primary_turns: BTreeSet<ServiceOrder>,
-    primary_place: FxHashMap<StreamId, ServiceOrder>,
-    next_turn: u64,
+    primary_turns: PrimaryTurns,
     /// Streams that may have bytes for RLP: better priority first, then the older.
     rlp_queue: BTreeSet<ServiceOrder>,
     next_age: u64,
@@ -66,6 +62,29 @@ pub(crate) struct Streams {
     received: ReceiveMemory,
     /// Buffer for pieces on their way from the primary to a stream; empty between calls.
     pieces: Vec<(u64, Bytes)>,
+}
+
+/// Streams that want the primary.
+#[derive(Debug, Default)]
+struct PrimaryTurns {
+    order: BTreeSet<ServiceOrder>,
+    next: u64,
+}
+
+impl PrimaryTurns {
+    /// Gives a stream a turn behind the others of its priority, unless it has one, or takes its turn away.
+    fn place(&mut self, stream: &mut SendStream, wants: bool) {
+        match stream.turn {
+            Some((priority, _)) if wants && priority == stream.priority => return,
+            Some((priority, number)) => _ = self.order.remove(&(Reverse(priority), number, stream.id())),
+            None => {}
+        }
+        stream.turn = wants.then_some((stream.priority, self.next));
+        if wants {
+            self.order.insert((Reverse(stream.priority), self.next, stream.id()));
+            self.next += 1;
+        }
+    }
 }
 
 /// What [`Streams::pull`] took of a stream.
@@ -168,10 +187,10 @@ impl Streams {
         self.recv.len() as u64
     }
 
-    pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<RecvStream> {
+    pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<Box<RecvStream>> {
         let stream = self.recv.remove(&id)?;
         self.received.replace(stream.held(), ReceiveMemory::default());
-        Some(*stream)
+        Some(stream)
     }
 
     pub(crate) fn send(&self, id: StreamId) -> Option<&SendStream> {
@@ -192,9 +211,7 @@ impl Streams {
         if stream.notify_reader(PRESENT_MAX.saturating_sub(self.present)) {
             self.readable_sources.push_back(id);
         }
-        let wants = stream.wants_primary();
-        let priority = stream.priority;
-        self.place(id, wants, priority);
+        self.primary_turns.place(stream, stream.wants_primary());
         if !self.crowded.is_empty() && self.present < PRESENT_MAX / 2 {
             self.readable_sources.extend(self.crowded.drain(..));
         }
@@ -229,37 +246,23 @@ impl Streams {
         self.readable_sources.pop_front()
     }
 
-    fn place(&mut self, id: StreamId, wants: bool, priority: i32) {
-        let place = self.primary_place.get(&id).copied();
-        match (wants, place) {
-            (true, Some((Reverse(current), ..))) if current == priority => {}
-            (true, _) => {
-                place.map(|place| self.primary_turns.remove(&place));
-                let place = (Reverse(priority), self.next_turn, id);
-                self.next_turn += 1;
-                self.primary_turns.insert(place);
-                self.primary_place.insert(id, place);
-            }
-            (false, Some(place)) => {
-                self.primary_turns.remove(&place);
-                self.primary_place.remove(&id);
-            }
-            (false, None) => {}
-        }
-    }
-
-    pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<SendStream> {
-        let stream = self.send.remove(&id)?;
+    pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<Box<SendStream>> {
+        let mut stream = self.send.remove(&id)?;
         self.sending.replace(stream.held(), MemoryUse::default());
         self.present -= stream.buffer.present();
-        self.place(id, false, 0);
-        self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
-        Some(*stream)
+        self.primary_turns.place(&mut stream, false);
+        if stream.queued_for_rlp {
+            self.rlp_queue.remove(&stream.rlp_place());
+        }
+        Some(stream)
     }
 
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) -> bool {
-        let Some(stream) = self.send.get(&id) else { return false };
-        let queued = self.rlp_queue.remove(&(Reverse(stream.priority), stream.age, id));
+        let Some(stream) = self.send.get_mut(&id) else { return false };
+        let queued = mem::take(&mut stream.queued_for_rlp);
+        if queued {
+            self.rlp_queue.remove(&stream.rlp_place());
+        }
         self.with_send(id, |stream| stream.priority = priority);
         if queued {
             self.queue_for_rlp(id);
@@ -276,17 +279,20 @@ impl Streams {
         mut on_fed: impl FnMut(StreamId, &Fed, u64),
     ) {
         while budget > 0 {
-            let Some(&(.., id)) = self.primary_turns.first() else { break };
-            // A served stream goes behind the others of its priority.
-            let stream = &self.send[&id];
-            let (priority, usage) = (stream.priority, stream.usage());
-            self.place(id, false, priority);
-            let fed = self.with_send(id, |stream| stream.feed(primary, budget)).unwrap_or_default();
+            let Some((.., id)) = self.primary_turns.order.pop_first() else { break };
+            let fed = self.with_send(id, |stream| {
+                // A served stream goes behind the others of its priority.
+                stream.turn = None;
+                let usage = stream.usage();
+                let fed = stream.feed(primary, budget);
+                (fed, stream.usage() - usage, stream.has_source())
+            });
+            let Some((fed, usage, has_source)) = fed else { break };
             if self.fed.last() != Some(&id) {
                 self.fed.push(id);
             }
-            on_fed(id, &fed, self.send[&id].usage() - usage);
-            if self.send[&id].has_source() {
+            on_fed(id, &fed, usage);
+            if has_source {
                 self.queue_for_rlp(id);
             }
             budget = budget.saturating_sub(fed.handed.max(1));
@@ -349,7 +355,7 @@ impl Streams {
 
     /// Whether some stream wants the primary now.
     pub(crate) fn wants_primary(&self) -> bool {
-        !self.primary_turns.is_empty()
+        !self.primary_turns.order.is_empty()
     }
 
     /// Whether every byte of every stream except `except` is delivered or handed over.
@@ -358,13 +364,21 @@ impl Streams {
     }
 
     pub(crate) fn queue_for_rlp(&mut self, id: StreamId) {
-        if let Some(stream) = self.send.get(&id) {
-            self.rlp_queue.insert((Reverse(stream.priority), stream.age, id));
+        if let Some(stream) = self.send.get_mut(&id)
+            && !mem::replace(&mut stream.queued_for_rlp, true)
+        {
+            self.rlp_queue.insert(stream.rlp_place());
         }
     }
 
     pub(crate) fn queue_all_for_rlp(&mut self) {
-        self.rlp_queue = self.send.iter().map(|(&id, s)| (Reverse(s.priority), s.age, id)).collect();
+        let streams = self.send.values_mut();
+        self.rlp_queue = streams
+            .map(|stream| {
+                stream.queued_for_rlp = true;
+                stream.rlp_place()
+            })
+            .collect();
     }
 
     /// The peer's first limit for every stream except `control`.
@@ -384,7 +398,11 @@ impl Streams {
 
     /// RLP found nothing to send on its first stream.
     pub(crate) fn pass_rlp(&mut self) {
-        self.rlp_queue.pop_first();
+        if let Some((.., id)) = self.rlp_queue.pop_first()
+            && let Some(stream) = self.send.get_mut(&id)
+        {
+            stream.queued_for_rlp = false;
+        }
     }
 
     /// Memory use of sending streams: written bytes, and their records.
@@ -394,9 +412,11 @@ impl Streams {
 
     /// The connection has ended: nothing is sent or received any more, received data stays readable.
     pub(crate) fn close(&mut self) {
-        self.primary_turns.clear();
-        self.primary_place.clear();
+        self.primary_turns.order.clear();
         self.rlp_queue.clear();
+        for stream in self.send.values_mut() {
+            (stream.turn, stream.queued_for_rlp) = (None, false);
+        }
     }
 
     /// Drops the primary's out-of-order data.
@@ -406,5 +426,78 @@ impl Streams {
             stream.drop_pending_records();
             self.received.replace(held, stream.held());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quic::{Side, WriteError};
+
+    /// Accepts everything, and remembers of which streams.
+    #[derive(Default)]
+    struct Sink(Vec<StreamId>);
+
+    impl PrimaryWriter for Sink {
+        fn write(&mut self, id: StreamId, chunks: &mut [Bytes]) -> Result<usize, WriteError> {
+            self.0.push(id);
+            Ok(chunks.iter_mut().map(|chunk| mem::take(chunk).len()).sum())
+        }
+
+        fn finish(&mut self, _: StreamId) {}
+    }
+
+    fn id(index: u64) -> StreamId {
+        StreamId::new(Side::Client, Dir::Uni, index)
+    }
+
+    /// Streams of 3000 bytes each, one for each of these priorities.
+    fn streams(priorities: &[i32]) -> Streams {
+        let mut streams = Streams::default();
+        for (index, &priority) in (0..).zip(priorities) {
+            streams.insert_send(id(index), true, u64::MAX);
+            streams.set_priority(id(index), priority);
+            streams.with_send(id(index), |stream| stream.write(&mut [vec![0; 3000].into()], usize::MAX));
+            streams.queue_for_rlp(id(index));
+        }
+        streams
+    }
+
+    fn order_of_service(streams: &mut Streams) -> Vec<u64> {
+        let mut sink = Sink::default();
+        while streams.wants_primary() {
+            streams.feed(&mut sink, 1000, |_, _, _| {});
+        }
+        sink.0.iter().map(|id| id.index()).collect()
+    }
+
+    #[test]
+    fn streams_of_one_priority_take_turns_at_the_primary() {
+        assert_eq!(order_of_service(&mut streams(&[0, 1, 1])), [1, 2, 1, 2, 1, 2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_new_priority_moves_a_stream_in_both_queues() {
+        let mut streams = streams(&[0, 0, 0]);
+        streams.set_priority(id(2), 7);
+        assert_eq!(streams.next_for_rlp(), Some(id(2)));
+        streams.pass_rlp();
+        assert_eq!(streams.next_for_rlp(), Some(id(0)));
+        assert_eq!(order_of_service(&mut streams), [2, 2, 2, 0, 1, 0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn a_stream_is_queued_for_rlp_once_and_again_after_it_was_passed() {
+        let mut streams = streams(&[0, 0]);
+        streams.queue_for_rlp(id(0));
+        streams.pass_rlp();
+        assert_eq!(streams.next_for_rlp(), Some(id(1)));
+        streams.queue_for_rlp(id(0));
+        assert_eq!(streams.next_for_rlp(), Some(id(0)));
+        streams.remove_send(id(0));
+        streams.pass_rlp();
+        assert_eq!(streams.next_for_rlp(), None);
+        streams.queue_all_for_rlp();
+        assert_eq!(streams.next_for_rlp(), Some(id(1)));
     }
 }
