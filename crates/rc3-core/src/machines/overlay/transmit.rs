@@ -171,8 +171,12 @@ impl Overlay {
     ) -> Option<DataBatch> {
         let mtu = usize::from(turn.window.mtu);
         let rtt_min = turn.rtt_min.unwrap_or(RTT_UNKNOWN);
+        let mut allowance = None;
         while let Some(id) = streams.next_for_rlp() {
-            let (level, packets_max) = self.rlp.as_mut()?.allowance(now, &turn.window, rtt_min)?;
+            let (level, packets_max) = match allowance {
+                Some(allowance) => allowance,
+                None => *allowance.insert(self.rlp.as_mut()?.allowance(now, &turn.window, rtt_min)?),
+            };
             let batch_max = turn.datagrams_max.min(BATCH_BYTES_MAX / mtu).max(1) as u64;
             // Bytes handed to the primary last may wait there for a round trip.
             let overlap = match turn.window.waiting {
