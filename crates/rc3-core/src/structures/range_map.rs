@@ -101,7 +101,7 @@ impl<V: Value> SpanMap<V> {
     /// Removes the values of a span. `on` gets every piece that had one, lowest first; returns the sum of their
     /// lengths.
     pub fn take(&mut self, span: Span, mut on: impl FnMut(Span, V)) -> u64 {
-        if span.is_empty() {
+        if span.is_empty() || self.is_empty() {
             return 0;
         }
         let mut removed = 0;
@@ -214,8 +214,12 @@ impl SpanSet {
     }
 
     /// Extends the run that ends where the span starts, if neither a byte of the span nor the one after it is in the
-    /// set: like [`Self::insert`] for data in order, in one step down the tree. `false`: nothing was done.
+    /// set, or begins the first run: like [`Self::insert`] for data in order, in one step down the tree. `false`: nothing
+    /// was done.
     pub fn append(&mut self, span: Span) -> bool {
+        if self.is_empty() {
+            return self.put(span, ()) > 0;
+        }
         match self.runs.last_in_mut(..=span.end) {
             Some((_, (run_end, ()))) if *run_end == span.start && !span.is_empty() => {
                 *run_end = span.end;

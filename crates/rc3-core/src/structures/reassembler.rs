@@ -134,10 +134,11 @@ impl Reassembler {
         let is_next = !self.cleared && self.pieces.count() == 0 && self.received.covered() == span.start;
         // Everything received is one run from 0 on, and all of it was read.
         let is_next = is_next && self.consumed == span.start && self.contiguous_end() == span.start;
-        if is_next {
-            self.consumed += self.received.insert(span);
+        let passed = is_next && self.received.append(span);
+        if passed {
+            self.consumed += span.len();
         }
-        is_next
+        passed
     }
 
     /// Removes the next bytes, at most `max`. Ordered: those at [`Self::read_offset`]. Unordered: the lowest available.

@@ -3,6 +3,8 @@
 //! The primary is read out of order, although its records only make sense in order: quinn-proto ends a connection with
 //! more than 1024 gaps waiting for an ordered reader, and one slow start into a full buffer leaves more.
 
+use std::mem;
+
 use bytes::Bytes;
 
 use super::receipts::Receipts;
@@ -60,6 +62,8 @@ pub(crate) struct RecvStream {
     done: bool,
     /// Whether the application reads in order: bytes past a gap then do not wake it.
     ordered: bool,
+    /// The primary was read.
+    begun: bool,
     /// The primary has more, left there because the application is slow.
     backlogged: bool,
     /// The credit for RLP data granted so far, as an offset.
@@ -141,6 +145,7 @@ impl RecvStream {
             receipts: Receipts::default(),
             done: false,
             ordered: true,
+            begun: false,
             backlogged: false,
             granted,
             usage_reported: false,
@@ -175,7 +180,7 @@ impl RecvStream {
                 break;
             }
             let max = max.min(bounds.step - taken.read);
-            let end = primary.read(id, max as usize, false, chunks);
+            let end = self.read_primary(primary, id, max as usize, chunks);
             for (offset, bytes) in chunks.drain(..) {
                 taken.read += bytes.len() as u64;
                 self.on_head_bytes(offset, bytes, datagram_len, &mut taken)?;
@@ -190,6 +195,26 @@ impl RecvStream {
         }
         self.receipts.forget_below(self.head_position());
         Ok(taken)
+    }
+
+    /// Reads from the primary; the first time in order as far as that goes: for a stream that is here as a whole
+    /// quinn-proto then needs no record of what was read.
+    fn read_primary(
+        &mut self,
+        primary: &mut Quic,
+        id: StreamId,
+        max: usize,
+        chunks: &mut Vec<(u64, Bytes)>,
+    ) -> Result<bool, ReadError> {
+        let mut left = max;
+        if !mem::replace(&mut self.begun, true) {
+            let end = primary.read(id, max, true, chunks);
+            if end != Err(ReadError::Blocked) {
+                return end;
+            }
+            left -= chunks.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
+        }
+        primary.read(id, left, false, chunks)
     }
 
     fn pull_max(&self, bounds: PullBounds, taken: u64) -> u64 {
