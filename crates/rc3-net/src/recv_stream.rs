@@ -218,6 +218,11 @@ impl RecvStream {
                 return Err(ReadToEndError::TooLong);
             }
         }
+        if chunks.len() == 1
+            && let Some(only) = chunks.pop()
+        {
+            return Ok(only.bytes.into());
+        }
         chunks.sort_unstable_by_key(|chunk| chunk.offset);
         let mut all = Vec::with_capacity(read);
         for chunk in chunks {
@@ -356,10 +361,12 @@ impl RecvStream {
                     Ok(true) => Poll::Ready(Ok(())),
                     Ok(false) => {
                         *over = true;
+                        state.readers.remove(&id);
                         Poll::Ready(Ok(()))
                     }
                     Err(core::ReadError::Reset(code)) => {
                         (*over, *reset) = (true, Some(code));
+                        state.readers.remove(&id);
                         Poll::Ready(Err(ReadError::Reset(code)))
                     }
                     Err(core::ReadError::ClosedStream) => Poll::Ready(Err(ReadError::ClosedStream)),
@@ -401,11 +408,15 @@ impl AsyncRead for RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
+        // Whatever ended it has forgotten its reader.
+        if self.over {
+            return;
+        }
         let id = self.id();
         // Without a connection there is nothing to stop.
         let forgotten = self.stream.access(Access::Read, |_, state| {
             state.readers.remove(&id);
-            self.over || state.error.is_some()
+            state.error.is_some()
         });
         if let Ok(false) = forgotten {
             // A stream that has ended anyway needs no stop.

@@ -294,39 +294,50 @@ impl EndpointState {
         paths: Option<&Keeper>,
     ) -> &mut Vec<Waker> {
         while let Some(event) = self.core.poll_event() {
-            match event {
-                core::EndpointEvent::Incoming(incoming) if !self.lifetime.released && self.is_open() => {
-                    self.handshakes.waiting.push_back(incoming);
-                    waiters.incoming.notify_waiters();
+            self.on_event(event, waiters, paths);
+        }
+        if self.member.workers() > 1 {
+            self.inform_workers();
+        }
+        &mut self.wakers
+    }
+
+    fn on_event(&mut self, event: core::EndpointEvent, waiters: &EndpointWaiters, paths: Option<&Keeper>) {
+        match event {
+            core::EndpointEvent::Incoming(incoming) if !self.lifetime.released && self.is_open() => {
+                self.handshakes.waiting.push_back(incoming);
+                waiters.incoming.notify_waiters();
+            }
+            core::EndpointEvent::Incoming(incoming) => self.refuse(incoming),
+            core::EndpointEvent::Connection(handle, event) => {
+                let one_less =
+                    matches!(event, Event::Finished(_) | Event::Stopped(..) | Event::EarlyDataRejected);
+                let id = self.connections.on_event(handle, event, &mut self.wakers);
+                if let Some(id) = id.filter(|_| one_less) {
+                    self.close_if_delivered(id);
                 }
-                core::EndpointEvent::Incoming(incoming) => self.refuse(incoming),
-                core::EndpointEvent::Connection(handle, event) => {
-                    let one_less =
-                        matches!(event, Event::Finished(_) | Event::Stopped(..) | Event::EarlyDataRejected);
-                    let id = self.connections.on_event(handle, event, &mut self.wakers);
-                    if let Some(id) = id.filter(|_| one_less) {
-                        self.close_if_delivered(id);
-                    }
+            }
+            core::EndpointEvent::Learned(learned) => {
+                self.member.inform_others(|| Mail::Verdict(learned));
+                if let Some(paths) = paths {
+                    paths.on_learned(&learned, self.bound.ip());
                 }
-                core::EndpointEvent::Learned(learned) => {
-                    self.member.inform_others(|| Mail::Verdict(learned));
-                    if let Some(paths) = paths {
-                        paths.on_learned(&learned, self.bound.ip());
-                    }
-                }
-                core::EndpointEvent::Drained(core::Drained { handle, connection }) => {
-                    self.on_drained(handle, connection);
-                    if self.connections.open() == 0 {
-                        waiters.idle.notify_waiters();
-                    }
+            }
+            core::EndpointEvent::Drained(core::Drained { handle, connection }) => {
+                self.on_drained(handle, connection);
+                if self.connections.open() == 0 {
+                    waiters.idle.notify_waiters();
                 }
             }
         }
-        let Self { core, member, runtime, wakers, .. } = self;
+    }
+
+    /// Passes to other workers what is theirs.
+    fn inform_workers(&mut self) {
+        let Self { core, member, runtime, .. } = self;
         member.publish(|| runtime.now(), iter::from_fn(|| core.poll_route_change()));
         iter::from_fn(|| core.poll_stray()).for_each(|parcel| member.pass_stray(runtime.now(), &parcel));
         iter::from_fn(|| core.poll_reset()).for_each(|reset| member.inform_others(|| Mail::Reset(reset)));
-        wakers
     }
 
     /// Reports the activity of the open connections since the last time, and current values.

@@ -11,7 +11,6 @@ mod succession;
 
 use std::{
     collections::VecDeque,
-    iter,
     net::SocketAddr,
     time::{Duration, Instant},
 };
@@ -360,9 +359,8 @@ impl Endpoint {
         handle: ConnectionHandle,
         write: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
-        let share = self.share_of(handle);
         let connection = self.connections.get_mut(handle)?;
-        connection.set_share(share);
+        connection.set_share(self.shares.of_one(connection.counted()));
         let result = write(connection);
         Self::take_events(handle, connection, &mut self.events);
         self.schedule.primary.push(handle);
@@ -564,15 +562,9 @@ impl Endpoint {
 
     /// A connection that is about to change, with its present share of the memory.
     fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
-        let share = self.share_of(handle);
         let connection = self.connections.get_mut(handle)?;
-        connection.set_share(share);
+        connection.set_share(self.shares.of_one(connection.counted()));
         Some(connection)
-    }
-
-    /// Memory that a connection may claim now.
-    fn share_of(&self, handle: ConnectionHandle) -> u64 {
-        self.shares.of_one(self.connections.get(handle).map_or(0, Connection::counted))
     }
 
     /// What is known about a connection with `remote` before it begins.
@@ -593,9 +585,9 @@ impl Endpoint {
         connection: &mut Connection,
         events: &mut VecDeque<EndpointEvent>,
     ) {
-        events.extend(
-            iter::from_fn(|| connection.poll_event()).map(|event| EndpointEvent::Connection(handle, event)),
-        );
+        while let Some(event) = connection.poll_event() {
+            events.push_back(EndpointEvent::Connection(handle, event));
+        }
     }
 
     fn forget(&mut self, handle: ConnectionHandle) {
