@@ -60,6 +60,7 @@ impl Shared {
     }
 
     /// Changes the state, handles the consequences, and wakes the affected waiters after the lock is free again.
+    #[inline]
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut EndpointState) -> T) -> T {
         self.state.with(|state| {
             let result = change(state);

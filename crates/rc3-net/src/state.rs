@@ -130,6 +130,7 @@ impl EndpointState {
     ///
     /// # Errors
     /// When the driver has ended before the connection had.
+    #[inline]
     pub(crate) fn access<T>(
         &mut self,
         id: ConnectionId,

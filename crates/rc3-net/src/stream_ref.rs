@@ -71,6 +71,7 @@ impl StreamRef {
     }
 
     /// Like [`Self::access`], with the lock held.
+    #[inline]
     pub(crate) fn access_in<T>(
         &self,
         endpoint: &mut EndpointState,

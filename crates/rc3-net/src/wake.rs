@@ -28,6 +28,7 @@ impl<S> Monitor<S> {
     }
 
     /// Changes the state; `change` also returns the wakers, which are called after the lock is free again.
+    #[inline]
     pub(crate) fn with<T>(&self, change: impl FnOnce(&mut S) -> (T, Vec<Waker>)) -> T {
         let (result, wakers) = self.with_later(change);
         wakers.into_iter().for_each(Waker::wake);
@@ -35,6 +36,7 @@ impl<S> Monitor<S> {
     }
 
     /// Like [`Self::with`], but the caller calls the wakers.
+    #[inline]
     pub(crate) fn with_later<T>(&self, change: impl FnOnce(&mut S) -> T) -> T {
         // A panic in a machine breaks its connection, not the lock.
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -335,6 +335,7 @@ impl Endpoint {
     /// As [`Self::with_connection`], for a `read` that only accepts streams and reads from them. Cheaper: the
     /// connection is serviced, and `now` called, only if that changed credit or flow control: a reader on a fast link
     /// would otherwise spend a thirtieth of its time on reading the clock.
+    #[inline]
     pub fn with_reader<T>(
         &mut self,
         now: impl FnOnce() -> Instant,
@@ -354,6 +355,7 @@ impl Endpoint {
     /// As [`Self::with_connection`], for a `write` that only opens streams, writes to, finishes or stops them. Cheaper:
     /// the connection is serviced by the next [`Self::poll_primary`], once for all such calls before it. Until then
     /// [`Self::poll_timeout`] and [`Self::wants_rlp`] do not know of them.
+    #[inline]
     pub fn with_writer<T>(
         &mut self,
         handle: ConnectionHandle,
@@ -409,6 +411,7 @@ impl Endpoint {
     // --- outputs ---
 
     /// The events, oldest first.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<EndpointEvent> {
         self.events.pop_front()
     }
@@ -463,6 +466,7 @@ impl Endpoint {
     }
 
     /// Whether [`Self::poll_primary`] may have something to send.
+    #[inline]
     pub fn wants_primary(&self) -> bool {
         !self.responses.is_empty() || !self.schedule.primary.is_empty()
     }
