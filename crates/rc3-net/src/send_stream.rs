@@ -325,6 +325,10 @@ impl Drop for SendStream {
         // Without a connection there is nothing to finish.
         let forgotten = self.stream.access(Access::Read, |core, state| {
             state.writers.remove(&id);
+            // A future of `stopped` can still ask.
+            if !state.stopped.contains_key(&id) {
+                core.release(id);
+            }
             state.error.is_some() || core.writable(id) == Err(core::WriteError::ClosedStream)
         });
         if !matches!(forgotten, Ok(false)) {

@@ -370,6 +370,12 @@ impl Connection {
         Ok(())
     }
 
+    /// The application will ask nothing more about a stream that it has finished: if the peer stops it, it is forgotten.
+    /// Without this call it stays, with the peer's code, until [`Self::reset`].
+    pub fn release(&mut self, id: StreamId) {
+        self.streams.with_send(id, |stream| stream.released = true);
+    }
+
     /// The code with which the peer stopped reading; `None` while it still reads.
     ///
     /// # Errors

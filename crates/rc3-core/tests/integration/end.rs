@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use rc3_core::{
-    ConnectionHandle, ConnectionStats, Dir, Event, ReadError, RlpMode, StreamId, TransportConfig, units::Rate,
+    ClosedStream, ConnectionHandle, ConnectionStats, Dir, Event, ReadError, RlpMode, StreamId,
+    TransportConfig, units::Rate,
 };
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 
@@ -213,6 +214,27 @@ fn a_reader_that_stops_after_the_last_byte_stops_nobody() {
     assert_eq!(flow.announcements(), 1);
     let stopped = |(_, event): &(_, Event)| matches!(event, Event::Stopped(..));
     assert!(!flow.pair.client.events.iter().any(stopped));
+}
+
+#[test]
+fn a_finished_stream_that_is_stopped_is_forgotten_once_released() {
+    for released in [false, true] {
+        let mut flow = Flow::new(config(|_| ()), 2000 * 1400);
+        let Flow { client, server, id, .. } = flow;
+        if released {
+            flow.pair.client.with(client, |c| c.release(id));
+        }
+        flow.pair.drive_until(RTT * 3 / 4, |_| false);
+        flow.pair.server.with(server, |c| {
+            assert_eq!(c.accept(Dir::Uni), Some(id));
+            c.stop(id, 7_u32.into()).unwrap();
+        });
+        let stopped =
+            |pair: &mut Pair| pair.client.events.contains(&(client, Event::Stopped(id, 7_u32.into())));
+        assert!(flow.pair.drive_until(RTT * 4, stopped));
+        let code = flow.pair.client.with(client, |c| c.stopped(id));
+        assert_eq!(code, if released { Err(ClosedStream) } else { Ok(Some(7_u32.into())) });
+    }
 }
 
 #[test]

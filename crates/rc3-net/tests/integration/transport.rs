@@ -96,6 +96,27 @@ fn more_streams_than_allowed_at_once_all_arrive() {
 }
 
 #[test]
+fn a_finished_and_dropped_stream_is_forgotten_when_the_peer_stops_it() {
+    run(async {
+        let (client, server) = endpoints("127.0.0.1", |transport| {
+            transport.rlp(RlpMode::Off).stream_receive_window(10_000_u32.into());
+        });
+        let (near, far) = connect(&client, &server).await;
+        let mut tx = near.open_uni().await.unwrap();
+        // They wait for the receiver's window.
+        tx.write_all(&pattern(50_000, 1)).await.unwrap();
+        tx.finish().unwrap();
+        // Until it is polled, nobody waits for the code.
+        let stopped = tx.stopped();
+        drop(tx);
+        far.accept_uni().await.unwrap().stop(code(7)).unwrap();
+        send(far.open_uni().await.unwrap(), b"behind the stop".to_vec()).await;
+        receive(near.accept_uni().await.unwrap(), b"behind the stop").await;
+        assert_eq!(stopped.await, Ok(None));
+    });
+}
+
+#[test]
 fn a_hundred_connections_at_once_all_work() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", |transport| {

@@ -167,9 +167,13 @@ impl Connection {
             self.report_reset(id);
         }
         // The application is finished with streams that it knows to be delivered.
-        if self.streams.send(id).is_some_and(SendStream::is_announced) {
+        let stream = self.streams.send(id);
+        let (announced, released) =
+            stream.map_or((false, false), |stream| (stream.is_announced(), stream.released));
+        if announced || released {
             self.remove_send(id);
-        } else {
+        }
+        if !announced {
             self.events.push_back(Event::Stopped(id, code));
         }
         self.wake_writers();

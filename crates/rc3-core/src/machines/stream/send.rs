@@ -43,6 +43,8 @@ pub(crate) struct SendStream {
     /// RLP has sent the final size.
     size_sent: bool,
     stopped: Option<VarInt>,
+    /// The application will ask for nothing any more.
+    pub(crate) released: bool,
     pub(crate) priority: i32,
     /// Its position in the order of opening on the connection.
     age: u64,
@@ -106,6 +108,7 @@ impl SendStream {
             delivery: Delivery::Open,
             size_sent: false,
             stopped: None,
+            released: false,
             priority: 0,
             age,
             turn: None,
