@@ -626,8 +626,10 @@ fn a_restarted_server_resets_old_connections_with_the_same_keys() {
         };
         let restarted = Endpoint::new(config(), None, socket, default_runtime().unwrap()).unwrap();
         let sending = async {
-            let mut stream = near.open_uni().await.unwrap();
-            let _ = stream.write_all(&[1; 5_000]).await;
+            // An acknowledgment that was due may already have brought the reset.
+            if let Ok(mut stream) = near.open_uni().await {
+                let _ = stream.write_all(&[1; 5_000]).await;
+            }
             near.closed().await
         };
         assert_eq!(sending.await, ConnectionError::Reset);
