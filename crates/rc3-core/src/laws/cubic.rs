@@ -4,7 +4,7 @@
 //! under way, and a window that has filled it needs no loss to show that.
 //!
 //! Undo after a spurious loss (RFC 9438 §4.9) is missing: quinn-proto 0.11 forgets packets that it declared lost, and
-//! tells no controller of their acknowledgment.
+//! no controller sees their acknowledgment.
 
 use std::{
     any::Any,
