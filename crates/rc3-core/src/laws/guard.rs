@@ -129,6 +129,8 @@ pub(crate) struct Guard {
     /// When RLP's loss, and when a wait of the primary, was last evidence.
     rlp_lost: Option<Instant>,
     waited_at: Option<Instant>,
+    /// How late reports came on their way back, the most of a few round trips, and when.
+    late: (Duration, Option<Instant>),
     stats: GuardStats,
 }
 
@@ -219,6 +221,7 @@ impl Guard {
             learned: 0,
             rlp_lost: None,
             waited_at: None,
+            late: (Duration::ZERO, None),
             stats: GuardStats::default(),
         }
     }
@@ -316,6 +319,14 @@ impl Guard {
             let ahead = sample.total.saturating_sub(self.learned);
             self.rtt_min = self.rtt_min.min(delay);
             self.learned += ahead;
+        }
+    }
+
+    /// Reports have come up to `late` after the shortest way back. So may SACKs.
+    pub(crate) fn on_late_report(&mut self, now: Instant, late: Duration) {
+        let (most, at) = self.late;
+        if late >= most || at.is_none_or(|at| now >= at + self.rtt_min * self.law.guard_samples) {
+            self.late = (late, Some(now));
         }
     }
 
@@ -499,7 +510,9 @@ impl Guard {
 
     /// The waiting time that is evidence.
     fn wait_min(&self) -> Duration {
-        (self.rtt_min / self.law.evident_part).max(self.law.evident_min).min(self.law.evident_max)
+        let evident =
+            (self.rtt_min / self.law.evident_part).max(self.law.evident_min).min(self.law.evident_max);
+        evident.max(self.late.0 * 2)
     }
 
     /// The part of a round trip that was waiting.
@@ -612,6 +625,25 @@ mod tests {
         }
         let stats = world.guard.stats();
         assert_eq!((stats.overtook, stats.waited, stats.lost), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_way_back_that_delays_receipts_makes_no_evidence_of_their_delay() {
+        let mut world = Bottleneck::new();
+        world.guard.on_late_report(world.start, ms(15));
+        for round in 0..20 {
+            assert!(!world.trial(ms(200 * round), Some(20), Some(0)));
+            assert!(!world.trial(ms(200 * round + 100), Some(20), Some(20)));
+        }
+        assert_eq!(world.guard.score(), 0);
+        // A longer queue is, and so is the same one after the delay has gone.
+        world.trial(ms(4000), Some(40), Some(0));
+        assert!(world.guard.score() < 0);
+        let mut world = Bottleneck::new();
+        world.guard.on_late_report(world.start, ms(15));
+        world.guard.on_late_report(world.start + ms(2000), ms(0));
+        world.trial(ms(4000), Some(20), Some(0));
+        assert!(world.guard.score() < 0);
     }
 
     #[test]

@@ -38,6 +38,15 @@ struct Question {
     least: Option<f64>,
     /// It arrived after the burst.
     in_order: bool,
+    /// The receiver has reported it.
+    reported: bool,
+}
+
+impl Question {
+    /// Packets of the burst.
+    fn packets(&self) -> u64 {
+        self.burst_last - self.burst_first + 1
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -62,6 +71,8 @@ pub(crate) struct OrderTrial {
     burst: u64,
     /// The last of them, and its departure time.
     last: Option<(u64, Instant)>,
+    /// Packets that a burst needs, if the rate is known.
+    needed: Option<u64>,
     phase: BurstPhase,
 }
 
@@ -77,20 +88,48 @@ impl OrderTrial {
         self.burst = 0;
     }
 
+    /// The path takes `packets` in [`Constants::evident_min`](super::constants::Constants::evident_min). So many of a burst
+    /// still wait when the datagram reaches them.
+    pub(crate) fn on_rate(&mut self, packets: u64) {
+        self.needed = Some(packets);
+    }
+
+    /// Packets that should leave at once, for a test on a path whose rate is known.
+    pub(crate) fn burst_left(&self, now: Instant) -> u64 {
+        let left = self.needed().saturating_sub(if self.goes_on(now) { self.burst } else { 0 });
+        if self.may_start(now) { left } else { 0 }
+    }
+
+    fn needed(&self) -> u64 {
+        self.needed.unwrap_or(0).max(self.law.few)
+    }
+
+    /// Whether a packet that leaves now belongs to the same burst as the last one.
+    fn goes_on(&self, now: Instant) -> bool {
+        self.last.is_some_and(|(_, at)| now.saturating_duration_since(at) < self.law.host_jitter / 2)
+    }
+
+    /// Whether a packet that leaves now begins a burst or lengthens it. A burst that was too short for the rate that is
+    /// known by now has a longer one after it.
+    fn may_start(&self, now: Instant) -> bool {
+        match self.phase {
+            BurstPhase::Open => true,
+            BurstPhase::Waits(_) => self.goes_on(now),
+            BurstPhase::Asked(question) => question.reported && 2 * question.packets() < self.needed(),
+            BurstPhase::Due | BurstPhase::Done => false,
+        }
+    }
+
     /// RLP has sent a batch of `packets`, the last with the number `last`.
     pub(crate) fn on_rlp_sent(&mut self, now: Instant, last: u64, packets: u64) {
         self.sent += packets;
-        let goes_on =
-            self.last.is_some_and(|(_, at)| now.saturating_duration_since(at) < self.law.host_jitter / 2);
-        match self.phase {
-            BurstPhase::Open | BurstPhase::Waits(_) if goes_on || self.burst < self.law.few => {
-                self.burst = if goes_on { self.burst + packets } else { packets };
-                self.last = Some((last, now));
-                if self.burst >= self.law.few {
-                    self.phase = BurstPhase::Waits(now + self.law.host_lateness);
-                }
-            }
-            _ => {}
+        if !self.may_start(now) {
+            return;
+        }
+        self.burst = if self.goes_on(now) { self.burst + packets } else { packets };
+        self.last = Some((last, now));
+        if self.burst >= self.needed() {
+            self.phase = BurstPhase::Waits(now + self.law.host_lateness);
         }
     }
 
@@ -129,7 +168,9 @@ impl OrderTrial {
                 delay: None,
                 least: None,
                 in_order: false,
+                reported: false,
             };
+            self.burst = 0;
             self.phase = BurstPhase::Asked(question);
         }
     }
@@ -144,6 +185,7 @@ impl OrderTrial {
             self.phase = BurstPhase::Done;
             return Some(BurstOrder::Overtook);
         }
+        question.reported = true;
         question.in_order |= question.sent.saturating_sub(order.came) < self.law.few;
         None
     }
@@ -198,6 +240,36 @@ mod tests {
         trial.on_probe_sent(now + Law::default().host_lateness, 16, 0);
         assert_eq!((trial.is_due(), trial.timeout()), (false, None), "once");
         trial
+    }
+
+    #[test]
+    fn a_known_rate_needs_a_burst_that_still_waits_when_the_datagram_comes() {
+        let now = Instant::now();
+        let mut trial = OrderTrial::default();
+        assert_eq!(trial.burst_left(now), Law::default().few);
+        trial.on_rate(70);
+        assert_eq!(trial.burst_left(now), 70);
+        trial.on_rlp_sent(now, 63, 64);
+        assert_eq!((trial.burst_left(now), trial.timeout()), (6, None));
+        trial.on_rlp_sent(now, 69, 6);
+        assert_eq!((trial.burst_left(now), trial.timeout()), (0, Some(now + Law::default().host_lateness)));
+    }
+
+    #[test]
+    fn a_burst_that_was_too_short_has_a_longer_one_after_its_answer() {
+        let mut trial = asked();
+        let now = Instant::now();
+        trial.on_rate(70);
+        assert_eq!(trial.burst_left(now), 0, "the answer is on its way");
+        assert_eq!(trial.on_order(order(16, 0)), None, "nothing waited any more");
+        assert_eq!(trial.burst_left(now), 70);
+        trial.on_rlp_sent(now, 86, 70);
+        trial.on_timeout(now + Law::default().host_lateness);
+        trial.on_probe_sent(now + Law::default().host_lateness, 87, 0);
+        let answer = Order { packet_number: 87, came: 16, overtaken: 0 };
+        assert_eq!(trial.on_order(answer), None);
+        trial.on_rate(75);
+        assert_eq!(trial.burst_left(now), 0, "about as long as it should be");
     }
 
     #[test]

@@ -154,6 +154,22 @@ fn one_small_flow_finds_out_which_kind_of_path_it_is() {
     }
 }
 
+/// Sixteen packets leave no queue on a fast path. Once the rate is known, a burst that does leaves at the start of a flow.
+#[test]
+fn the_second_flow_finds_out_which_kind_of_path_a_fast_one_is() {
+    for (mbits, rtt_ms, bytes) in [(200, 80, 200_000), (200, 20, 300_000), (1000, 40, 1_000_000)] {
+        for (honours, right) in [(true, Verdict::Honoured), (false, Verdict::Ignored)] {
+            let world = World { mbits, rtt_ms, buffer: 1.0, load: 0.0, loss: 0.0, honours };
+            let mut pair = world.pair(RlpMode::Guard, 1);
+            flow(&mut pair, 10 * bytes);
+            flow(&mut pair, bytes);
+            // The ORDER may arrive with the last SACKs.
+            let guard = flow(&mut pair, 1000).sender.guard.expect("guard mode");
+            assert_eq!(guard.verdict, right, "{mbits} Mbit/s, {rtt_ms} ms: {guard:?}");
+        }
+    }
+}
+
 #[test]
 fn a_known_path_costs_little_more_than_trust_where_marks_are_honoured() {
     for (mbits, rtt_ms, load) in [(100, 40, 0.0), (100, 40, 0.3), (1000, 40, 0.0), (1000, 5, 0.3)] {

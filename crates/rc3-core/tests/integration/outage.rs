@@ -14,6 +14,7 @@ use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 const RTT: Duration = Duration::from_millis(80);
 const HOUR: Duration = Duration::from_secs(3600);
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// A pair whose links lose everything while the flag is set.
 fn pair() -> (Pair, Arc<AtomicBool>) {
@@ -22,7 +23,7 @@ fn pair() -> (Pair, Arc<AtomicBool>) {
     let mut config = PairConfig::symmetric(link, 200_000);
     for transport in [&mut config.client, &mut config.server] {
         let hour = VarInt::from_u32(HOUR.as_millis() as u32);
-        transport.max_idle_timeout(Some(hour.into())).keep_alive_interval(Some(Duration::from_secs(5)));
+        transport.max_idle_timeout(Some(hour.into())).keep_alive_interval(Some(KEEP_ALIVE));
     }
     let mut pair = Pair::new(config);
     let dark = Arc::new(AtomicBool::new(false));
@@ -71,7 +72,8 @@ fn bulk(pair: &mut Pair, uploads: bool) -> Bulk {
     Bulk { at, uploads, from, to: None }
 }
 
-/// Time from the return of the path to the first byte, and the datagrams that left meanwhile from either side.
+/// Time from the return of the path to the first byte, without that until a client at a new address that waits for nothing
+/// sends its next keep-alive; and the datagrams that left during the outage from either side.
 fn first_byte(outage: Duration, uploads: bool, moves: bool) -> (Duration, [u64; 2]) {
     let (mut pair, dark) = pair();
     let mut bulk = bulk(&mut pair, uploads);
@@ -93,6 +95,14 @@ fn first_byte(outage: Duration, uploads: bool, moves: bool) -> (Duration, [u64; 
     let asked = sent(&pair);
     assert_eq!(bulk.pump(&mut pair), before);
     dark.store(false, Relaxed);
+    // The server cannot know the new address before.
+    let waits_for_nothing = |pair: &Pair| {
+        pair.client.connection(at[0]).expect("it is alive").stats().in_flight == 0
+            && sent(pair)[0] == asked[0]
+    };
+    if moves && waits_for_nothing(&pair) {
+        assert!(pair.drive_until(KEEP_ALIVE, |pair| !waits_for_nothing(pair)));
+    }
     let back = pair.now;
     assert!(pair.drive_until(HOUR, |pair| bulk.pump(pair) > before), "nothing arrives any more");
     let first = pair.now - back;

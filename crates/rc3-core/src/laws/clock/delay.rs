@@ -47,9 +47,14 @@ impl Delay {
         self.recent.back().map(|&(at, _)| at)
     }
 
+    /// Delays of packets in the last part of a round trip, oldest first.
+    pub(super) fn samples(&self) -> impl Iterator<Item = f64> {
+        self.recent.iter().map(|&(_, delay)| delay)
+    }
+
     /// Minimum delay in the last part of a round trip.
     pub(super) fn recent(&self) -> Option<f64> {
-        self.recent.iter().map(|&(_, delay)| delay).reduce(f64::min)
+        self.samples().reduce(f64::min)
     }
 
     /// Minimum queueing delay in the last part of a round trip.

@@ -59,6 +59,8 @@ pub(crate) struct PathNow {
     pub rtt_min: Duration,
     /// Whether the path is known to honour priorities: RLP's queue then harms no other traffic.
     pub honoured: bool,
+    /// Packets that should leave at once, so that an order of arrival shows.
+    pub burst: u64,
 }
 
 /// The clock's decision for RLP.
@@ -255,9 +257,22 @@ impl Clock {
             return Permit::Wait(now + self.rtt_min);
         }
         match self.permit_phase(now, path) {
+            _ if path.burst > 0 => Permit::Bytes(credit.min(path.burst * path.packet_bytes)),
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(credit)),
             wait => wait,
         }
+    }
+
+    /// Packets that the path takes within this time, if its rate is known and the link looks idle.
+    pub(crate) fn packets_within(&self, time: Duration, packet_bytes: u64) -> Option<u64> {
+        let rate = match self.estimate.rate() {
+            Some(PathRate { rate, known, .. }) => {
+                let is_idle = self.vacancy.rlp_share(known).is_some_and(|part| part >= 1.0);
+                Some(rate).filter(|_| known && is_idle && self.lost_at.is_none())
+            }
+            None => self.remembered.map(|pace| bytes_per_second(pace.rate)),
+        };
+        rate.map(|rate| (rate * time.as_secs_f64() / packet_bytes as f64) as u64)
     }
 
     /// Bytes that may be sent before the peer has proved any receipt.
@@ -329,7 +344,8 @@ impl Clock {
         let packets = |packets: u64| (packets * path.packet_bytes) as f64;
         let spare = (rate * self.queue_max().as_secs_f64()).max(packets(2)).min(packets(self.law.burst));
         let gain = self.gain(now, known);
-        let most = bdp * gain + spare;
+        // Where nobody waits for it, as much as a first flight without feedback.
+        let most = if path.honoured { bdp * f64::from(self.law.silence) } else { bdp * gain + spare };
         let in_flight = self.departures.in_flight() * path.packet_bytes + path.primary_in_flight;
         let room = most - in_flight as f64;
         if room < path.packet_bytes as f64 {
@@ -480,6 +496,11 @@ impl Clock {
         delay - self.delay.least().unwrap_or(delay) - few.max(self.law.host_jitter.as_secs_f64())
     }
 
+    /// By how much recent reports were later than the shortest way back.
+    pub(crate) fn late_reports(&self) -> Duration {
+        self.round_trips.late()
+    }
+
     /// How far packets overtake each other, not beyond what counts as a queue: only the receiver says so.
     fn late(&self) -> Extent {
         let service = self.estimate.rate().map_or(0.0, |path| self.packet_bytes() / path.rate);
@@ -613,6 +634,7 @@ mod tests {
                     primary_in_flight: 0,
                     rtt_min: RTT,
                     honoured: self.honoured,
+                    burst: 0,
                 };
                 if let Permit::Bytes(bytes) = self.clock.permit(now, path) {
                     for _ in 0..bytes / PACKET {
@@ -694,7 +716,46 @@ mod tests {
             // It continues once the queue is gone.
             world.others = ms(0);
             let sent = world.run(ms(700), ms(1000));
-            assert!(within(&sent, 850, 1000) > 120);
+            assert!(within(&sent, 700, 1000) > 250);
+        }
+    }
+
+    #[test]
+    fn late_feedback_stops_rlp_later_where_priorities_are_honoured() {
+        let bdp = (RTT.as_nanos() / EVERY.as_nanos()) as u64;
+        for (honoured, range) in [(false, bdp..=bdp * 5 / 4), (true, bdp * 2 - 1..=bdp * 2 + 1)] {
+            let mut world = Bottleneck::new();
+            world.honoured = honoured;
+            world.run(ms(0), ms(1000));
+            for at in (1000..2000).step_by(10) {
+                world.reports.clear();
+                world.run(ms(at), ms(at + 10));
+            }
+            let in_flight = world.clock.departures.in_flight();
+            assert!(range.contains(&in_flight), "{in_flight} packets of {bdp}, honoured: {honoured}");
+        }
+    }
+
+    #[test]
+    fn a_burst_is_due_on_a_link_that_looks_idle_and_never_beyond_the_peers_credit() {
+        let mut world = Bottleneck::new();
+        let packets = |world: &Bottleneck| world.clock.packets_within(ms(4), PACKET);
+        assert_eq!(packets(&world), None, "the rate is not known");
+        world.run(ms(0), ms(400));
+        assert_eq!(packets(&world), Some(5));
+        world.others = ms(20);
+        world.run(ms(400), ms(700));
+        assert_eq!(packets(&world), None, "others would lose");
+
+        let mut world = Bottleneck::new();
+        let rate = Rate::from_bits_per_second(1_000_000_000_000).expect("not zero");
+        world.clock.recall(Pace { rate, rtt_min: RTT, measured: 0 });
+        let burst = packets(&world).expect("it is remembered");
+        let path =
+            PathNow { packet_bytes: PACKET, primary_in_flight: 0, rtt_min: RTT, honoured: false, burst };
+        match world.clock.permit(world.start, path) {
+            Permit::Bytes(bytes) => assert!(bytes <= TOOK_MAX, "{bytes}"),
+            wait @ Permit::Wait(_) => panic!("{wait:?}"),
         }
     }
 

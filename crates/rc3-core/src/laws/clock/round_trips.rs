@@ -32,6 +32,14 @@ impl RoundTrips {
         let back = proved - reported;
         (back - self.back.add(now, back) - noise(&self.law, rtt).as_secs_f64()).max(0.0)
     }
+
+    /// By how much recent proofs came later than after the shortest way back.
+    pub(super) fn late(&self) -> Duration {
+        let back =
+            self.proved.samples().zip(self.reported.samples()).map(|(proved, reported)| proved - reported);
+        let late = back.reduce(f64::max).zip(self.back.get()).map_or(0.0, |(longest, least)| longest - least);
+        Duration::try_from_secs_f64(late.max(0.0)).unwrap_or_default()
+    }
 }
 
 /// By how much the time from a packet's arrival to its proof may vary without a lie.

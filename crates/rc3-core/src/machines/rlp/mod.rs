@@ -170,10 +170,9 @@ impl Rlp {
         watch.map_or(0, |watch| watch.clock.in_flight_since(since))
     }
 
-    /// Bytes at which the primary's slow start has filled the path; `None` if that is not known, or priorities are
-    /// honoured.
+    /// Bytes at which the primary's slow start has filled the path; `None` if that is not known.
     pub(crate) fn slow_start_max(&self) -> Option<u64> {
-        self.watch.as_ref()?.slow_start_max()
+        self.watch.as_ref()?.clock.slow_start_max()
     }
 
     /// Packets sent in this busy period: the position on the ladder.
@@ -217,11 +216,13 @@ impl Rlp {
     ) -> Option<(Level, u64)> {
         let packet_bytes = u64::from(window.mtu);
         let (level, mut remaining) = self.ladder.level_of(self.sent)?;
-        let mut honoured = false;
+        let (mut honoured, mut burst) = (false, 0);
         if let Some(watch) = &mut self.watch {
             watch.guard.expire(now);
             honoured = watch.is_honoured();
-            let path = PathNow { packet_bytes, primary_in_flight: window.in_flight, rtt_min, honoured };
+            burst = watch.burst(now, packet_bytes);
+            let path =
+                PathNow { packet_bytes, primary_in_flight: window.in_flight, rtt_min, honoured, burst };
             match watch.clock.permit(now, path) {
                 Permit::Wait(until) => {
                     self.wake = Some(until);
@@ -237,6 +238,8 @@ impl Rlp {
             }
         }
         let packets = match &mut self.pacer {
+            // In front of a card as fast as the path a burst has to wait as well, to be overtaken.
+            _ if burst > 0 => remaining,
             None => remaining,
             Some(pacer) => match pacer.budget(now) / packet_bytes {
                 0 => {

@@ -57,10 +57,12 @@ impl PathLaws {
         self.guard.verdict() == Verdict::Honoured
     }
 
-    /// As [`super::Rlp::slow_start_max`].
-    pub(super) fn slow_start_max(&self) -> Option<u64> {
-        // Where the primary overtakes RLP, its own queue says nothing about RLP's rate.
-        if self.is_honoured() { None } else { self.clock.slow_start_max() }
+    /// Packets that should leave at once, to test a path whose rate is known.
+    pub(super) fn burst(&mut self, now: Instant, packet_bytes: u64) -> u64 {
+        let packets = self.clock.packets_within(self.law.evident_min, packet_bytes);
+        let Some(packets) = packets.filter(|_| self.is_unproven()) else { return 0 };
+        self.order.on_rate(packets);
+        self.order.burst_left(now)
     }
 
     pub(super) fn start_busy_period(&mut self) {
@@ -120,6 +122,7 @@ impl PathLaws {
     /// The receiver's report of a datagram that it has proved to have.
     pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
         let delay = self.clock.on_arrival(now, arrival, self.is_honoured());
+        self.guard.on_late_report(now, self.clock.late_reports());
         let waited = |delay| self.clock.waited(delay);
         let answer = delay.and_then(|delay| self.order.on_arrival(arrival.packet_number, delay, waited));
         self.on_answer(now, answer);
