@@ -29,6 +29,9 @@ use crate::{quic::StreamId, units::Span};
 /// RLP packets watched at a time: six round trips, since a queue and loss detection multiply them.
 const SAMPLES_MAX: usize = 192;
 
+/// Round trips for which a late report counts: those of the samples that are watched.
+const LATE_REPORT_ROUNDS: u32 = 6;
+
 /// From this score on the path counts as ignoring marks: twice waited or lost with RLP as most of the bytes in flight.
 const SCORE_IGNORED: i32 = 6;
 /// From this score down it counts as honouring them.
@@ -129,7 +132,7 @@ pub(crate) struct Guard {
     /// When RLP's loss, and when a wait of the primary, was last evidence.
     rlp_lost: Option<Instant>,
     waited_at: Option<Instant>,
-    /// How late reports came on their way back, the most of a few round trips, and when.
+    /// How late reports came on their way back, the most of some round trips, and when.
     late: (Duration, Option<Instant>),
     stats: GuardStats,
 }
@@ -325,7 +328,7 @@ impl Guard {
     /// Reports have come up to `late` after the shortest way back. So may SACKs.
     pub(crate) fn on_late_report(&mut self, now: Instant, late: Duration) {
         let (most, at) = self.late;
-        if late >= most || at.is_none_or(|at| now >= at + self.rtt_min * self.law.guard_samples) {
+        if late >= most || at.is_none_or(|at| now >= at + self.rtt_min * LATE_REPORT_ROUNDS) {
             self.late = (late, Some(now));
         }
     }

@@ -73,6 +73,8 @@ pub(crate) struct OrderTrial {
     last: Option<(u64, Instant)>,
     /// Packets that a burst needs, if the rate is known.
     needed: Option<u64>,
+    /// Packets of this busy period that left for bursts: an application that writes little at a time never fills one.
+    spent: u64,
     phase: BurstPhase,
 }
 
@@ -85,7 +87,7 @@ impl OrderTrial {
     /// What follows is another flow.
     pub(crate) fn start_busy_period(&mut self) {
         self.phase = BurstPhase::Open;
-        self.burst = 0;
+        (self.burst, self.spent) = (0, 0);
     }
 
     /// The path takes `packets` in [`Constants::evident_min`](super::constants::Constants::evident_min). So many of a burst
@@ -113,6 +115,7 @@ impl OrderTrial {
     /// known by now has a longer one after it.
     fn may_start(&self, now: Instant) -> bool {
         match self.phase {
+            _ if self.spent >= 2 * self.needed() => false,
             BurstPhase::Open => true,
             BurstPhase::Waits(_) => self.goes_on(now),
             BurstPhase::Asked(question) => question.reported && 2 * question.packets() < self.needed(),
@@ -127,6 +130,7 @@ impl OrderTrial {
             return;
         }
         self.burst = if self.goes_on(now) { self.burst + packets } else { packets };
+        self.spent += if self.needed.is_some() { packets } else { 0 };
         self.last = Some((last, now));
         if self.burst >= self.needed() {
             self.phase = BurstPhase::Waits(now + self.law.host_lateness);
@@ -253,6 +257,23 @@ mod tests {
         assert_eq!((trial.burst_left(now), trial.timeout()), (6, None));
         trial.on_rlp_sent(now, 69, 6);
         assert_eq!((trial.burst_left(now), trial.timeout()), (0, Some(now + Law::default().host_lateness)));
+    }
+
+    #[test]
+    fn an_application_that_writes_little_at_a_time_is_not_let_past_the_pace_for_ever() {
+        let start = Instant::now();
+        let mut trial = OrderTrial::default();
+        trial.on_rate(70);
+        let left = |trial: &mut OrderTrial, nth: u32| {
+            let now = start + PAUSE * nth;
+            let left = trial.burst_left(now);
+            trial.on_rlp_sent(now, u64::from(nth) * 50, 50);
+            left
+        };
+        let all: Vec<u64> = (1..6).map(|nth| left(&mut trial, nth)).collect();
+        assert_eq!(all, [70, 70, 70, 0, 0]);
+        trial.start_busy_period();
+        assert_eq!(left(&mut trial, 6), 70);
     }
 
     #[test]

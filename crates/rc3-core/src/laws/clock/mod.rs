@@ -257,7 +257,7 @@ impl Clock {
             return Permit::Wait(now + self.rtt_min);
         }
         match self.permit_phase(now, path) {
-            _ if path.burst > 0 => Permit::Bytes(credit.min(path.burst * path.packet_bytes)),
+            _ if path.burst > 0 => Permit::Bytes(credit.min(path.burst.saturating_mul(path.packet_bytes))),
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(credit)),
             wait => wait,
         }
