@@ -9,6 +9,8 @@ use std::{ops::Deref, time::Duration};
 trait Number: Copy {
     /// Whether it can be a factor, which a power scales.
     const IS_REAL: bool = false;
+    /// Whether it has no fraction.
+    const IS_WHOLE: bool = false;
 
     /// The nearest one.
     fn from_f64(value: f64) -> Self;
@@ -41,6 +43,8 @@ impl Number for Duration {
 macro_rules! whole_numbers {
     ($($type:ty)+) => {$(
         impl Number for $type {
+            const IS_WHOLE: bool = true;
+
             fn from_f64(value: f64) -> Self {
                 value.round() as Self
             }
@@ -62,6 +66,7 @@ fn checked<T: Number>(value: f64, off: Option<f64>) -> Result<T, &'static str> {
     let number = T::from_f64(value);
     match () {
         () if !(0.0..=LARGEST).contains(&value) => Err("not within 0 to 1e9"),
+        () if T::IS_WHOLE && value.fract() != 0.0 => Err("not a whole number"),
         () if number.to_f64() == 0.0 && off != Some(0.0) => Err("not above zero"),
         () => Ok(number),
     }
@@ -84,7 +89,11 @@ fn variants_of<T: Number>(name: &'static str, value: T, off: Option<f64>) -> Vec
     let is_factor = T::IS_REAL && off == Some(1.0);
     let scaled = |by: f64| if is_factor { value.to_f64().powf(by) } else { value.to_f64() * by };
     let kinds = [("off", off), ("half", Some(scaled(0.5))), ("double", Some(scaled(2.0)))];
-    kinds.into_iter().filter_map(|(kind, value)| Some(Variant { name, kind, value: value? })).collect()
+    let nearest = |value| T::from_f64(value).to_f64();
+    kinds
+        .into_iter()
+        .filter_map(|(kind, value)| Some(Variant { name, kind, value: nearest(value?) }))
+        .collect()
 }
 
 macro_rules! constants {
@@ -258,6 +267,8 @@ mod tests {
             ("trian", 8.0),
             ("sample_part", 0.0),
             ("sample_part", 0.3),
+            ("noise_part", 16.5),
+            ("lost_most", 0.5),
             ("gain", -1.0),
             ("gain", f64::NAN),
             ("host_jitter", 1e10),
@@ -278,6 +289,7 @@ mod tests {
                 .collect()
         };
         assert_eq!(of("train"), [("half", 8.0), ("double", 32.0)]);
+        assert_eq!(of("weight_clear"), [("off", 0.0), ("half", 2.0), ("double", 6.0)]);
         assert_eq!(of("trickle_max"), [("off", 0.0), ("half", 48.0), ("double", 192.0)]);
         // A factor.
         assert_eq!(of("gain"), [("off", 1.0), ("half", 1.05_f64.sqrt()), ("double", 1.05_f64.powi(2))]);
