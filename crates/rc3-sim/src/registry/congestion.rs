@@ -61,7 +61,7 @@ const fn built_in(
 }
 
 /// The built-in ones. quinn-proto's BBR is not among them: see [`rc3_core::Congestion::Bbr`].
-pub(super) const BUILT_IN: [(&str, CongestionControl); 7] = [
+pub(super) const BUILT_IN: &[(&str, CongestionControl)] = &[
     ("newreno", built_in("NewReno (RFC 9002 §7).", |request, to| core(NewReno, request, to))),
     ("cubic", built_in("CUBIC (RFC 9438).", |request, to| core(Cubic, request, to))),
     (

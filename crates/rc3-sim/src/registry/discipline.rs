@@ -130,7 +130,7 @@ fn policer(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
 }
 
 /// The built-in ones.
-pub(super) const BUILT_IN: [(&str, QueueDiscipline); 10] = [
+pub(super) const BUILT_IN: &[(&str, QueueDiscipline)] = &[
     (
         "priority",
         QueueDiscipline {

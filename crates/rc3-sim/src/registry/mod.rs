@@ -77,11 +77,15 @@ pub struct Registry {
 impl Default for Registry {
     fn default() -> Self {
         Self {
-            congestion: congestion::BUILT_IN.map(|(name, entry)| (name.to_owned(), entry)).into(),
-            disciplines: discipline::BUILT_IN.map(|(name, entry)| (name.to_owned(), entry)).into(),
-            topologies: topology::BUILT_IN.map(|(name, entry)| (name.to_owned(), entry)).into(),
+            congestion: named(congestion::BUILT_IN),
+            disciplines: named(discipline::BUILT_IN),
+            topologies: named(topology::BUILT_IN),
         }
     }
+}
+
+fn named<T: Copy>(built_in: &[(&str, T)]) -> BTreeMap<String, T> {
+    built_in.iter().map(|&(name, entry)| (name.to_owned(), entry)).collect()
 }
 
 /// The entry of a name that stands at `key`.

@@ -161,7 +161,7 @@ const fn built_in(
 }
 
 /// The built-in ones.
-pub(super) const BUILT_IN: [(&str, TopologyKind); 10] = [
+pub(super) const BUILT_IN: &[(&str, TopologyKind)] = &[
     (
         "internet2",
         built_in("The papers' Internet-2: ten routers, sixteen core links.", &HOST_KEYS, |request| {
