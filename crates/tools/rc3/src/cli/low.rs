@@ -331,6 +331,7 @@ pub enum CheckPart {
 }
 
 /// What happens to files that exist, and to incomplete ones.
+// Frames of `rc3 copy` carry it: a change needs another `copy::VERSION`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct PolicyArgs {
     /// Replace files that exist with other content
@@ -360,6 +361,7 @@ impl PolicyArgs {
 }
 
 /// Which files of directories are sent.
+// Frames of `rc3 copy` carry it: a change needs another `copy::VERSION`.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize)]
 pub struct SelectionArgs {
     /// Send symbolic links inside directories as links
