@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use rc3_text::document::{Document, Fault, flatten, quoted};
-use toml::Value;
+use toml::{Table, Value};
 
 use super::ScenarioError;
 
@@ -38,9 +38,26 @@ fn on(document: Document, depth: usize) -> Result<Document, ScenarioError> {
     };
     let base = on(Document::parse(&text, &file)?, depth + 1)?;
     let mut whole = base.for_file(&document);
+    if let Some(schemes) = with_new_schemes(whole.table(), document.table()) {
+        whole.set("scheme", schemes, None).map_err(|fault| document.error(fault))?;
+    }
     for (key, value) in flatten(document.table()).into_iter().filter(|(key, _)| key != "base") {
         let line = document.line(&key);
         whole.set(&key, value.clone(), line).map_err(|fault| document.error(fault))?;
     }
     Ok(whole)
+}
+
+/// The schemes of the base and those that a file adds as `scheme.NAME`. A number is the place of a known one, and without
+/// `kind` the name is a mistake.
+fn with_new_schemes(base: &Table, file: &Table) -> Option<Value> {
+    let known = base.get("scheme")?.as_array()?;
+    let is_new = |name: &str, scheme: &Value| {
+        let named = |known: &Value| known.get("name").and_then(Value::as_str) == Some(name);
+        scheme.get("kind").is_some() && name.parse::<usize>().is_err() && !known.iter().any(named)
+    };
+    let new = file.get("scheme")?.as_table()?.iter().filter(|(name, scheme)| is_new(name, scheme));
+    let named =
+        |name: &String| Value::Table(Table::from_iter([("name".to_owned(), Value::from(name.as_str()))]));
+    Some(Value::Array(known.iter().cloned().chain(new.map(|(name, _)| named(name))).collect()))
 }

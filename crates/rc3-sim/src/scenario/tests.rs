@@ -791,6 +791,15 @@ fn keys_of_a_file_replace_those_of_its_base() {
     assert!(beside[0].base.is_none() && beside[1].base.as_deref() == Some(&beside[0]));
 }
 
+#[test]
+fn a_file_adds_schemes_to_those_of_its_base() {
+    let mine = "run = [{ name = 'mine', scheme = 'mine' }]\nscheme.mine.congestion = 'suss'\n";
+    let runs = today(&format!("{mine}scheme.mine.kind = 'plain'\n")).unwrap();
+    assert_eq!((runs[0].scheme().name.as_str(), runs.len()), ("mine", 3 * 3 * 4 * 7));
+    let error = today(mine).unwrap_err().to_string();
+    assert!(error.contains("there is no table `mine`"), "{error}");
+}
+
 /// What a world with one flow does not do is refused, with the key and its line.
 #[test]
 fn one_flow_refuses_what_it_does_not_do() {
