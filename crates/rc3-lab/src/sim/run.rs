@@ -1,6 +1,6 @@
 //! Runs commands: their output and errors.
 
-use std::{collections::HashSet, io, num::NonZero, thread};
+use std::{collections::HashSet, io, num::NonZero, path::PathBuf, thread};
 
 use rc3_cli::output;
 use rc3_sim::registry::Registry;
@@ -35,7 +35,13 @@ pub(super) fn run(command: SimCommand, registry: &Registry) -> Result<io::Result
         SimCommand::Coverage(arguments) => coverage::coverage(&arguments.reports)?,
         SimCommand::Today(SimTodayArgs { list: true, .. }) => today::list(),
         SimCommand::Today(SimTodayArgs { names, quick, scheme, set, worst, page, jobs, ablate, .. }) => {
-            let job = TodayJob::new(&names, quick, &scheme, &set, worst, page, jobs.unwrap_or_else(cores))?;
+            let plan = ExperimentPlan {
+                quick,
+                changes: set,
+                threads: jobs.unwrap_or_else(cores),
+                ..ExperimentPlan::new(PathBuf::new(), registry)
+            };
+            let job = TodayJob::new(&names, &scheme, worst, page, plan)?;
             match ablate {
                 Some(numbers) => job.ablate(&numbers).map(|()| String::new())?,
                 None => job.run()?,

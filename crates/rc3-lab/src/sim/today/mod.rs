@@ -10,15 +10,11 @@ use std::{
     fmt::Write as _,
     fs,
     io::{self, Write},
-    num::NonZero,
     path::{Path, PathBuf},
     process,
 };
 
-use rc3_sim::{
-    registry::Registry,
-    scenario::{BASES, Scenario},
-};
+use rc3_sim::scenario::Scenario;
 
 pub use self::report::WORST;
 use self::{
@@ -39,6 +35,9 @@ use super::{
 const PLAIN: &str = "plain";
 const DEFAULT: &str = "guard";
 
+/// The base of these experiments, which has the schemes.
+const BASE: &str = "today";
+
 /// What to compare.
 #[derive(Debug)]
 pub struct TodayJob {
@@ -53,18 +52,17 @@ pub struct TodayJob {
 }
 
 impl TodayJob {
-    /// Reads experiments; none means all of the group. Without schemes it is rc3's default.
+    /// Reads experiments; none means all of the group. Without schemes it is rc3's default. Nothing is written to the folder
+    /// of `plan`.
     ///
     /// # Errors
     /// If there is no such experiment or scheme, a file cannot be read or is no scenario, or it has more than one flow.
     pub fn new(
         names: &[String],
-        quick: bool,
         schemes: &[String],
-        changes: &[String],
         worst: usize,
         page: Option<PathBuf>,
-        threads: NonZero<usize>,
+        mut plan: ExperimentPlan,
     ) -> Result<Self, ExperimentError> {
         let all = || catalogue::TODAY.iter().map(|(name, _)| (*name).to_owned()).collect();
         let wanted: Vec<String> = if names.is_empty() { all() } else { names.to_vec() };
@@ -72,13 +70,13 @@ impl TodayJob {
         for name in names {
             let _ = write!(command, " {name}");
         }
-        if quick {
+        if plan.quick {
             command += " --quick";
         }
         for scheme in schemes {
             let _ = write!(command, " --scheme {scheme}");
         }
-        for change in changes {
+        for change in &plan.changes {
             let _ = write!(command, " --set {change}");
         }
         if let Some(page) = &page {
@@ -86,12 +84,7 @@ impl TodayJob {
         }
         let default = [DEFAULT.to_owned()];
         let schemes = if schemes.is_empty() { &default } else { schemes };
-        let plan = ExperimentPlan {
-            changes: [&[runs(schemes)], changes].concat(),
-            quick,
-            threads,
-            ..ExperimentPlan::new(PathBuf::new(), &Registry::default())
-        };
+        plan.changes.insert(0, runs(schemes));
         let experiments = load(&wanted, &plan)?;
         Ok(Self { names: wanted, experiments, worst, page, plan, command })
     }
@@ -248,9 +241,7 @@ fn runs(schemes: &[String]) -> String {
 
 /// The schemes that can be compared.
 pub fn schemes() -> Vec<String> {
-    let (_, text) = BASES[0];
-    // A base lacks a name only.
-    let scenario = Scenario::parse(&format!("name = 'today'\n{text}"), "today.toml");
+    let scenario = Scenario::parse(&format!("name = 'schemes'\nbase = '{BASE}'"), "today.toml");
     let schemes = scenario.into_iter().flat_map(|scenario| scenario.spec().scheme.clone());
     schemes.map(|scheme| scheme.name).filter(|name| name != "others").collect()
 }
@@ -276,11 +267,37 @@ pub fn list() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZero;
+
+    use rc3_sim::registry::Registry;
+
     use super::*;
+
+    #[test]
+    fn the_list_has_the_schemes_of_the_base() {
+        let list = list();
+        let line = list.lines().find(|line| line.starts_with("schemes: ")).expect("schemes");
+        assert!(["plain", DEFAULT, "suss"].iter().all(|name| line.contains(name)), "{line}");
+    }
+
+    #[test]
+    fn a_controller_of_another_registry_and_a_scheme_of_the_file_can_be_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let mine = "scheme.mine = { kind = 'plain', congestion = 'mine' }";
+        let mut plan = quick(&[]);
+        plan.registry.congestion.insert("mine".to_owned(), plan.registry.congestion["suss"]);
+        let job = TodayJob::new(&[small(&folder, mine)], &["mine".to_owned()], 1, None, plan).unwrap();
+        assert!(job.run().unwrap().contains("mine: the worst 1 cells"));
+    }
 
     fn job(names: &[&str], page: Option<PathBuf>) -> Result<TodayJob, ExperimentError> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        TodayJob::new(&names, true, &[], &[], 1, page, NonZero::<usize>::MIN)
+        TodayJob::new(&names, &[], 1, page, quick(&[]))
+    }
+
+    fn quick(changes: &[String]) -> ExperimentPlan {
+        let plan = ExperimentPlan::new(PathBuf::new(), &Registry::default());
+        ExperimentPlan { quick: true, changes: changes.to_vec(), threads: NonZero::<usize>::MIN, ..plan }
     }
 
     /// A scenario of two flows with these schemes, in a folder of its own.
@@ -332,7 +349,7 @@ mod tests {
         let names = [small(&folder, "")];
         let run = |changes: &[&str]| {
             let changes: Vec<String> = changes.iter().map(|&change| change.to_owned()).collect();
-            let job = TodayJob::new(&names, true, &[], &changes, 1, None, NonZero::<usize>::MIN)?;
+            let job = TodayJob::new(&names, &[], 1, None, quick(&changes))?;
             let rows = rows(&job.experiments, job.outcomes()?);
             Ok::<_, ExperimentError>(rows.iter().map(|row| row.ratio_to_plain(1)).collect::<Vec<_>>())
         };
@@ -461,7 +478,7 @@ mod tests {
         );
         assert!(matches!(job(&["/none/x.toml"], None), Err(ExperimentError::Read { .. })));
         assert!(matches!(job(&["fig8"], None), Err(ExperimentError::Scenario(_))));
-        let unknown = TodayJob::new(&[], true, &["bbr".to_owned()], &[], 1, None, NonZero::<usize>::MIN);
+        let unknown = TodayJob::new(&[], &["bbr".to_owned()], 1, None, quick(&[]));
         assert!(unknown.unwrap_err().to_string().contains("there is no scheme `bbr`"));
         assert_eq!(list().lines().count(), catalogue::TODAY.len() + 2);
     }
