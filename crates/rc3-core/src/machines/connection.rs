@@ -481,6 +481,9 @@ impl Connection {
                     // What the primary had left may be next.
                     continue;
                 }
+            } else if read > 0 {
+                // A peer that has used up its credit sends nothing that would have it raised later.
+                self.schedule.needs_service |= self.offer_receive_window();
             }
             self.end_recv_if_over(id);
             return result;
@@ -788,12 +791,12 @@ impl Connection {
         }
     }
 
-    /// Lets the primary offer the peer what there is room for.
-    fn offer_receive_window(&mut self) {
-        if let Some(bytes) = self.memory.next_offer(&self.streams) {
-            tracing::debug!(remote = %self.remote_address(), bytes, "receive window changes");
-            self.primary.set_receive_window(bytes);
-        }
+    /// Lets the primary offer the peer what there is room for; returns whether that has changed.
+    fn offer_receive_window(&mut self) -> bool {
+        let Some(bytes) = self.memory.next_offer(&self.streams) else { return false };
+        tracing::debug!(remote = %self.remote_address(), bytes, "receive window changes");
+        self.primary.set_receive_window(bytes);
+        true
     }
 
     fn close_on_fault(&mut self, now: Instant) {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use rc3_core::{ConnectionHandle, Dir, ReadError, StreamId, VarInt, WriteError, units::Rate};
+use rc3_core::{
+    Connection, ConnectionHandle, Dir, ReadError, RlpMode, StreamId, VarInt, WriteError, units::Rate,
+};
 use rc3_sim::{LinkConfig, Pair, PairConfig, pattern};
 
 const RLP_WINDOW: u64 = 2 << 20;
@@ -209,4 +211,34 @@ fn a_stream_that_nobody_reads_leaves_room_for_others() {
     assert_eq!(write(&mut pair, stalled), Err(WriteError::Blocked));
     let other = pair.client.with(client, |c| c.open(Dir::Uni)).unwrap();
     assert_eq!(write(&mut pair, other), Ok(STREAM_WINDOW as usize));
+}
+
+/// As a driver does that services a connection after a read only if that changed something.
+#[test]
+fn a_reader_that_pauses_after_each_piece_gets_all_of_them() {
+    const BYTES: u64 = 1_000_000;
+    const WINDOW: u32 = 100_000;
+    for rlp in [RlpMode::Off, RlpMode::Trust] {
+        let mut config = PairConfig::symmetric(LinkConfig::default(), BYTES);
+        config.client.rlp(rlp).max_idle_timeout(None);
+        config.server.rlp(rlp).max_idle_timeout(None);
+        config.server.receive_window(WINDOW.into()).stream_receive_window(WINDOW.into());
+        let mut pair = Pair::new(config);
+        let (client, server) = connected(&mut pair);
+        send(&mut pair, client, BYTES);
+        pair.drive();
+        let id = pair.server.with(server, |c| c.accept(Dir::Uni)).expect("a stream");
+        let mut read = 0;
+        while read < BYTES {
+            let now = pair.now;
+            let next = |connection: &mut Connection| connection.read(id, usize::MAX, true);
+            let piece = pair.server.endpoint().with_reader(|| now, server, next).expect("a connection");
+            match piece {
+                Ok(Some(piece)) => read += piece.bytes.len() as u64,
+                end => panic!("{rlp:?}: {end:?} after {read} bytes"),
+            }
+            // Acknowledgments arrive and timers end: only the next read can raise the peer's credit.
+            pair.drive();
+        }
+    }
 }
