@@ -174,7 +174,7 @@ fn a_stream_of_higher_priority_overtakes() {
         urgent.set_priority(7).unwrap();
         assert_eq!((slow.priority(), urgent.priority()), (Ok(-1), Ok(7)));
         // More than the peer takes unread: the rest waits at the sender when the urgent bytes arrive.
-        slow.write_chunk(pattern(8_000_000, 1).into()).await.unwrap();
+        slow.write_chunk(pattern(2_000_000, 1).into()).await.unwrap();
         slow.finish().unwrap();
         let mut first = far.accept_uni().await.unwrap();
         urgent.write_chunk(pattern(10_000, 2).into()).await.unwrap();
@@ -188,11 +188,11 @@ fn a_stream_of_higher_priority_overtakes() {
                 chunk = first.read_chunk(10_000, true) => read += chunk.unwrap().expect("not the end").bytes.len(),
             }
         }
-        assert!(read < 4_000_000, "{read} bytes of the other came first");
+        assert!(read < 1_000_000, "{read} bytes of the other came first");
         receive(second.unwrap(), &pattern(10_000, 2)).await;
-        let mut rest = vec![0; 8_000_000 - read];
+        let mut rest = vec![0; 2_000_000 - read];
         first.read_exact(&mut rest).await.unwrap();
-        assert!(rest == pattern(8_000_000, 1)[read..]);
+        assert!(rest == pattern(2_000_000, 1)[read..]);
     });
 }
 
@@ -557,6 +557,8 @@ fn a_graceful_close_does_not_wait_for_streams_given_up() {
         });
         let (near, far) = connect(&client, &server).await;
         let (mut reset, mut stopped) = (near.open_uni().await.unwrap(), near.open_uni().await.unwrap());
+        // On a short path less is worth storing, and the write would wait for the reader.
+        near.set_send_window(8 << 20);
         // More than the windows of a reader that does not read.
         reset.write_all(&pattern(4 << 20, 0)).await.unwrap();
         stopped.write_all(b"unwanted").await.unwrap();
