@@ -144,7 +144,7 @@ pub struct SimTodayArgs {
     /// Cells in the list of the worst, each with its path, size and seed
     #[arg(long, default_value_t = today::WORST, value_name = "N")]
     pub worst: usize,
-    /// Also write a page of Markdown
+    /// Also write a page of Markdown, with a picture beside it for each scenario with others
     #[arg(long, value_name = "FILE")]
     pub page: Option<PathBuf>,
     /// Flows that run at a time [default: one per core]

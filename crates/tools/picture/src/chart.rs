@@ -93,6 +93,8 @@ pub struct Series {
 pub enum Shape {
     /// A line with a mark at each point.
     Marked,
+    /// A thin line with a mark at each point, larger than the one before.
+    Growing,
     /// A small mark at each point.
     Dots,
     /// A line.

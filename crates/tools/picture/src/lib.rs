@@ -120,6 +120,7 @@ mod tests {
             Shape::Frames,
             Shape::Stack,
             Shape::Dots,
+            Shape::Growing,
         ];
         let series = |(index, shape): (usize, &Shape)| Series {
             name: format!("series {index} <&>"),
@@ -145,7 +146,7 @@ mod tests {
         let text = svg(&every_shape());
         let document = roxmltree::Document::parse(&text).unwrap();
         let words: String = document.descendants().filter_map(|node| node.text()).collect();
-        for word in ["every shape", "and a subtitle", "flow size", "reduction", "4.38 kB", "series 7 <&>"] {
+        for word in ["every shape", "and a subtitle", "flow size", "reduction", "4.38 kB", "series 8 <&>"] {
             assert!(words.contains(word), "{word} is missing in {words}");
         }
         assert_eq!(document.root_element().attribute("width"), Some("760"));

@@ -67,7 +67,8 @@ struct Frame {
 
 impl Frame {
     fn new(width: f64, chart: &Chart) -> Self {
-        let legend = chart.series.len() > 1 && chart.series.iter().any(|series| is_bar(series.shape));
+        let has_key = |series: &Series| is_bar(series.shape) || series.shape == Shape::Growing;
+        let legend = chart.series.len() > 1 && chart.series.iter().any(has_key);
         let points = || chart.series.iter().flat_map(|series| &series.points);
         let bars = chart.series.iter().any(|series| is_bar(series.shape)) && chart.y.scale == Scale::Linear;
         // An interval of a few flows can be many times as long as all bars; it ends at the frame.
@@ -160,7 +161,7 @@ fn key(canvas: &mut Canvas, series: &Series, (x, y): (f64, f64)) {
     match series.shape {
         Shape::Bars | Shape::Stack => canvas.bar(corners, series.colour.rgb(), true),
         Shape::Frames => canvas.bar(corners, series.colour.rgb(), false),
-        Shape::Marked | Shape::Dots | Shape::Line | Shape::Dashed | Shape::Steps => {
+        Shape::Marked | Shape::Growing | Shape::Dots | Shape::Line | Shape::Dashed | Shape::Steps => {
             canvas.line(&[(x, y), (x + 12.0, y)], series.colour.rgb(), 2.0, false);
         }
     }
@@ -229,12 +230,18 @@ fn line(canvas: &mut Canvas, frame: &Frame, series: &Series) {
         places = places.windows(2).flat_map(corner).chain(places.last().copied()).collect();
     }
     let is_dashed = series.shape == Shape::Dashed;
-    canvas.line(&thin(&places), colour, if is_dashed { 1.5 } else { 2.0 }, is_dashed);
-    if series.shape == Shape::Marked {
-        for point in &series.points {
+    let width = match series.shape {
+        Shape::Growing => 1.0,
+        Shape::Dashed => 1.5,
+        _ => 2.0,
+    };
+    canvas.line(&thin(&places), colour, width, is_dashed);
+    if matches!(series.shape, Shape::Marked | Shape::Growing) {
+        for (radius, point) in (3..).zip(&series.points) {
             let x = frame.x(point.x);
             whisker(canvas, frame, x, point);
-            canvas.circle((x, frame.y(point.y)), 3, 1.0, colour);
+            let radius = if series.shape == Shape::Growing { radius } else { 3 };
+            canvas.circle((x, frame.y(point.y)), radius, 1.0, colour);
         }
     }
 }

@@ -4,6 +4,7 @@
 //! common report.
 
 mod ablation;
+mod harm;
 mod report;
 
 use std::{
@@ -19,6 +20,7 @@ use rc3_sim::scenario::Scenario;
 pub use self::report::WORST;
 use self::{
     ablation::LawVariant,
+    harm::HarmPicture,
     report::{ComparedFlow, ReportOrigin},
 };
 use super::{
@@ -89,7 +91,7 @@ impl TodayJob {
         Ok(Self { names: wanted, experiments, worst, page, plan, command })
     }
 
-    /// Runs it with progress on standard error and writes the page; returns the text to print.
+    /// Runs it with progress on standard error and writes the page and its pictures; returns the text to print.
     ///
     /// # Errors
     /// If a world fails, or the page cannot be written.
@@ -98,7 +100,12 @@ impl TodayJob {
         if let Some(page) = &self.page {
             let specs: Vec<_> = self.experiments.iter().map(|one| one.scenario().spec()).collect();
             let origin = ReportOrigin { commit: commit(), command: self.command.clone() };
-            write(page, &report::page(&rows, &specs, &origin))?;
+            let pictures: Vec<_> =
+                specs.iter().filter_map(|spec| HarmPicture::new(&rows, spec, page)).collect();
+            for picture in &pictures {
+                write(&page.with_file_name(picture.file()), &rc3_picture::svg(&picture.chart()))?;
+            }
+            write(page, &report::page(&rows, &specs, &origin, &pictures))?;
         }
         Ok(report::text(&rows, self.worst))
     }
@@ -321,6 +328,33 @@ mod tests {
         assert!(worst.lines().count() == 1 && worst.contains("small: 20mbit x 20ms"), "{text}");
         let page = fs::read_to_string(page).unwrap();
         assert!(page.contains("## guard: FCT / plain") && page.contains("| small |"), "{page}");
+        assert!(!page.contains("harm"), "nobody is beside it: {page}");
+    }
+
+    #[test]
+    fn beside_others_a_page_has_a_picture_with_plain_where_both_axes_are_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join("page.md");
+        let beside = "topology.hosts = 2\n[[background]]\narrivals = 'long'\ncount = 1";
+        let job = job(&[&small(&folder, beside)], Some(page.clone())).unwrap();
+        job.run().unwrap();
+        let text = fs::read_to_string(&page).unwrap();
+        assert!(text.contains("![Harm against gain. Small](page-small.svg)"), "{text}");
+        assert!(
+            ["0.5", "4", "all"].iter().all(|group| text.contains(&format!("| guard | {group} | "))),
+            "{text}"
+        );
+        let svg = fs::read_to_string(folder.path().join("page-small.svg")).unwrap();
+        let svg = roxmltree::Document::parse(&svg).unwrap();
+        let marks = svg.descendants().filter(|node| node.has_tag_name("circle"));
+        assert_eq!(marks.count(), 4, "two schemes, two buffers");
+
+        let rows = rows(&job.experiments, job.outcomes().unwrap());
+        let spec = job.experiments[0].scenario().spec();
+        let chart = HarmPicture::new(&rows, spec, &page).expect("a picture").chart();
+        let [plain, guard] = &chart.series[..] else { panic!("two schemes") };
+        assert!(plain.points.iter().all(|point| (point.x, point.y, point.error) == (1.0, 1.0, Some(0.0))));
+        assert!(guard.points.iter().all(|point| point.x != 1.0), "{guard:?}");
     }
 
     /// A scheme that is plain QUIC under another name is as fast, and leaves others as much, to the last digit.

@@ -14,6 +14,7 @@ use rc3_sim::{
 };
 use rc3_text::units::{about_bytes, rate_text, time_text};
 
+use super::harm::HarmPicture;
 use crate::sim::{engine::WorldOutcome, experiment::Experiment};
 
 /// A cell above this many times the completion time of plain QUIC is a loss.
@@ -30,9 +31,9 @@ const BROKEN_DOWN: usize = 3;
 pub(super) struct ComparedFlow {
     pub(super) scenario: String,
     /// The flow with plain QUIC.
-    run: Run,
+    pub(super) run: Run,
     /// Size of the queue in bandwidth-delay products, or as it is written.
-    buffer: String,
+    pub(super) buffer: String,
     /// By scheme, in the order of the scenario's runs.
     pub(super) flows: Vec<SchemeFlow>,
 }
@@ -88,7 +89,7 @@ fn buffer(spec: &Spec, run: &Run) -> String {
 }
 
 impl ComparedFlow {
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.run.one().map_or(0, |one| one.bytes)
     }
 
@@ -146,7 +147,7 @@ impl fmt::Display for ComparedFlow {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct SchemeSummary {
     /// Cells.
-    cells: usize,
+    pub(super) cells: usize,
     /// Completion time over that of plain QUIC.
     pub(super) plain: Ratios,
     /// Completion time over the ideal.
@@ -158,7 +159,7 @@ pub(super) struct SchemeSummary {
     /// Bytes that others keep, over those beside plain QUIC; `None` where there are no others.
     pub(super) kept: Option<KeptShare>,
     /// Median and 95th percentile of the completion times of short flows of others, over those beside plain QUIC.
-    short: Option<(f64, f64)>,
+    pub(super) short: Option<(f64, f64)>,
 }
 
 /// Ratios of a group.
@@ -168,7 +169,7 @@ pub(super) struct Ratios {
     pub(super) mean: f64,
     /// Factor between the mean and either end of its 95 % confidence interval over cells that differ in their seed alone:
     /// 1 if none do.
-    confidence: f64,
+    pub(super) confidence: f64,
     /// The largest.
     pub(super) worst: f64,
 }
@@ -178,8 +179,10 @@ pub(super) struct Ratios {
 pub(super) struct KeptShare {
     /// Mean.
     pub(super) mean: f64,
+    /// Half the width of the mean's 95 % confidence interval over cells that differ in their seed alone.
+    pub(super) confidence: f64,
     /// The least.
-    worst: f64,
+    pub(super) worst: f64,
 }
 
 impl SchemeSummary {
@@ -198,6 +201,7 @@ impl SchemeSummary {
         let kept: Vec<f64> = rows.iter().filter_map(|row| row.kept(scheme)).collect();
         let kept = (!kept.is_empty()).then(|| KeptShare {
             mean: kept.iter().sum::<f64>() / kept.len() as f64,
+            confidence: confidence(&rows, |row| row.kept(scheme)),
             worst: kept.iter().copied().fold(f64::INFINITY, f64::min),
         });
         let above = rows.iter().filter_map(|row| row.ratio_to_plain(scheme)).filter(|&ratio| ratio > LOSS);
@@ -214,24 +218,28 @@ impl SchemeSummary {
 }
 
 fn ratios(rows: &[&ComparedFlow], ratio: impl Fn(&ComparedFlow) -> Option<f64>) -> Ratios {
-    let logs: Vec<f64> = rows.iter().filter_map(|row| Some(ratio(row)?.ln())).collect();
-    let count = logs.len().max(1) as f64;
-    // Cells that differ in their seed alone stand in a row. What they have in common is no matter of chance.
-    let variance: f64 = rows
-        .chunk_by(|a, b| a.is_same_path(b))
-        .map(|group| {
-            let logs: Vec<f64> = group.iter().filter_map(|row| Some(ratio(row)?.ln())).collect();
-            let n = logs.len() as f64;
-            let mean = logs.iter().sum::<f64>() / n;
-            let squares: f64 = logs.iter().map(|log| (log - mean).powi(2)).sum();
-            if logs.len() > 1 { squares / (n - 1.0) * n } else { 0.0 }
-        })
-        .sum();
+    let log = |row: &ComparedFlow| Some(ratio(row)?.ln());
+    let logs: Vec<f64> = rows.iter().filter_map(|row| log(row)).collect();
     Ratios {
-        mean: (logs.iter().sum::<f64>() / count).exp(),
-        confidence: (1.96 * variance.sqrt() / count).exp(),
+        mean: (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp(),
+        confidence: confidence(rows, log).exp(),
         worst: logs.iter().copied().fold(f64::NEG_INFINITY, f64::max).exp(),
     }
+}
+
+/// Half the width of the 95 % confidence interval of the mean of a value. Cells that differ in their seed alone stand in a
+/// row; what they have in common is no matter of chance.
+fn confidence(rows: &[&ComparedFlow], value: impl Fn(&ComparedFlow) -> Option<f64>) -> f64 {
+    let (mut variance, mut count) = (0.0, 0.0f64);
+    for group in rows.chunk_by(|a, b| a.is_same_path(b)) {
+        let values: Vec<f64> = group.iter().filter_map(|row| value(row)).collect();
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        variance += if values.len() > 1 { squares / (n - 1.0) * n } else { 0.0 };
+        count += n;
+    }
+    1.96 * variance.sqrt() / count.max(1.0)
 }
 
 fn short(rows: &[&ComparedFlow], scheme: usize) -> Option<(f64, f64)> {
@@ -260,7 +268,7 @@ pub(super) fn names(rows: &[ComparedFlow]) -> Vec<&str> {
 }
 
 /// The schemes, which are the same in all rows.
-fn schemes(rows: &[ComparedFlow]) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn schemes(rows: &[ComparedFlow]) -> impl Iterator<Item = (usize, &str)> {
     rows.first().into_iter().flat_map(|row| row.flows.iter().map(|flow| flow.scheme.as_str()).enumerate())
 }
 
@@ -385,8 +393,14 @@ pub(super) fn ablation_page(table: &str, origin: &ReportOrigin) -> String {
     )
 }
 
-/// The page: a table for each scheme with a row for each scenario and a column for each size, then verdicts and harm.
-pub(super) fn page(rows: &[ComparedFlow], scenarios: &[&Spec], origin: &ReportOrigin) -> String {
+/// The page: what each scenario with others has in [`harm`], then a table for each scheme with a row for each scenario and
+/// a column for each size, then verdicts.
+pub(super) fn page(
+    rows: &[ComparedFlow],
+    scenarios: &[&Spec],
+    origin: &ReportOrigin,
+    harm: &[HarmPicture<'_>],
+) -> String {
     let mut text = String::from("# rc3 on the networks of today\n\n");
     text += "Simulated flows over one bottleneck. FCT is the time from connect to the last byte at the receiver. Plain is \
              QUIC without RLP (CUBIC). Ideal is one round trip for the handshake, the bytes at the rate of the bottleneck, \
@@ -397,13 +411,14 @@ pub(super) fn page(rows: &[ComparedFlow], scenarios: &[&Spec], origin: &ReportOr
     for scenario in scenarios {
         let _ = writeln!(text, "| {} | {} |", scenario.name, scenario.title);
     }
+    harm.iter().for_each(|picture| text += &picture.section());
     for (scheme, name) in schemes(rows) {
         if scheme > 0 {
             text += &by_size(rows, &format!("{name}: FCT / plain"), |row| row.ratio_to_plain(scheme));
         }
         text += &by_size(rows, &format!("{name}: FCT / ideal"), |row| row.ratio_to_ideal(scheme));
         if scheme > 0 {
-            text += &verdicts_and_harm(rows, (scheme, name));
+            text += &verdicts(rows, (scheme, name));
         }
     }
     text
@@ -441,19 +456,17 @@ fn by_size(rows: &[ComparedFlow], title: &str, ratio: impl Fn(&ComparedFlow) -> 
     text
 }
 
-fn verdicts_and_harm(rows: &[ComparedFlow], (scheme, name): (usize, &str)) -> String {
+fn verdicts(rows: &[ComparedFlow], (scheme, name): (usize, &str)) -> String {
     let mut text = format!(
-        "\n## {name}: losses, verdicts and harm\n\n| scenario | cells | above {LOSS} x plain | verdicts right, wrong, \
-         none | others keep, worst | short flows of others, median and p95 |\n|---|---|---|---|---|---|\n"
+        "\n## {name}: losses and verdicts\n\n| scenario | cells | above {LOSS} x plain | verdicts right, wrong, none |\n\
+         |---|---|---|---|\n"
     );
     for name in names(rows) {
-        let SchemeSummary { cells, above, verdicts: [right, wrong, none], kept, short, .. } =
+        let SchemeSummary { cells, above, verdicts: [right, wrong, none], .. } =
             SchemeSummary::new(rows.iter().filter(|row| row.scenario == name), scheme);
-        let kept = kept.map_or(String::new(), |kept| format!("{:.3}, {:.2}", kept.mean, kept.worst));
-        let short = short.map_or(String::new(), |(median, late)| format!("{median:.3}, {late:.3}"));
         let verdicts =
             if right + wrong + none > 0 { format!("{right}, {wrong}, {none}") } else { String::new() };
-        let _ = writeln!(text, "| {name} | {cells} | {above} | {verdicts} | {kept} | {short} |");
+        let _ = writeln!(text, "| {name} | {cells} | {above} | {verdicts} |");
     }
     text
 }
