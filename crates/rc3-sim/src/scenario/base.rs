@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use rc3_text::document::{Document, Fault, flatten, quoted};
 use toml::{Table, Value};
 
-use super::ScenarioError;
+use super::{ScenarioError, is_swept, set_for_all};
 
 /// Names and files of the built-in bases.
 pub const BASES: &[(&str, &str)] =
@@ -42,8 +42,13 @@ fn on(document: Document, depth: usize) -> Result<Document, ScenarioError> {
         whole.set("scheme", schemes, None).map_err(|fault| document.error(fault))?;
     }
     for (key, value) in flatten(document.table()).into_iter().filter(|(key, _)| key != "base") {
-        let line = document.line(&key);
-        whole.set(&key, value.clone(), line).map_err(|fault| document.error(fault))?;
+        let (line, value) = (document.line(&key), value.clone());
+        // A file may sweep what it also sets.
+        match is_swept(document.table(), &key) {
+            true => whole.set(&key, value, line),
+            false => set_for_all(&mut whole, &key, value, line),
+        }
+        .map_err(|fault| document.error(fault))?;
     }
     Ok(whole)
 }

@@ -59,7 +59,7 @@ use rc3_text::{
     document::{Document, DocumentError, Fault, flatten},
     units::about_rate,
 };
-use toml::Value;
+use toml::{Table, Value};
 
 pub(crate) use quantity::parse_time;
 
@@ -137,7 +137,8 @@ impl Scenario {
         Ok(Self { document, spec, registry: registry.clone() })
     }
 
-    /// Sets a key, `workload.load=0.5` or `scheme.RC3.paced=true`. Strings need no quotation marks.
+    /// Sets a key, `workload.load=0.5` or `scheme.RC3.paced=true`. Strings need no quotation marks. A key that is swept has
+    /// this value only.
     ///
     /// # Errors
     /// If there is no such key, or the value is invalid; the scenario stays unchanged then.
@@ -150,7 +151,7 @@ impl Scenario {
         let (key, text) = (key.trim(), text.trim());
         let value = text.parse().unwrap_or_else(|_| Value::String(text.to_owned()));
         let mut document = self.document.clone();
-        document.set(key, value, None).map_err(fault)?;
+        set_for_all(&mut document, key, value, None).map_err(fault)?;
         self.spec = read(&document, &self.registry)?;
         self.document = document;
         Ok(())
@@ -224,6 +225,20 @@ fn with_per_cent_hint(error: DocumentError, text: &str) -> DocumentError {
             DocumentError { message, ..error }
         }
         false => error,
+    }
+}
+
+/// Whether `[sweep]` has values for this key, which replace any other.
+fn is_swept(table: &Table, key: &str) -> bool {
+    let sweep = table.get("sweep").and_then(Value::as_table);
+    sweep.is_some_and(|sweep| flatten(sweep).iter().any(|(swept, _)| swept == key))
+}
+
+/// Sets a key, also if it is swept: then this is its only value.
+fn set_for_all(document: &mut Document, key: &str, value: Value, line: Option<usize>) -> Result<(), Fault> {
+    match is_swept(document.table(), key) {
+        true => document.set(&format!("sweep.{key}"), Value::Array(vec![value]), line),
+        false => document.set(key, value, line),
     }
 }
 

@@ -285,6 +285,22 @@ fn a_key_that_is_set_is_read_as_if_it_stood_in_the_file() {
 }
 
 #[test]
+fn a_swept_key_that_is_set_has_that_value_only() {
+    let rates = |text: &str, changes: &[&str]| -> Vec<String> {
+        let mut scenario = Scenario::parse(&format!("name = 'x'\nbase = 'today'\n{text}"), "x.toml").unwrap();
+        changes.iter().for_each(|change| scenario.set(change).unwrap());
+        let sweep = scenario.spec().sweep["topology"]["rate"].as_array().cloned().unwrap();
+        assert!(scenario.expand().is_ok());
+        sweep.iter().map(|rate| rate.as_str().unwrap().to_owned()).collect()
+    };
+    assert!(rates("", &[]).len() > 1);
+    assert_eq!(rates("", &["topology.rate=5Mbit"]), ["5Mbit"]);
+    assert_eq!(rates("topology.rate = '5Mbit'\n", &[]), ["5Mbit"]);
+    let both = "topology.rate = '5Mbit'\n[sweep]\ntopology.rate = ['6Mbit', '7Mbit']\n";
+    assert_eq!(rates(both, &[]), ["6Mbit", "7Mbit"]);
+}
+
+#[test]
 fn what_cannot_be_set_is_refused_and_changes_nothing() {
     let mut scenario = plain();
     let before = scenario.clone();
