@@ -185,7 +185,8 @@ constants! {
     trickle_max: u64 = 96, off 0.0;
     /// and the time between them: about 12 Mbit/s.
     trickle_every: Duration = Duration::from_millis(1);
-    /// Round trips without feedback that end it, also on a remembered path.
+    /// Round trips without feedback that end it, also on a remembered path. Where priorities are honoured, so many BDPs may be in
+    /// flight at any time.
     silence: u32 = 2;
 
     // --- the first flight on a remembered path ---
@@ -241,7 +242,7 @@ constants! {
     /// Waiting is evidence above this part of the round trip, as its divisor, within two bounds. Below it are the packet
     /// in service, which none can overtake (4 ms at 3 Mbit/s), jitter, and timing noise of hosts.
     evident_part: u32 = 8, off 1e6;
-    /// The lower bound.
+    /// The lower bound, and how long the path takes for a burst that shall leave a queue.
     evident_min: Duration = Duration::from_millis(4), off 0.0;
     /// The upper bound.
     evident_max: Duration = Duration::from_millis(10), off 1e3;
