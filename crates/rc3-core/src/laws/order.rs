@@ -90,6 +90,12 @@ impl OrderTrial {
         (self.burst, self.spent) = (0, 0);
     }
 
+    /// The rate of another path says nothing about this one.
+    pub(crate) fn on_new_path(&mut self) {
+        self.start_busy_period();
+        self.needed = None;
+    }
+
     /// The path takes `packets` in [`Constants::evident_min`](super::constants::Constants::evident_min). So many of a burst
     /// still wait when the datagram reaches them.
     pub(crate) fn on_rate(&mut self, packets: u64) {
@@ -274,6 +280,16 @@ mod tests {
         assert_eq!(all, [70, 70, 70, 0, 0]);
         trial.start_busy_period();
         assert_eq!(left(&mut trial, 6), 70);
+    }
+
+    #[test]
+    fn on_a_new_path_a_first_flight_is_a_burst_again() {
+        let now = Instant::now();
+        let mut trial = OrderTrial::default();
+        trial.on_rate(70);
+        trial.on_new_path();
+        trial.on_rlp_sent(now, 15, 16);
+        assert_eq!(trial.timeout(), Some(now + Law::default().host_lateness));
     }
 
     #[test]

@@ -59,8 +59,11 @@ impl PathLaws {
 
     /// Packets that should leave at once, to test a path whose rate is known.
     pub(super) fn burst(&mut self, now: Instant, packet_bytes: u64) -> u64 {
+        if !self.is_unproven() {
+            return 0;
+        }
         let packets = self.clock.packets_within(self.law.evident_min, packet_bytes);
-        let Some(packets) = packets.filter(|_| self.is_unproven()) else { return 0 };
+        let Some(packets) = packets else { return 0 };
         self.order.on_rate(packets);
         self.order.burst_left(now)
     }
@@ -73,7 +76,7 @@ impl PathLaws {
     /// The peer has moved to another network, where the round trip is about `rtt`.
     pub(super) fn on_new_path(&mut self, rtt: Duration) {
         self.guard.on_new_path(rtt);
-        self.order.start_busy_period();
+        self.order.on_new_path();
         self.clock = Clock::new(self.law, rtt);
         (self.pace, self.unconfirmed) = (None, false);
     }
