@@ -109,7 +109,7 @@ pub struct DemoArgs {
     /// Sizes to send, separated by commas
     #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
     pub sizes: Vec<u64>,
-    /// Runs per size and scheme [default: 5, or fewer if they take longer than a minute]
+    /// Runs per size and scheme [default: 3, or fewer if they take longer than half a minute]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
     pub runs: Option<u32>,
     /// RLP levels: 40, 400, 4000, ... packets, the last level has the rest

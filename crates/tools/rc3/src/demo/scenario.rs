@@ -32,7 +32,7 @@ pub enum Runs {
 
 impl Runs {
     /// The default.
-    pub const USUAL: Self = Self::AsFit { most: 5, budget: Duration::from_secs(50) };
+    pub const USUAL: Self = Self::AsFit { most: 3, budget: Duration::from_secs(30) };
     /// The default for a second link beside the first.
     pub const BESIDE: Self = Self::AsFit { most: 2, budget: Duration::from_secs(20) };
 
