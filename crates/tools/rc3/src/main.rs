@@ -71,9 +71,9 @@ fn run(command: Command) -> Exit {
         Command::Copy(job, style) => {
             transfer(style, "copying", GRACE, async |reporter| copy(*job, reporter).await)
         }
-        Command::CopyPeer => {
+        Command::CopyPeer { listening } => {
             let work = async {
-                copy::serve().await;
+                copy::serve(listening).await;
                 Ok(())
             };
             with_runtime(Duration::ZERO, work, complain)

@@ -52,7 +52,10 @@ pub enum Command {
     /// Copy by ssh.
     Copy(Box<CopyJob>, Style),
     /// Serve a copy.
-    CopyPeer,
+    CopyPeer {
+        /// How it listens.
+        listening: Option<String>,
+    },
     /// Check this host, and a path.
     Check(Box<CheckJob>),
     /// Answer checks of another host.
@@ -82,7 +85,7 @@ impl Command {
                 let style = Style::choose(args.output.json, args.output.quiet);
                 Self::Copy(Box::new(args.resolve()?), style)
             }
-            LowCommand::CopyPeer => Self::CopyPeer,
+            LowCommand::CopyPeer { listening } => Self::CopyPeer { listening },
             LowCommand::Check(args) => check(args)?,
             LowCommand::Tunnel(args) => Self::Tunnel(Box::new(tunnel::resolve(args)?)),
             LowCommand::Completions { shell } => Self::Completions(shell),

@@ -60,7 +60,10 @@ pub enum LowCommand {
     Copy(Box<CopyArgs>),
     /// The far end of `rc3 copy`, on standard input and output
     #[command(hide = true)]
-    CopyPeer,
+    CopyPeer {
+        /// How it listens, in one word
+        listening: Option<String>,
+    },
     /// Check this host's sockets, and with a second host the path between them: marks, lengths, rc3 beside plain QUIC
     Check(CheckArgs),
     /// Carry TCP connections to and from another host, such as ssh

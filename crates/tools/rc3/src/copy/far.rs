@@ -17,7 +17,7 @@ use super::{
     place::path_of,
     relay::Relay,
     settings, transfer,
-    wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, MAGIC, Reply, Request, VERSION, Wire},
+    wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, Listening, MAGIC, Reply, Request, VERSION, Wire},
 };
 use crate::{
     cli::low::NetworkArgs,
@@ -28,10 +28,10 @@ use crate::{
         attributes::Preserve,
         interrupted,
         meet::{Listener, Settings},
-        message::{FromReceiver, FromSender, listen_up_to},
+        message::{FromReceiver, FromSender, encode, listen_up_to},
         progress::{Observer, Reporter, Style},
         receive::new_identity,
-        session::outbox,
+        session::{Outbox, outbox},
         side::{Meeting, Side},
     },
 };
@@ -40,34 +40,38 @@ use crate::{
 const REQUEST_PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two signs of life while the sources are listed. The near end waits several times as long.
 const WORKING_EVERY: Duration = Duration::from_secs(5);
+/// Where sshd puts the command of the client, if its keys may run only one.
+const ORIGINAL_COMMAND: &str = "SSH_ORIGINAL_COMMAND";
 
-/// Serves one copy on standard input and output.
+/// Serves one copy on standard input and output, and listens as this word asks for.
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn serve() {
+pub async fn serve(listening: Option<String>) {
     let mut to = stdout();
     let hello = format!("\n{MAGIC}{VERSION}\n");
     if to.write_all(hello.as_bytes()).await.is_err() || to.flush().await.is_err() {
         return;
     }
-    let mut messages = listen_up_to(FRAME_BYTES_MAX, BufReader::new(stdin()));
-    // Without a request nobody reads an answer.
-    let first = timeout(REQUEST_PATIENCE, messages.recv()).await;
-    let Ok(Some(Ok(Frame::Request(request)))) = first else { return };
-    let mut wire = Wire::new(messages, outbox(to).0);
-    if let Err(error) = copy(request, &mut wire).await {
+    let asked = || Some(env::var(ORIGINAL_COMMAND).ok()?.split(' ').next_back()?.to_owned());
+    // A near end of another version has read enough.
+    let Some(listening) = listening.or_else(asked).and_then(|word| Listening::from_word(&word)) else {
+        return;
+    };
+    let mut wire = Wire::new(listen_up_to(FRAME_BYTES_MAX, BufReader::new(stdin())), outbox(to).0);
+    if let Err(error) = copy(listening, &mut wire).await {
         wire.reply(Reply::Failed { message: error.to_string(), hint: error.hint().to_owned() }).await;
     }
     // The last frames must leave before the process does. The near end leaves as soon as it has them.
     let _ = timeout(END_PATIENCE, wire.run()).await;
 }
 
-async fn copy(request: Request, wire: &mut Wire) -> Result<()> {
-    let Request { action, preserve, carrier, rlp, congestion, marks } = request;
+async fn copy(
+    Listening { sends, carrier, rlp, congestion, marks }: Listening,
+    wire: &mut Wire,
+) -> Result<()> {
     let settings = settings(rlp, congestion, NetworkArgs::with_marks(marks), carrier);
-    let (side, rename) = prepared(action, preserve, wire).await?;
-    let listener = listen(&side, &settings, carrier)?;
+    let listener = listen(sends, &settings, carrier)?;
     if carrier == Carrier::Ssh {
         let relayed = async {
             let mut relay = Relay::bind().await?;
@@ -76,34 +80,43 @@ async fn copy(request: Request, wire: &mut Wire) -> Result<()> {
         };
         wire.relay = Some(relayed.await.map_err(|error| Error::local("relay", error))?);
     }
-    let reply = Reply::Listening {
+    wire.reply(Reply::Listening {
         address: env::var("SSH_CONNECTION").ok().and_then(|text| server_address(&text)),
         port: listener.address.port(),
         fingerprint: listener.fingerprint.0,
         secret: listener.secret.0,
-        rename,
-        left_out: report_left_out(&side),
-    };
-    wire.reply(reply).await;
+    })
+    .await;
+    // Without a request nobody reads an answer.
+    let heard = timeout(REQUEST_PATIENCE, wire.hear()).await;
+    let Ok(Ok(Frame::Request(request))) = heard else { return Ok(()) };
+    let meeting = Meeting::Listen(listener);
+    let outbox = wire.outbox.clone();
+    let begun = async { tokio::try_join!(prepared(request, &outbox), meeting.meet(sends)) };
+    let (side, control) = wire.during(begun).await?;
     // The near end learns the outcome by the transfer itself, and prints it.
     let mut reporter = Reporter::observed(Observer::new(|_| {}));
-    let _ = transfer(&side, &Meeting::Listen(listener), wire, interrupted(), &mut reporter).await;
+    let _ = transfer(&side, &meeting, control, wire, interrupted(), &mut reporter).await;
     Ok(())
 }
 
-/// Prepares in the background, with signs of life: listing many files takes long. Also returns the new name of a single
-/// source.
-async fn prepared(action: Action, preserve: Preserve, wire: &Wire) -> Result<(Side, Option<Vec<u8>>)> {
-    let mut preparing = tokio::task::spawn_blocking(move || prepare(action, preserve));
+/// Prepares in the background, with signs of life: listing many files takes long. Says when it is ready.
+async fn prepared(request: Request, outbox: &Outbox) -> Result<Side> {
+    let reply = async |reply| outbox.send(encode(&Frame::Reply(reply))).await;
+    let mut preparing = tokio::task::spawn_blocking(move || prepare(request.action, request.preserve));
     let mut tick = tokio::time::interval(WORKING_EVERY);
-    loop {
+    let (side, rename) = loop {
         tokio::select! {
             prepared = &mut preparing => {
-                return prepared.map_err(|error| Error::local("work", error))?;
+                break prepared.map_err(|error| Error::local("work", error))??;
             }
-            _ = tick.tick() => wire.reply(Reply::Working).await,
+            _ = tick.tick() => {
+                let _ = reply(Reply::Working).await;
+            }
         }
-    }
+    };
+    let _ = reply(Reply::Ready { rename, left_out: report_left_out(&side) }).await;
+    Ok(side)
 }
 
 /// Checks everything that can fail before the peer connects.
@@ -132,12 +145,13 @@ fn report_left_out(side: &Side) -> u32 {
 }
 
 /// The first free port of the range, or only loopback if ssh carries the datagrams.
-fn listen(side: &Side, settings: &Settings, carrier: Carrier) -> Result<Listener> {
+fn listen(sends: bool, settings: &Settings, carrier: Carrier) -> Result<Listener> {
     let open = |ip: IpAddr, port| {
         let (identity, address) = (new_identity()?, Some(SocketAddr::new(ip, port)));
-        match side {
-            Side::Send(..) => Listener::open::<FromReceiver>(identity, settings, address),
-            Side::Receive(..) => Listener::open::<FromSender>(identity, settings, address),
+        if sends {
+            Listener::open::<FromReceiver>(identity, settings, address)
+        } else {
+            Listener::open::<FromSender>(identity, settings, address)
         }
     };
     let Carrier::Udp { first, last } = carrier else { return open(Ipv4Addr::LOCALHOST.into(), 0) };

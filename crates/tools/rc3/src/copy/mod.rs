@@ -1,8 +1,9 @@
 //! `rc3 copy`: files from or to another host, where ssh starts the peer.
 //!
 //! The near end starts `ssh HOST -- rc3 copy-peer`; both ends talk in frames (`wire`) through the standard input and
-//! output of ssh. The far end listens on UDP and replies with its port, fingerprint and secret; the transfer is that of
-//! `rc3 send` and `rc3 recv` (`transfer::side`). With `--via-ssh`, frames carry the datagrams too (`relay`).
+//! output of ssh. The far end listens on UDP and says its port, fingerprint and secret; then the request and the handshake
+//! travel at the same time. The transfer is that of `rc3 send` and `rc3 recv` (`transfer::side`). With `--via-ssh`, frames
+//! carry the datagrams too (`relay`).
 
 use std::{path::PathBuf, pin::pin, time::Duration};
 
@@ -27,6 +28,7 @@ use crate::{
         network::{Marking, Network},
         progress::Reporter,
         receive::wind_up,
+        session::Control,
         side::{Meeting, Side},
     },
 };
@@ -82,12 +84,13 @@ fn settings(
 async fn transfer(
     side: &Side,
     meeting: &Meeting,
+    control: Control,
     wire: &mut Wire,
     stop: impl Future<Output = ()>,
     reporter: &mut Reporter,
 ) -> Result<()> {
     // Dropped after the close: the end of its streams must not arrive before the reason.
-    let mut moving = pin!(side.run(meeting, reporter));
+    let mut moving = pin!(side.run(meeting, control, reporter));
     let outcome = tokio::select! {
         outcome = moving.as_mut() => outcome,
         // The last packets may still be on their way.

@@ -11,14 +11,17 @@ use rc3_net::Endpoint;
 use tokio::{io::AsyncBufRead, time::timeout};
 
 use super::{
-    CopyJob, Direction,
+    CopyJob, Direction, END_PATIENCE,
     cli::{CopyArgs, ViaSsh},
     place::last_name,
     relay::Relay,
     settings,
     ssh::Ssh,
     transfer,
-    wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, Reply, Request, Unanswered, VERSION, Wire, skip_banner},
+    wire::{
+        Action, Carrier, FRAME_BYTES_MAX, Frame, Listening, Reply, Request, Unanswered, VERSION, Wire,
+        skip_banner,
+    },
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::{
@@ -31,7 +34,7 @@ use crate::transfer::{
     outage::Tries,
     paths::printable,
     progress::{Event, Reporter},
-    session::outbox,
+    session::{Control, Outbox, outbox},
     side::{Meeting, Side},
     ticket::{Fingerprint, Secret, Ticket},
 };
@@ -140,53 +143,31 @@ async fn attempt(
     carrier: Carrier,
     reporter: &mut Reporter,
 ) -> Result<usize> {
-    let (mut ssh, from, to) = Ssh::start(job)?;
-    let (outbox, _) = outbox(to);
     let CopyArgs { preserve, rlp, congestion, network, .. } = &job.args;
-    let request = Request {
-        action: action.clone(),
-        preserve: *preserve,
-        carrier,
-        rlp: *rlp,
-        congestion: *congestion,
-        marks: network.marks,
-    };
+    let sends = matches!(side, Side::Send(..));
+    let (rlp, congestion, marks) = (*rlp, *congestion, network.marks);
+    let (mut ssh, from, to) = Ssh::start(job, &Listening { sends: !sends, carrier, rlp, congestion, marks })?;
+    let (outbox, _) = outbox(to);
+    let request = Request { action: action.clone(), preserve: *preserve };
     let _ = outbox.send(encode(&Frame::Request(request))).await;
-    let answer = tokio::select! {
-        answer = reply(from, START_PATIENCE, WORK_PATIENCE) => answer,
+    let begun = tokio::select! {
+        begun = begin(job, sends, carrier, from, outbox) => begun,
         () = stop.as_mut() => return Err(Error::interrupted(0)),
     };
-    let (reply, messages) = match answer {
-        Ok(answer) => answer,
-        Err(Unanswered::Ended) => return Err(ended(job, ssh.exit_code().await)),
-        Err(Unanswered::Version(found)) => {
-            let found = format!("it has {found} where this rc3 has {VERSION}");
-            return Err(other_version(job, &found));
+    let Begun { meeting, control, mut wire, rename, left_out } = match begun {
+        Ok(begun) => begun,
+        Err(unanswered) => {
+            let code = ssh.exit_code().await;
+            return Err(no_answer(job, unanswered, code));
         }
-        Err(Unanswered::Silent(step, patience)) => {
-            let hint = "check that `ssh HOST rc3 --version` prints a version and ends: a login or a start-up file may wait for input";
-            return Err(Error::silent(&job.host, step, patience).hinted(hint));
-        }
-        Err(Unanswered::Invalid(reason)) => return Err(invalid(job, &reason)),
     };
-    let (ticket, rename, left_out) = ticket(job, reply, carrier)?;
     if let (Side::Send(found, _), Some(name)) = (&mut *side, &rename) {
         found.rename(name).map_err(|fault| invalid(job, &fault.to_string()))?;
     }
-    let mut wire = Wire::new(messages, outbox);
-    let qlog = job.args.output.qlog.clone().or_else(rc3_net::qlog::directory_from_env);
-    let settings = Settings { qlog, ..settings(*rlp, *congestion, network.clone(), carrier) };
-    let (endpoint, addresses) = reach(&ticket, &settings, carrier, &mut wire).await?;
-    let meeting = Meeting::Connect(endpoint, addresses, ticket.clone(), settings);
-    let moved = match transfer(side, &meeting, &mut wire, stop, reporter).await {
+    let moved = match transfer(side, &meeting, control, &mut wire, stop, reporter).await {
         Ok(()) => Ok(0),
         Err(error) => match error.kind() {
             ErrorKind::LeftOut(entries) => Ok(entries),
-            ErrorKind::Connect if carrier != Carrier::Ssh => Err(Error::new(
-                ErrorKind::NoUdp,
-                format!("UDP {} of {} does not answer", ticket.port(), ticket.host()),
-                "open it there or choose another by --port, pass another --address, or use --via-ssh",
-            )),
             _ => Err(error),
         },
     };
@@ -200,36 +181,106 @@ async fn attempt(
     moved.map(|here| here + left_out as usize)
 }
 
-/// The far end's answer once it is ready, and its further messages.
+/// A copy of which both ends are ready.
+struct Begun {
+    meeting: Meeting,
+    control: Control,
+    wire: Wire,
+    /// The new name of a single source there.
+    rename: Option<Vec<u8>>,
+    /// How many sources the far end leaves out.
+    left_out: u32,
+}
+
+/// Meets the far end while that prepares the copy.
+async fn begin(
+    job: &CopyJob,
+    sends: bool,
+    carrier: Carrier,
+    from: impl AsyncBufRead + Unpin + Send + 'static,
+    outbox: Outbox,
+) -> Result<Begun, Unanswered> {
+    let (reply, messages) = reply(from, START_PATIENCE).await?;
+    let ticket = ticket(job, reply, carrier)?;
+    let mut wire = Wire::new(messages, outbox);
+    let CopyArgs { rlp, congestion, network, output, .. } = &job.args;
+    let qlog = output.qlog.clone().or_else(rc3_net::qlog::directory_from_env);
+    let settings = Settings { qlog, ..settings(*rlp, *congestion, network.clone(), carrier) };
+    let (endpoint, addresses) = reach(&ticket, &settings, carrier, &mut wire).await?;
+    let meeting = Meeting::Connect(endpoint, addresses, ticket.clone(), settings);
+    let met = async { meeting.meet(sends).await.map_err(|error| not_met(error, &ticket, carrier)) };
+    let (control, (rename, left_out)) = {
+        let mut met = pin!(met);
+        tokio::select! {
+            ready = ready(&mut wire, WORK_PATIENCE) => {
+                let ready = ready?;
+                (wire.during(met).await?, ready)
+            }
+            control = met.as_mut() => match control {
+                Ok(control) => (control, ready(&mut wire, WORK_PATIENCE).await?),
+                // If the far end has ended the connection, the reason is on its way through ssh.
+                Err(error) => match timeout(END_PATIENCE, ready(&mut wire, WORK_PATIENCE)).await {
+                    Ok(Err(reason)) => return Err(reason),
+                    _ => return Err(error.into()),
+                },
+            },
+        }
+    };
+    Ok(Begun { meeting, control, wire, rename, left_out })
+}
+
+/// The far end's first answer, and its further messages.
 async fn reply(
     mut from: impl AsyncBufRead + Unpin + Send + 'static,
-    start: Duration,
-    work: Duration,
+    patience: Duration,
 ) -> Result<(Reply, Messages<Frame>), Unanswered> {
-    let (mut step, mut patience) = ("start rc3", start);
-    let begun = timeout(patience, skip_banner(&mut from)).await;
-    begun.map_err(|_| Unanswered::Silent(step, patience))??;
-    let mut messages = listen_up_to(FRAME_BYTES_MAX, from);
+    let answered = async {
+        skip_banner(&mut from).await?;
+        let mut messages = listen_up_to(FRAME_BYTES_MAX, from);
+        loop {
+            if let Frame::Reply(reply) = messages.recv().await.unwrap_or(Err(MessageError::Ended))? {
+                return Ok((reply, messages));
+            }
+        }
+    };
+    timeout(patience, answered).await.unwrap_or(Err(Unanswered::Silent("start rc3", patience)))
+}
+
+/// Waits, for at most so long without a sign of life, until the far end has prepared the copy. Returns the new name of a
+/// single source there, and how many sources it leaves out.
+async fn ready(wire: &mut Wire, patience: Duration) -> Result<(Option<Vec<u8>>, u32), Unanswered> {
     loop {
-        let heard = timeout(patience, messages.recv()).await;
-        let heard = heard.map_err(|_| Unanswered::Silent(step, patience))?;
-        match heard.unwrap_or(Err(MessageError::Ended))? {
-            Frame::Reply(Reply::Working) => (step, patience) = ("prepare the copy", work),
-            Frame::Reply(reply) => return Ok((reply, messages)),
-            Frame::Datagram(_) | Frame::Request(_) => {}
+        let heard = timeout(patience, wire.hear()).await;
+        match heard.map_err(|_| Unanswered::Silent("prepare the copy", patience))?? {
+            Frame::Reply(Reply::Working) => {}
+            Frame::Reply(Reply::Ready { rename, left_out }) => return Ok((rename, left_out)),
+            Frame::Reply(Reply::Failed { message, hint }) => {
+                return Err(Unanswered::Failed { message, hint });
+            }
+            frame => return Err(Unanswered::Invalid(format!("{frame:?} before it is ready"))),
         }
     }
 }
 
-/// Where the far end listens, the new name of a single source there, and how many sources it leaves out.
-fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Option<Vec<u8>>, u32)> {
+fn not_met(error: Error, ticket: &Ticket, carrier: Carrier) -> Error {
+    if error.kind() != ErrorKind::Connect || carrier == Carrier::Ssh {
+        return error;
+    }
+    Error::new(
+        ErrorKind::NoUdp,
+        format!("UDP {} of {} does not answer", ticket.port(), ticket.host()),
+        "open it there or choose another by --port, pass another --address, or use --via-ssh",
+    )
+}
+
+/// Where the far end listens.
+fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<Ticket, Unanswered> {
     match reply {
-        Reply::Failed { message, hint } => {
-            let message = format!("{}: {}", job.host, printable(&message));
-            Err(Error::new(ErrorKind::Other, message, printable(&hint)))
+        Reply::Failed { message, hint } => Err(Unanswered::Failed { message, hint }),
+        Reply::Working | Reply::Ready { .. } => {
+            Err(Unanswered::Invalid("it works before it listens".to_owned()))
         }
-        Reply::Working => Err(invalid(job, "it works for ever")),
-        Reply::Listening { address, port, fingerprint, secret, rename, left_out } => {
+        Reply::Listening { address, port, fingerprint, secret } => {
             let host = match (carrier, &job.args.address, address) {
                 (Carrier::Ssh, ..) => "127.0.0.1".to_owned(),
                 (_, Some(address), _) => address.clone(),
@@ -237,12 +288,32 @@ fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<(Ticket, Opti
                 (_, None, None) => {
                     let message = format!("{} does not report its address", job.host);
                     let hint = "pass its address by --address, or use --via-ssh";
-                    return Err(Error::new(ErrorKind::Other, message, hint));
+                    return Err(Error::new(ErrorKind::Other, message, hint).into());
                 }
             };
             let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret));
-            Ok((ticket.map_err(|error| invalid(job, &error.to_string()))?, rename, left_out))
+            ticket.map_err(|error| Unanswered::Invalid(error.to_string()))
         }
+    }
+}
+
+/// Why the copy did not begin. `code` is ssh's, if it has ended.
+fn no_answer(job: &CopyJob, unanswered: Unanswered, code: Option<i32>) -> Error {
+    match unanswered {
+        Unanswered::Ended => ended(job, code),
+        Unanswered::Version(found) => {
+            other_version(job, &format!("it has {found} where this rc3 has {VERSION}"))
+        }
+        Unanswered::Silent(step, patience) => {
+            let hint = "check that `ssh HOST rc3 --version` prints a version and ends: a login or a start-up file may wait for input";
+            Error::silent(&job.host, step, patience).hinted(hint)
+        }
+        Unanswered::Invalid(reason) => invalid(job, &reason),
+        Unanswered::Failed { message, hint } => {
+            let message = format!("{}: {}", job.host, printable(&message));
+            Error::new(ErrorKind::Other, message, printable(&hint))
+        }
+        Unanswered::Here(error) => error,
     }
 }
 
@@ -305,8 +376,8 @@ mod tests {
     use super::*;
     use crate::copy::wire::MAGIC;
 
-    /// What the near end hears if the far end sends `frames`, one each 20 ms, and then nothing.
-    async fn heard(frames: Vec<Reply>) -> Result<Reply, &'static str> {
+    /// How the near end fails if the far end sends `frames`, one each 20 ms, and then nothing.
+    async fn heard(frames: Vec<Reply>) -> Result<u32, &'static str> {
         let (near, mut far) = tokio::io::duplex(1000);
         let saying = async {
             far.write_all(format!("{MAGIC}{VERSION}\n").as_bytes()).await.unwrap();
@@ -314,27 +385,31 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 far.write_all(&encode(&Frame::Reply(reply))).await.unwrap();
             }
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         let limit = Duration::from_millis(200);
+        let hearing = async {
+            let (_, messages) = reply(BufReader::new(near), 10 * limit).await?;
+            let (_, left_out) = ready(&mut Wire::new(messages, outbox(tokio::io::sink()).0), limit).await?;
+            Ok(left_out)
+        };
         tokio::select! {
-            heard = reply(BufReader::new(near), 10 * limit, limit) => match heard {
-                Ok((reply, _)) => Ok(reply),
-                Err(Unanswered::Silent(step, _)) => Err(step),
-                Err(other) => panic!("{other:?}"),
-            },
+            heard = hearing => heard.map_err(|unanswered| match unanswered {
+                Unanswered::Silent(step, _) => step,
+                other => panic!("{other:?}"),
+            }),
             () = saying => unreachable!(),
         }
     }
 
     #[tokio::test]
     async fn a_far_end_that_says_nothing_more_is_given_up_at_each_step() {
+        let listening = Reply::Listening { address: None, port: 1, fingerprint: [0; 32], secret: [0; 16] };
         assert_eq!(heard(Vec::new()).await, Err("start rc3"));
-        assert_eq!(heard(vec![Reply::Working]).await, Err("prepare the copy"));
+        assert_eq!(heard(vec![listening.clone(), Reply::Working]).await, Err("prepare the copy"));
         // As long as it works.
-        let done = || Reply::Failed { message: "full".to_owned(), hint: String::new() };
-        let mut frames = vec![Reply::Working; 20];
-        frames.push(done());
-        assert_eq!(heard(frames).await, Ok(done()));
+        let ready = Reply::Ready { rename: None, left_out: 3 };
+        let frames = [vec![listening], vec![Reply::Working; 20], vec![ready]].concat();
+        assert_eq!(heard(frames).await, Ok(3));
     }
 }

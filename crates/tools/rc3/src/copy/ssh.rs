@@ -8,7 +8,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::CopyJob;
+use super::{CopyJob, wire::Listening};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Time for ssh to end by itself.
@@ -24,7 +24,10 @@ pub(super) struct Ssh(Option<Child>);
 impl Ssh {
     /// Starts the far end. What ssh prints on standard error passes through. Nothing secret is in the arguments or the
     /// environment.
-    pub(super) fn start(job: &CopyJob) -> Result<(Self, BufReader<ChildStdout>, ChildStdin)> {
+    pub(super) fn start(
+        job: &CopyJob,
+        listening: &Listening,
+    ) -> Result<(Self, BufReader<ChildStdout>, ChildStdin)> {
         let mut words = job.ssh.iter();
         let program = words.next().map_or("ssh", String::as_str);
         let mut command = Command::new(program);
@@ -32,7 +35,11 @@ impl Ssh {
         if job.ssh.is_empty() {
             command.args(OPTIONS);
         }
-        command.arg(&job.host).arg(format!("{} {PEER_COMMAND}", shell_word(&job.args.rc3_path)));
+        command.arg(&job.host).arg(format!(
+            "{} {PEER_COMMAND} {}",
+            shell_word(&job.args.rc3_path),
+            listening.to_word()
+        ));
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let failed = |error: io::Error| {
             let hint = "install an ssh client, or name one by --ssh";

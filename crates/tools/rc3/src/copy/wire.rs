@@ -7,12 +7,14 @@
 use std::{net::IpAddr, time::Duration};
 
 use bytes::Bytes;
+use data_encoding::BASE32_NOPAD_NOCASE as BASE32;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 use super::relay::Relay;
 use crate::{
     cli::low::{CongestionChoice, PolicyArgs, RlpChoice, SelectionArgs},
+    error::Error,
     transfer::{
         attributes::Preserve,
         message::{MessageError, Messages, encode},
@@ -23,7 +25,7 @@ use crate::{
 };
 
 /// The version of the frames.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 /// Begins the first line of the far end; ends with its version.
 pub(super) const MAGIC: &str = "rc3-copy-peer ";
 /// Most bytes of a remote shell before the magic line.
@@ -42,14 +44,34 @@ pub(super) enum Frame {
     Reply(Reply),
 }
 
+/// How the far end listens. Other users of that host can read it: it is the argument of the command there, so that the far
+/// end need not wait for ssh to take input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Request {
-    pub(super) action: Action,
-    pub(super) preserve: Preserve,
+pub(super) struct Listening {
+    /// Whether the far end sends.
+    pub(super) sends: bool,
     pub(super) carrier: Carrier,
     pub(super) rlp: RlpChoice,
     pub(super) congestion: CongestionChoice,
     pub(super) marks: Marking,
+}
+
+impl Listening {
+    /// A word for the remote shell.
+    pub(super) fn to_word(&self) -> String {
+        // Serializing into a vector cannot fail for these types: no maps, no unsized sequences.
+        BASE32.encode(&postcard::to_stdvec(self).unwrap_or_default()).to_lowercase()
+    }
+
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        postcard::from_bytes(&BASE32.decode(word.as_bytes()).ok()?).ok()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) action: Action,
+    pub(super) preserve: Preserve,
 }
 
 /// What the far end does.
@@ -94,15 +116,18 @@ pub(super) enum Reply {
         port: u16,
         fingerprint: [u8; FINGERPRINT_BYTES],
         secret: [u8; SECRET_BYTES],
+    },
+    /// The transfer cannot begin.
+    Failed { message: String, hint: String },
+    /// It prepares the transfer; repeated regularly, from the request until it is ready.
+    Working,
+    /// It has prepared the transfer.
+    Ready {
         /// The new name of the only source, if the destination is not a directory.
         rename: Option<Vec<u8>>,
         /// How many sources it skips without a word in the manifest.
         left_out: u32,
     },
-    /// The transfer cannot begin.
-    Failed { message: String, hint: String },
-    /// It prepares the transfer; repeated regularly, from the request on.
-    Working,
 }
 
 /// The way through ssh while a transfer runs: datagrams for the relay.
@@ -127,9 +152,21 @@ impl Wire {
     ///
     /// Cancel-safe: dropping the future loses at most one datagram.
     pub(super) async fn run(&mut self) {
-        while let Some(Ok(frame)) = self.messages.recv().await {
-            if let (Frame::Datagram(datagram), Some(relay)) = (frame, &self.relay) {
-                relay.deliver(&datagram).await;
+        while self.hear().await.is_ok() {}
+    }
+
+    /// Delivers datagrams until another frame comes.
+    ///
+    /// Cancel-safe, as [`Self::run`].
+    pub(super) async fn hear(&mut self) -> Result<Frame, MessageError> {
+        loop {
+            match self.messages.recv().await.unwrap_or(Err(MessageError::Ended))? {
+                Frame::Datagram(datagram) => {
+                    if let Some(relay) = &self.relay {
+                        relay.deliver(&datagram).await;
+                    }
+                }
+                frame => return Ok(frame),
             }
         }
     }
@@ -156,6 +193,16 @@ pub(super) enum Unanswered {
     Silent(&'static str, Duration),
     /// It says something else.
     Invalid(String),
+    /// It cannot begin, for this reason.
+    Failed { message: String, hint: String },
+    /// The cause is at this end or between both.
+    Here(Error),
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Self {
+        Self::Here(error)
+    }
 }
 
 impl From<MessageError> for Unanswered {

@@ -19,7 +19,7 @@ use super::{
     no_connection, not_connected,
     outage::patiently,
     reachable::{self, invite},
-    session::{Channel, Control},
+    session::Control,
     ticket::{Fingerprint, Secret, Ticket},
 };
 use crate::error::{Error, Result};
@@ -156,17 +156,16 @@ async fn connect_to_any(
     race(addresses, connect).await
 }
 
-/// Connects to the listener of a ticket, and shows its secret.
+/// Connects to the listener of a ticket, and shows its secret. This side will say `S`, the other `R`.
 pub(crate) async fn join<S: Says, R: Says>(
     endpoint: &Endpoint,
     addresses: &[SocketAddr],
     ticket: &Ticket,
     settings: &Settings,
-) -> Result<Channel<S, R>> {
+) -> Result<Control> {
     let (tls, transport) = (client(ticket.fingerprint(), S::ALPN)?, settings.transport(R::STREAMS_MAX, 0)?);
     let hello = Hello { version: VERSION, secret: ticket.secret().0 };
-    let control = connect(endpoint, addresses, COMMAND, tls, transport, &hello).await?;
-    Ok(Channel::new(control, settings.patience))
+    connect(endpoint, addresses, COMMAND, tls, transport, &hello).await
 }
 
 /// An endpoint for connections to these addresses.
@@ -180,7 +179,7 @@ pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) secret: Secret,
-    patience: Duration,
+    pub(crate) patience: Duration,
 }
 
 impl Listener {
@@ -227,12 +226,12 @@ impl Listener {
     }
 
     /// The first peer with the secret.
-    pub(crate) async fn meet<S: Says, R: Says>(&self) -> Result<Channel<S, R>> {
+    pub(crate) async fn meet(&self) -> Result<Control> {
         let mut newcomers = self.newcomers();
         let met = async {
             loop {
                 if let Ok((control, _)) = newcomers.next().await {
-                    return Channel::new(control, self.patience);
+                    return control;
                 }
             }
         };

@@ -4,6 +4,7 @@ use std::{
     io,
     net::SocketAddr,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rc3_core::units::Rate;
@@ -14,13 +15,13 @@ use super::{
     destination::{Destination, Policy},
     inbound::{self, Finish},
     manifest::{Found, Selection},
-    meet::{Listener, Says, Settings, join},
+    meet::{Listener, Settings, join},
     message::{FromReceiver, FromSender},
     outbound::Outbound,
     paths::printable_path,
     progress::Reporter,
     random::random,
-    session::{Channel, Session},
+    session::{Channel, Control, Session},
     ticket::Ticket,
 };
 use crate::error::{Error, Result};
@@ -39,12 +40,23 @@ impl Meeting {
         }
     }
 
-    async fn channel<S: Says, R: Says>(&self) -> Result<Channel<S, R>> {
+    /// The control stream of a connection with the peer, which sends if this side does not.
+    pub(crate) async fn meet(&self, sends: bool) -> Result<Control> {
         match self {
             Self::Listen(listener) => listener.meet().await,
-            Self::Connect(endpoint, addresses, ticket, settings) => {
-                join(endpoint, addresses, ticket, settings).await
+            Self::Connect(endpoint, addresses, ticket, settings) if sends => {
+                join::<FromSender, FromReceiver>(endpoint, addresses, ticket, settings).await
             }
+            Self::Connect(endpoint, addresses, ticket, settings) => {
+                join::<FromReceiver, FromSender>(endpoint, addresses, ticket, settings).await
+            }
+        }
+    }
+
+    fn patience(&self) -> Duration {
+        match self {
+            Self::Listen(listener) => listener.patience,
+            Self::Connect(.., settings) => settings.patience,
         }
     }
 }
@@ -96,16 +108,21 @@ impl Side {
         }
     }
 
-    /// The whole transfer.
-    pub(crate) async fn run(&self, meeting: &Meeting, reporter: &mut Reporter) -> Result<()> {
+    /// The whole transfer, after [`Meeting::meet`].
+    pub(crate) async fn run(
+        &self,
+        meeting: &Meeting,
+        control: Control,
+        reporter: &mut Reporter,
+    ) -> Result<()> {
+        let patience = meeting.patience();
         match self {
             Self::Send(found, limit) => {
-                let channel = meeting.channel::<FromSender, FromReceiver>().await?;
-                let outbound = Outbound::new(channel, found, false, *limit);
+                let outbound = Outbound::new(Channel::new(control, patience), found, false, *limit);
                 outbound.run(&mut None, meeting.endpoint().marks(), reporter).await
             }
             Self::Receive(destination, asked) => {
-                let session = Session::new(meeting.channel().await?, asked.clone());
+                let session = Session::new(Channel::new(control, patience), asked.clone());
                 match inbound::run(session, Some(destination), reporter).await? {
                     Finish::Complete(result) => result,
                     Finish::DryRun => Ok(()),

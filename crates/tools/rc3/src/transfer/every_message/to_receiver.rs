@@ -149,7 +149,7 @@ async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
     let (observed, done) = reporter();
     let mut reporter = if asked.is_download() { observed } else { Reporter::new(Style::Quiet, "") };
     let side = Side::Receive(destination.clone(), asked.clone());
-    let fetching = side.run(&meeting, &mut reporter);
+    let fetching = async { side.run(&meeting, meeting.meet(false).await?, &mut reporter).await };
     let (outcome, replies) = tokio::join!(fetching, act(&listener, &steps));
     while !destination.is_idle() {
         tokio::time::sleep(Duration::from_millis(1)).await;

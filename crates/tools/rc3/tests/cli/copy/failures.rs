@@ -55,8 +55,8 @@ fn udp_that_nobody_answers_is_named() {
         rest >>= 7;
     }
     varint.push(rest as u8);
-    // The reply `Listening` with an IPv4 address, a fingerprint and a secret, no new name, and nothing left out.
-    let body = [&[2, 0, 1, 0, 127, 0, 0, 1][..], &varint, &[7; 48], &[0, 0]].concat();
+    // The reply `Listening` with an IPv4 address, a fingerprint and a secret.
+    let body = [&[2, 0, 1, 0, 127, 0, 0, 1][..], &varint, &[7; 48]].concat();
     let frame =
         [format!("rc3-copy-peer {VERSION}\n\0\0\0").as_bytes(), &[body.len() as u8][..], &body].concat();
     let directory = temporary();

@@ -143,3 +143,34 @@ fn an_interrupted_copy_is_continued() {
     let carried = done["primary_bytes"].as_u64().unwrap() + by_rlp.sum::<u64>();
     assert!(carried < 30_000_000, "{carried} bytes went over the network again");
 }
+
+/// sshd takes no input before the command runs, so a far end that waited for the request would cost a round trip.
+#[test]
+fn the_far_end_says_where_it_listens_before_it_has_input() {
+    let (from, to, work) = (temporary(), temporary(), temporary());
+    fs::write(from.path().join("f"), content(50_000)).unwrap();
+    let fake = Fake::script(&format!(
+        "shift; cd {}; mkfifo in; exec 3<&0; export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22'\n\
+         {{ until [ \"$(wc -c <out)\" -gt 60 ]; do sleep 0.05; done; cat <&3; }} >in &\n\
+         sh -c \"exec $*\" <in | tee out",
+        work.path().display()
+    ));
+    fs::write(work.path().join("out"), "").unwrap();
+    let output = fake.copy(&[], &[&*from.path().join("f"), &*there(to.path())]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(tree(to.path()), tree(from.path()));
+}
+
+/// `command="rc3 copy-peer"` in `authorized_keys` allows a key nothing else.
+#[test]
+fn keys_may_allow_the_far_end_alone() {
+    let (from, to) = (temporary(), temporary());
+    fs::write(from.path().join("f"), content(50_000)).unwrap();
+    let fake = Fake::script(&format!(
+        "shift; export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' SSH_ORIGINAL_COMMAND=\"$*\"; exec {} copy-peer",
+        env!("CARGO_BIN_EXE_rc3")
+    ));
+    let output = fake.copy(&[], &[&*from.path().join("f"), &*there(to.path())]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(tree(to.path()), tree(from.path()));
+}
