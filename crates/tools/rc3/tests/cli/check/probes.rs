@@ -136,11 +136,13 @@ fn everything_is_checked_unless_parts_are_named() {
 }
 
 #[test]
-fn marks_that_are_overtaken_are_found_and_used_by_the_next_command() {
-    // A link that knows CS1 but not LE, and one that knows the levels.
-    for (marks, low) in [(MarkChoice::Cs1, 8), (MarkChoice::PerLevel, 3)] {
-        finds_and_uses(marks, low);
-    }
+fn a_link_that_knows_cs1_but_not_le_is_found_out_and_the_next_command_uses_it() {
+    finds_and_uses(MarkChoice::Cs1, 8);
+}
+
+#[test]
+fn a_link_that_knows_the_levels_is_found_out_and_the_next_command_uses_them() {
+    finds_and_uses(MarkChoice::PerLevel, 3);
 }
 
 fn finds_and_uses(marks: MarkChoice, dscp: u64) {
@@ -153,12 +155,17 @@ fn finds_and_uses(marks: MarkChoice, dscp: u64) {
     config.marks = marks.into();
     let link = LinkEmulator::start(config, server).expect("a link");
     let listener = Listener::start(&[&server.to_string(), "--advertise", &link.client_addr().to_string()]);
-    let check = || {
-        let flags = ["check", "--json", "--sizes", "4M", "--runs", "1", "--seconds", "0", "--path-memory"];
-        let output = rc3().args(flags).arg(&memory).arg(&listener.ticket).output().expect("it starts");
-        events(&output)
+    let check = |only| {
+        let flags = ["check", "--json", "--sizes", "4M", "--runs", "1", "--seconds", "0", "--only", only];
+        let mut command = rc3();
+        command.args(flags).arg("--path-memory").arg(&memory).arg(&listener.ticket);
+        events(&command.output().expect("it starts"))
     };
-    let report = check();
+    let uses_marks = |report: &Value| {
+        let low = &report["flow"]["path"]["levels"][1];
+        assert_eq!((low["level"].as_u64(), low["dscp"].as_u64()), (Some(1), Some(dscp)), "{report}");
+    };
+    let report = check("probes,flows");
     for choice in report["path"]["choices"].as_array().unwrap() {
         let is_honoured = choice["marks"] == marks.name();
         assert_eq!(choice["there"]["treatment"] == "different", is_honoured, "{report}");
@@ -166,12 +173,13 @@ fn finds_and_uses(marks: MarkChoice, dscp: u64) {
     assert_eq!(report["path"]["advice"]["marks"], marks.name());
     assert_eq!(report["path"]["advice"]["reason"], "overtaken");
     // The flow of the same visit already uses these marks.
-    let low = &report["flow"]["path"]["levels"][1];
-    assert_eq!((low["level"].as_u64(), low["dscp"].as_u64()), (Some(1), Some(dscp)), "{report}");
+    uses_marks(&report);
     let text = fs::read_to_string(&memory).expect("it is stored");
     assert!(text.contains(&format!(" marks={} ", marks.name())), "{text}");
-    // The rate, too.
-    assert_eq!(check()["flow"]["path"]["remembered"], true);
+    // The next command knows them from memory alone, and the rate.
+    let report = check("flows");
+    uses_marks(&report);
+    assert_eq!(report["flow"]["path"]["remembered"], true, "{report}");
 }
 
 #[test]
