@@ -4,6 +4,7 @@
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
+    thread,
     time::Duration,
 };
 
@@ -139,13 +140,17 @@ fn in_each_mode(
     victims: u8,
     forge: impl Fn(usize, SocketAddr) -> Option<SocketAddr> + Copy + Send + 'static,
 ) {
-    for mode in MODES {
-        let mut attack = Attack::new(mode, Crypto::Tls);
-        attack.begin(forge);
-        attack.load(DOWNLOAD);
-        attack.download(TIME);
-        attack.check(&format!("{what}, {mode:?}"), (1..=victims).map(victim));
-    }
+    thread::scope(|scope| {
+        for mode in MODES {
+            scope.spawn(move || {
+                let mut attack = Attack::new(mode, Crypto::Tls);
+                attack.begin(forge);
+                attack.load(DOWNLOAD);
+                attack.download(TIME);
+                attack.check(&format!("{what}, {mode:?}"), (1..=victims).map(victim));
+            });
+        }
+    });
 }
 
 #[test]
