@@ -1,5 +1,6 @@
 //! The command `rc3` as users run it. One binary: it links once, and its tests wait side by side.
 
+mod asleep;
 mod check;
 mod copy;
 mod demo;

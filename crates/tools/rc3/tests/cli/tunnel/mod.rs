@@ -6,7 +6,7 @@ pub(crate) mod harness;
 mod hostile;
 mod keystrokes;
 mod many;
-mod outages;
+pub(crate) mod outages;
 mod pairing;
 mod ssh;
 mod stdio;
