@@ -125,22 +125,32 @@ fn a_link_has_its_round_trips_and_is_known_unless_forgotten() {
         LinkEmulator::start(EmulatorConfig::new(rate, Duration::from_millis(10)), server).expect("a link");
     let flags = [&server.to_string(), "--advertise", &link.client_addr().to_string()].map(str::to_owned);
     let listening = Listening::start(&flags.each_ref().map(String::as_str));
-    for forget in [false, true] {
+    let check = |forget: bool| {
         let flags = ["--json", "--both", "--sizes", "300k", "--runs", "2", "--seconds", "0", "--forget"];
         let output = check(&listening, &flags[..flags.len() - usize::from(!forget)]);
         assert!(output.status.success(), "{output:?}");
         let events = events(&output);
         assert!(named(&events, "start")[0]["rtt_ms"].as_f64().is_some_and(|rtt| rtt >= 10.0));
+        // Whether each second flow of rc3 knew the path.
+        let mut known = Vec::new();
         for flow in named(&events, "flow") {
             // Connecting takes a round trip. The request of a flow from the listener takes half of one.
             let least = if flow["direction"] == "there" { 15.0 } else { 20.0 };
             assert!(flow["fct_ms"].as_f64().is_some_and(|fct| fct >= least), "{flow}");
             let path = &flow["path"];
-            let knows = !forget && flow["scheme"] == "rc3" && flow["run"] == 2;
-            assert_eq!(path["remembered"], knows, "{flow}");
             assert_eq!(path["rlp_delivered_bytes"] != 0, flow["scheme"] == "rc3", "{flow}");
+            if flow["scheme"] == "rc3" && flow["run"] == 2 {
+                known.push(path["remembered"] == true);
+            } else {
+                assert_eq!(path["remembered"], false, "{flow}");
+            }
         }
-    }
+        assert_eq!(known.len(), 2, "one in each direction");
+        known
+    };
+    // On a starved machine a flow may end without a rate that is worth remembering.
+    assert!((0..5).any(|_| check(false) == [true; 2]), "the first flow's rate is remembered");
+    assert_eq!(check(true), [false; 2]);
 }
 
 #[test]
