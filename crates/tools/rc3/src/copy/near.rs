@@ -257,7 +257,7 @@ async fn ready(wire: &mut Wire, patience: Duration) -> Result<(Option<Vec<u8>>, 
             Frame::Reply(Reply::Failed { message, hint }) => {
                 return Err(Unanswered::Failed { message, hint });
             }
-            frame => return Err(Unanswered::Invalid(format!("{frame:?} before it is ready"))),
+            _ => return Err(Unanswered::Invalid("it is neither ready nor at work".to_owned())),
         }
     }
 }
