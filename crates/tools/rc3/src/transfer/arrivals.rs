@@ -1,8 +1,8 @@
 //! What has come of each file of a transfer, and which file the next stream carries.
 //!
 //! Invariants. Streams are matched to files by their order alone: those of the manifest, then one for each `Again`. For
-//! each file the sender says one last word, `Hash`, `Omit` or `Again`, which only files of the manifest can have. Each file
-//! is settled once. Content that the sender has declared void is never handed out.
+//! each file the sender says one last word, `Hash`, `Omit` or `Again`, which only files of the manifest can have; it may take
+//! back a hash. Each file is settled once. Content that the sender has declared void is never handed out.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -38,6 +38,8 @@ struct Arrival<C> {
     /// The stream broke off.
     broken: bool,
     settled: bool,
+    /// It is complete, and about to be settled.
+    placing: bool,
     content: Option<C>,
 }
 
@@ -69,7 +71,10 @@ impl<C> Arrivals<C> {
 
     fn add(&mut self, Coming { file, has_stream, settled }: Coming) {
         self.settled += usize::from(settled);
-        self.files.insert(file, Arrival { word: Word::Awaited, broken: false, settled, content: None });
+        self.files.insert(
+            file,
+            Arrival { word: Word::Awaited, broken: false, settled, placing: false, content: None },
+        );
         self.streams.extend(has_stream.then_some(file));
     }
 
@@ -121,14 +126,17 @@ impl<C> Arrivals<C> {
         let void = self.on_omit(file, true)?;
         let again = self.next;
         self.next += 1;
-        // What is given up stays given up.
-        let settled = !self.settle(file);
+        // What is given up stays given up, and what is complete stays so.
+        let settled = self.is_placing(file) || !self.settle(file);
         self.add(Coming { file: again, has_stream, settled });
         Ok((again, void))
     }
 
     /// The sender leaves the file out, because it `changed` or else cannot be read. Returns its content.
     pub(super) fn on_omit(&mut self, file: u32, changed: bool) -> Result<Option<C>, Violation> {
+        if let Some(Arrival { word: word @ Word::Sent(_), .. }) = self.files.get_mut(&file) {
+            *word = Word::Awaited;
+        }
         let file = self.awaited(file)?;
         file.word = if changed { Word::Void } else { Word::Unreadable };
         let void = file.content.take();
@@ -138,15 +146,14 @@ impl<C> Arrivals<C> {
 
     /// The stream of a file broke off with this content, so that the sender owes a word about it. Returns content that is not
     /// wanted.
-    pub(super) fn on_broken(&mut self, at: u32, content: C) -> Result<Option<C>, Violation> {
-        match self.files.get_mut(&at) {
-            Some(Arrival { word: Word::Sent(_), settled: false, .. }) => {
-                return Err("a stream that breaks off after its hash");
+    pub(super) fn on_broken(&mut self, at: u32, content: C) -> Option<C> {
+        if let Some(file) = self.files.get_mut(&at) {
+            file.broken = true;
+            if let Word::Sent(_) = file.word {
+                file.word = Word::Awaited;
             }
-            Some(file) => file.broken = true,
-            None => {}
         }
-        Ok(self.on_content(at, content))
+        self.on_content(at, content)
     }
 
     /// A file has arrived. Returns it if it is not wanted.
@@ -162,8 +169,14 @@ impl<C> Arrivals<C> {
         let file = self.files.get_mut(&file)?;
         let Word::Sent(hash) = file.word else { return None };
         let content = file.content.take()?;
+        file.placing = true;
         self.complete -= 1;
         Some((content, hash))
+    }
+
+    /// Whether it is complete, and its verdict not known yet.
+    pub(super) fn is_placing(&self, file: u32) -> bool {
+        self.files.get(&file).is_some_and(|file| file.placing)
     }
 
     /// The file is in place or given up; returns whether it was not before.
@@ -246,6 +259,29 @@ mod tests {
     }
 
     #[test]
+    fn a_hash_may_be_taken_back_until_the_file_is_complete() {
+        for broken_first in [true, false] {
+            let mut arrivals = two();
+            assert!(arrivals.on_sent(0, [7; 32]).is_ok());
+            if broken_first {
+                assert_eq!((arrivals.on_broken(0, "torn"), arrivals.ready(0)), (None, None));
+                assert_eq!(arrivals.on_again(0, true), Ok((4, Some("torn"))));
+            } else {
+                assert_eq!(arrivals.on_again(0, true), Ok((4, None)));
+                assert_eq!(arrivals.on_broken(0, "torn"), Some("torn"));
+            }
+            assert_eq!((arrivals.is_settled(0), arrivals.is_settled(4)), (true, false));
+        }
+        let mut arrivals = two();
+        assert_eq!((arrivals.on_sent(0, [7; 32]), arrivals.on_content(0, "whole")), (Ok(()), None));
+        assert!(arrivals.ready(0).is_some() && arrivals.is_placing(0));
+        assert_eq!(arrivals.on_again(0, true), Ok((4, None)));
+        assert_eq!((arrivals.is_settled(0), arrivals.is_settled(4)), (false, true));
+        assert_eq!(arrivals.on_again(0, true), Err(TWICE));
+        assert_eq!(arrivals.on_omit(0, true), Err(TWICE));
+    }
+
+    #[test]
     fn contradictions_are_violations() {
         let mut arrivals = two();
         assert_eq!(arrivals.on_sent(1, [0; 32]), Err(UNKNOWN));
@@ -254,13 +290,12 @@ mod tests {
         assert!(arrivals.on_again(0, true).is_ok());
         assert_eq!(arrivals.on_again(0, true), Err(TWICE));
         assert_eq!(arrivals.on_again(4, true), Err(TWICE));
-        assert_eq!(arrivals.on_broken(0, "torn"), Ok(Some("torn")));
+        assert_eq!(arrivals.on_broken(0, "torn"), Some("torn"));
         assert!(arrivals.is_void(0) && !arrivals.is_void(4));
         assert!(arrivals.on_sent(4, [0; 32]).is_ok());
         assert_eq!(arrivals.on_sent(4, [0; 32]), Err(TWICE));
-        assert_eq!(arrivals.on_omit(4, true), Err(TWICE));
-        assert!(arrivals.on_broken(4, "torn").is_err());
-        assert_eq!(arrivals.on_broken(3, "some"), Ok(None));
+        assert_eq!((arrivals.on_omit(4, true), arrivals.on_omit(4, true)), (Ok(None), Err(TWICE)));
+        assert_eq!(arrivals.on_broken(3, "some"), None);
         assert!(arrivals.on_sent(3, [0; 32]).is_err());
         // An unreadable file may be continued by another run, a changed one not.
         assert_eq!(arrivals.on_omit(3, false), Ok(Some("some")));

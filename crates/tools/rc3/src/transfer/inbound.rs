@@ -297,6 +297,10 @@ impl Transfer<'_> {
         if omission == Omission::Changed {
             discard(void, resumed);
         }
+        // Its hash came before, and all of it has arrived.
+        if self.arrivals.is_placing(at) {
+            return Ok(());
+        }
         if self.arrivals.settle(at)
             && let Some(path) = self.file(at).map(|file| file.path.clone())
         {
@@ -338,7 +342,7 @@ impl Transfer<'_> {
         match done {
             TaskDone::Received(at, _, Ok(content)) => {
                 let unwanted = if content.is_broken() {
-                    self.arrivals.on_broken(at, content).map_err(Error::protocol)?
+                    self.arrivals.on_broken(at, content)
                 } else {
                     self.arrivals.on_content(at, content)
                 };

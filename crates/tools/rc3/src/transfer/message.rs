@@ -9,8 +9,8 @@
 //! sender's hash with `Compare` and gets a `Hash`. What exists already, or will not be created, is `Settled`. If the receiver
 //! has parts of a file, it lists the rest in `Missing`. Then every file with missing bytes goes on its own unidirectional
 //! stream, in the order of the manifest: raw and back to back. Holes of the manifest are neither sent nor hashed: offsets of
-//! missing bytes, and the hash, are those of the file's data without them. After reading a file the sender writes the `Hash`
-//! of all its data. The receiver settles each file and link once, and at the
+//! missing bytes, and the hash, are those of the file's data without them. Once it has read a file the sender writes the
+//! `Hash` of all its data. The receiver settles each file and link once, and at the
 //! end says `Finished`. Between messages it regularly sends `Working`.
 //!
 //! The first files, if they are small, do not wait for `Accepted`: whatever the receiver decides, each has its stream and its
@@ -21,11 +21,11 @@
 //! Entries are counted from 0, in the order of the manifest. An entry of the kind `Pipe` stands alone; its stream has all
 //! bytes to its end, and nothing of it exists before or is sent again.
 //!
-//! Faults of single files end nothing. In the manifest, `Absent` names what the sender cannot read. In place of `Hash`,
-//! `Omit` leaves a file out, and no verdict need follow. `Again`, once for each file of the manifest, says that a file changed
-//! while it was sent: what arrived of it is void, and it is one more entry, whose index follows those of the manifest and of
-//! earlier `Again`s, and whose stream follows theirs. A verdict on the first entry that crosses this message counts for the
-//! second. A stream that is reset needs one of the two. The receiver may settle directories just before `Finished`.
+//! Faults of single files end nothing. In the manifest, `Absent` names what the sender cannot read. In place of `Hash`, or
+//! after it if bytes that were lost cannot be read again, `Omit` leaves a file out, and no verdict need follow. `Again`, once for each file of the
+//! manifest, says that a file changed while it was sent: what arrived of it is void, and it is one more entry, whose index
+//! follows those of the manifest and of earlier `Again`s, and whose stream follows theirs. A verdict on the first entry that
+//! crosses this message counts for the second. A stream that is reset needs one of the two. The receiver may settle directories just before `Finished`.
 //!
 //! A message is its length in four bytes, big-endian, then that many bytes of postcard. Invariant: no message makes the
 //! reader allocate more than its maximum, usually [`MESSAGE_BYTES_MAX`].

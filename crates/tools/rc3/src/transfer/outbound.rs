@@ -7,6 +7,7 @@
 use std::{
     collections::VecDeque,
     io::{self, Read},
+    pin::pin,
     sync::Arc,
     thread,
     time::{Duration, Instant},
@@ -70,6 +71,9 @@ pub(super) struct Outbound<'a> {
     throttle: Arc<Throttle>,
     /// Files that are being sent; each with its index and the bytes of its stream.
     sending: JoinSet<(u32, u64, Result<Sent>)>,
+    /// Hashes of files in `sending`, each read to its end.
+    hashed: mpsc::UnboundedReceiver<(u32, Sent)>,
+    hashes: mpsc::UnboundedSender<(u32, Sent)>,
     openers: Openers,
     /// Bytes of the files in `sending`.
     on_offer: u64,
@@ -86,6 +90,7 @@ pub(super) struct Outbound<'a> {
 
 impl<'a> Outbound<'a> {
     pub(super) fn new(channel: ToReceiver, found: &'a Found, dry_run: bool, limit: Option<Rate>) -> Self {
+        let (hashes, hashed) = mpsc::unbounded_channel();
         Self {
             channel,
             found,
@@ -93,6 +98,8 @@ impl<'a> Outbound<'a> {
             dry_run,
             throttle: Arc::new(Throttle::new(limit)),
             sending: JoinSet::new(),
+            hashed,
+            hashes,
             openers: Openers::default(),
             on_offer: 0,
             hashing: JoinSet::new(),
@@ -180,6 +187,7 @@ impl<'a> Outbound<'a> {
                     self.on_offer -= bytes;
                     self.sender.on_sent(entry, sent?);
                 }
+                Some((entry, whole)) = self.hashed.recv() => self.sender.on_sent(entry, whole),
                 Some(hashed) = self.hashing.join_next() => {
                     let (entry, hash) = hashed.map_err(background)?;
                     self.sender.on_hashed(entry, hash);
@@ -276,10 +284,13 @@ impl<'a> Outbound<'a> {
             let _ = stream.set_priority(priority);
         }
         let input = input.take_if(|_| file.kind == Kind::Pipe);
+        let hashes = self.hashes.clone();
+        // The other end is in `self`, which may be gone by then.
+        let on_hashed = move |whole| drop(hashes.send((entry, whole)));
         self.sending.spawn(async move {
             let sent = match (stream, input) {
                 (Some(stream), Some(input)) => send_pipe(stream, input, throttle).await,
-                (stream, _) => send_file(stream, file, gaps, throttle).await,
+                (stream, _) => send_file(stream, file, gaps, throttle, on_hashed).await,
             };
             (entry, bytes, sent)
         });
@@ -353,6 +364,7 @@ async fn send_file(
     file: SourceEntry,
     gaps: Gaps,
     throttle: Arc<Throttle>,
+    on_hashed: impl FnOnce(Sent),
 ) -> Result<Sent> {
     let (file_bytes, len) = (file.bytes(), gaps.len());
     let opened = blocking(move || {
@@ -364,7 +376,9 @@ async fn send_file(
         Ok(Opened::Read(bytes, source.finish()?))
     });
     match (opened.await?, stream) {
-        (Ok(Opened::Long(source)), Some(stream)) => send_long(stream, source, len, file_bytes).await,
+        (Ok(Opened::Long(source)), Some(stream)) => {
+            send_long(stream, source, len, file_bytes, on_hashed).await
+        }
         // The connection keeps what is written until it has arrived, and offers it to both loops.
         (Ok(Opened::Read(bytes, hash)), Some(mut stream)) => match stream.write_chunk(bytes).await {
             Ok(()) => stream.finish().map_err(Error::lost).map(|()| Sent::Whole(hash, file_bytes)),
@@ -381,14 +395,24 @@ async fn send_file(
     }
 }
 
-/// Reads a file while it is sent.
+/// Reads a file while it is sent. Its hash need not wait until all has arrived, which would cost a round trip.
 async fn send_long(
     mut stream: SendStream,
     source: Arc<FileSource>,
     len: u64,
     file_bytes: u64,
+    on_hashed: impl FnOnce(Sent),
 ) -> Result<Sent> {
-    match stream.send_file(Arc::clone(&source), len).await {
+    let hash = source.hash_once_read();
+    let mut sending = pin!(stream.send_file(Arc::clone(&source), len));
+    let sent = tokio::select! {
+        sent = &mut sending => sent,
+        Ok(hash) = hash => {
+            on_hashed(Sent::Whole(hash, file_bytes));
+            sending.await
+        }
+    };
+    match sent {
         Ok(()) => {}
         Err(SendFileError::SinkFailed | SendFileError::Stopped(_)) => return Ok(Sent::Stopped),
         Err(SendFileError::Read { error, .. }) => return Ok(Sent::Failed(error.into())),

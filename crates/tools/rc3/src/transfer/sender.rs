@@ -3,7 +3,7 @@
 //!
 //! Invariants. Each entry is settled once. A file counts as in place only after its hash was sent.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{
     content::RESUMED_BYTES_MIN,
@@ -42,6 +42,8 @@ pub(super) struct Sender<'a> {
     next: u32,
     /// Files to send again.
     changed: VecDeque<u32>,
+    /// Files whose hash was sent before all bytes had left, and which could not be read again. The receiver may have had all.
+    retracted: HashSet<u32>,
     /// Second versions of files, whose entries follow those of the manifest.
     again: Vec<SourceEntry>,
 }
@@ -116,6 +118,7 @@ impl<'a> Sender<'a> {
             open: 0,
             next: 0,
             changed: VecDeque::new(),
+            retracted: HashSet::new(),
             again: Vec::new(),
         }
     }
@@ -200,8 +203,13 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// A file was sent.
+    /// A file was sent, or its hash is known, and how its sending ends will follow.
     pub(super) fn on_sent(&mut self, entry: u32, sent: Sent) {
+        if let (Sent::Failed(_), Some(state @ State::Sent(_))) = (&sent, self.states.get_mut(entry as usize))
+        {
+            *state = State::Announced;
+            self.retracted.insert(entry);
+        }
         match sent {
             Sent::Whole(hash, bytes) if self.is_open(entry) => {
                 self.states[entry as usize] = State::Sent(bytes);
@@ -283,6 +291,7 @@ impl<'a> Sender<'a> {
         };
         let heard = match (&*state, &verdict) {
             // Their messages have crossed.
+            (_, Verdict::Placed) if self.retracted.remove(&entry) => return self.settle_retracted(entry),
             (&State::Replaced(again), _) => return self.settle(again, verdict),
             (State::Sent(bytes), Verdict::Placed) if self.accepted => Heard::InPlace(entry, *bytes),
             (_, Verdict::Placed | Verdict::Omitted(_)) | (State::Settled(_), _) => {
@@ -306,6 +315,20 @@ impl<'a> Sender<'a> {
         }
         *state = State::Settled(verdict);
         Ok(heard)
+    }
+
+    /// The receiver had all of a file before it heard that its hash was taken back.
+    fn settle_retracted(&mut self, entry: u32) -> Result<Heard> {
+        let last = match self.states[entry as usize] {
+            State::Replaced(again) => again,
+            _ => entry,
+        };
+        match std::mem::replace(&mut self.states[last as usize], State::Settled(Verdict::Placed)) {
+            State::Settled(_) => return Err(Error::protocol("an impossible verdict")),
+            State::Omitted(_) => {}
+            _ => self.open = self.open.saturating_sub(1),
+        }
+        Ok(Heard::InPlace(entry, self.entry(entry).map_or(0, SourceEntry::bytes)))
     }
 
     /// How many bytes are to be sent, or were, of what is not settled.
@@ -449,6 +472,40 @@ mod tests {
         assert!(sender.on_reply(FromReceiver::Finished).is_err(), "without a verdict on a file");
         assert_eq!(sender.on_reply(settled(1, Verdict::Placed)).unwrap(), Heard::InPlace(1, large));
         assert_eq!(sender.on_reply(FromReceiver::Finished).unwrap(), Heard::Finished);
+    }
+
+    #[test]
+    fn a_hash_is_taken_back_and_verdicts_that_cross_are_understood() {
+        // (whether the second version is announced, whether the first is in place, how many verdicts are then owed)
+        for (again, placed, owed) in [(true, true, 2), (false, true, 2), (true, false, 3), (false, false, 3)]
+        {
+            let found = found();
+            let mut sender = Sender::new(&found, false);
+            while sender.next_message().is_some() {}
+            sender.on_reply(FromReceiver::Accepted).unwrap();
+            while sender.next_file().is_some() {}
+            sender.on_sent(1, Sent::Whole(HASH.into(), 100));
+            assert_eq!(sender.next_message(), Some(FromSender::Hash { entry: 1, hash: HASH }));
+            sender.on_sent(1, Sent::Failed(Omission::Changed));
+            if again {
+                assert_eq!(sender.next_changed(), Some(1));
+                sender.on_again(1, Ok(found.entries[1].clone()));
+                assert!(matches!(sender.next_message(), Some(FromSender::Again { entry: 1, .. })));
+            }
+            if placed {
+                assert_eq!(sender.on_reply(settled(1, Verdict::Placed)).unwrap(), Heard::InPlace(1, 100));
+                assert!(sender.on_reply(settled(1, Verdict::Placed)).is_err(), "twice");
+            }
+            assert_eq!((sender.files_to_send(), sender.next_changed().is_some()), (owed, !again && !placed));
+        }
+        let found = found();
+        let mut sender = Sender::new(&found, false);
+        sender.on_reply(FromReceiver::Accepted).unwrap();
+        sender.on_sent(1, Sent::Whole(HASH.into(), 100));
+        sender.on_sent(1, Sent::Failed(Omission::Unreadable("gone".into())));
+        assert_eq!(sender.files_to_send(), 2);
+        assert_eq!(sender.on_reply(settled(1, Verdict::Placed)).unwrap(), Heard::InPlace(1, 100));
+        assert_eq!((sender.files_to_send(), &sender.states[1]), (2, &State::Settled(Verdict::Placed)));
     }
 
     #[test]

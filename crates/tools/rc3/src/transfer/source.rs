@@ -1,6 +1,8 @@
 //! A file being sent: read at the offsets the stream needs, hashed on the way, within the rate limit.
 //!
-//! Invariant: the hash of a file exists only if the file was the announced one before the first read and after the last.
+//! Invariant: the hash of a file exists only if the file was the announced one before the first read and after the last. It
+//! is announced once every byte was read, before all has arrived; bytes that are read again later are those that were hashed,
+//! or reading fails.
 
 use std::{
     fs::File,
@@ -12,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use rc3_core::units::Rate;
 use rc3_net::file::ReadAt;
+use tokio::sync::oneshot;
 
 use super::{
     destination::fill_at,
@@ -47,10 +50,12 @@ impl Origin {
         Ok(origin)
     }
 
-    /// Whether it is still the announced file.
-    fn check(&self) -> Result<(), Omission> {
+    /// Whether it is still the announced file. A change is an early end: see [`Omission`].
+    fn check(&self) -> io::Result<()> {
         match self {
-            Self::File(file, stamp) if Stamp::of(&file.metadata()?) != *stamp => Err(Omission::Changed),
+            Self::File(file, stamp) if Stamp::of(&file.metadata()?) != *stamp => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
             Self::File(..) | Self::Held(_) => Ok(()),
         }
     }
@@ -84,8 +89,17 @@ pub struct FileSource {
     data: Gaps,
     /// The ranges of the data to send.
     gaps: Gaps,
-    passing: Mutex<Passing>,
+    hashing: Mutex<Hashing>,
     throttle: Arc<Throttle>,
+}
+
+/// The hash of a file that is being read.
+#[derive(Debug)]
+struct Hashing {
+    passing: Passing,
+    /// Who waits for it.
+    waiting: Option<oneshot::Sender<blake3::Hash>>,
+    announced: bool,
 }
 
 impl FileSource {
@@ -95,8 +109,33 @@ impl FileSource {
     /// See [`Omission`].
     pub fn open(entry: &SourceEntry, gaps: Gaps, throttle: Arc<Throttle>) -> Result<Self, Omission> {
         let data = entry.data();
-        let passing = Mutex::new(Passing::new(Tree::new(data.len())));
-        Ok(Self { origin: Origin::open(entry)?, data, gaps, passing, throttle })
+        let passing = Passing::new(Tree::new(data.len()));
+        let hashing = Mutex::new(Hashing { passing, waiting: None, announced: false });
+        Ok(Self { origin: Origin::open(entry)?, data, gaps, hashing, throttle })
+    }
+
+    /// The hash of all data, as soon as every byte was read.
+    pub fn hash_once_read(&self) -> oneshot::Receiver<blake3::Hash> {
+        let (sender, receiver) = oneshot::channel();
+        self.hashing.lock().unwrap_or_else(PoisonError::into_inner).waiting = Some(sender);
+        receiver
+    }
+
+    /// Bytes of the data were read.
+    fn on_read(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut hashing = self.hashing.lock().unwrap_or_else(PoisonError::into_inner);
+        if hashing.announced {
+            return self.origin.check();
+        }
+        hashing.passing.update(at, bytes, |buf, offset| self.origin.read_data(&self.data, buf, offset))?;
+        if hashing.waiting.is_some()
+            && let Some(hash) = hashing.passing.tree().root()
+        {
+            self.origin.check()?;
+            // Whoever waited may have lost interest.
+            hashing.announced = hashing.waiting.take().is_some_and(|waiting| waiting.send(hash).is_ok());
+        }
+        Ok(())
     }
 
     /// BLAKE3 of the data that the file has now, whatever was announced, except the holes.
@@ -135,9 +174,11 @@ impl FileSource {
     /// # Errors
     /// See [`Omission`].
     pub fn finish(self) -> Result<blake3::Hash, Omission> {
-        let mut passing = self.passing.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let hash = passing.finish(|buf, offset| self.origin.read_data(&self.data, buf, offset))?;
-        self.origin.check()?;
+        let mut hashing = self.hashing.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let hash = hashing.passing.finish(|buf, offset| self.origin.read_data(&self.data, buf, offset))?;
+        if !hashing.announced {
+            self.origin.check()?;
+        }
         Ok(hash)
     }
 }
@@ -152,8 +193,7 @@ impl ReadAt for FileSource {
         let buf = &mut buf[..len];
         std::thread::sleep(self.throttle.pause(len));
         let read = self.origin.read_at(buf, place)?;
-        let mut passing = self.passing.lock().unwrap_or_else(PoisonError::into_inner);
-        passing.update(at, &buf[..read], |buf, offset| self.origin.read_data(&self.data, buf, offset))?;
+        self.on_read(at, &buf[..read])?;
         Ok(read)
     }
 }
@@ -190,5 +230,41 @@ impl Throttle {
         let due = self.started + rate.time_for(*read);
         *read += bytes as u64;
         due.saturating_duration_since(Instant::now())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::transfer::manifest::{Found, Selection};
+
+    #[test]
+    fn a_hash_is_known_once_all_was_read_and_what_changes_then_is_not_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let content: Vec<u8> = (0..700_000_u32).map(|at| (at >> 3) as u8).collect();
+        fs::write(&path, &content).unwrap();
+        let found = Found::scan(std::slice::from_ref(&path), &Selection::default()).unwrap();
+        let len = content.len() as u64;
+        let open =
+            || FileSource::open(&found.entries[0], Gaps::whole(len), Arc::new(Throttle::new(None))).unwrap();
+        let source = open();
+        let mut hash = source.hash_once_read();
+        let mut buf = vec![0; 350_000];
+        assert_eq!(source.read_at(&mut buf, 350_000).unwrap(), buf.len());
+        assert!(hash.try_recv().is_err(), "half of it is not read");
+        assert_eq!(source.read_at(&mut buf, 0).unwrap(), buf.len());
+        assert_eq!(hash.try_recv(), Ok(blake3::hash(&content)));
+        assert_eq!(source.read_at(&mut buf, 0).unwrap(), buf.len(), "again, unchanged");
+
+        fs::write(&path, &content[..350_000]).unwrap();
+        let error = source.read_at(&mut buf, 0).unwrap_err();
+        assert_eq!(Omission::from(error), Omission::Changed);
+        assert_eq!(source.finish(), Ok(blake3::hash(&content)), "if all arrived without another read");
+        assert!(
+            FileSource::open(&found.entries[0], Gaps::whole(len), Arc::new(Throttle::new(None))).is_err()
+        );
     }
 }

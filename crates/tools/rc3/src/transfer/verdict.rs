@@ -50,7 +50,7 @@ pub enum Omission {
 impl From<io::Error> for Omission {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // Before the length that its stamp has.
+            // Before the length that its stamp has, or with another stamp.
             io::ErrorKind::UnexpectedEof => Self::Changed,
             _ => Self::Unreadable(reason(error)),
         }
