@@ -62,7 +62,7 @@ pub const MESSAGE_BYTES_MAX: usize = 2 * PATH_BYTES_MAX + 256;
 pub const LINK_BYTES_MAX: usize = 4095;
 
 /// Most files that are sent before the manifest is accepted: as many streams as a peer has before its ticket is seen.
-pub const EARLY_FILES_MAX: u32 = 200;
+pub const EARLY_FILES_MAX: u32 = 800;
 
 /// Messages read in advance.
 pub const MESSAGES_AHEAD: usize = 64;

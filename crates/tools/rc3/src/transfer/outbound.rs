@@ -48,7 +48,7 @@ const SMALL_FILES_AHEAD: usize = 128;
 /// Most bytes of files read at a time, if they are more than [`FILES_AHEAD`].
 const BYTES_AHEAD: u64 = 4 << 20;
 /// A stream of at most so many bytes is read at once: such files fill the path as one large file does.
-const SMALL_BYTES_MAX: u64 = 256 << 10;
+pub(super) const SMALL_BYTES_MAX: u64 = 256 << 10;
 /// `Working` messages that a receiver may send in a burst, and one a second on average.
 const SIGNS_AT_ONCE: u64 = 10;
 /// Bytes of one read of a pipe.

@@ -10,6 +10,7 @@ use super::{
     gaps::{GAPS_MAX, Gaps},
     manifest::{Found, LeftOut, SourceEntry},
     message::{self, Change, EARLY_FILES_MAX, FromReceiver, FromSender, Kind, Refusal, Work},
+    outbound::SMALL_BYTES_MAX,
     paths::printable,
     verdict::{Omission, Unkept, Verdict},
 };
@@ -18,8 +19,8 @@ use crate::error::{Error, Result};
 /// Most gaps of all files together: a receiver resumes some hundred files at most.
 const ALL_GAPS_MAX: usize = 512 * GAPS_MAX;
 
-/// Most bytes that are sent before the receiver has accepted them.
-const EARLY_BYTES_MAX: u64 = 256 << 10;
+/// Most bytes that are sent before the receiver has accepted them: a round trip's worth on long and fast paths.
+const EARLY_BYTES_MAX: u64 = 4 << 20;
 
 /// One conversation.
 pub(super) struct Sender<'a> {
@@ -383,8 +384,8 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// Up to which entry files are sent before the receiver has accepted them: so few and so small that sending them for nothing
-/// costs no more than a round trip on a long path. Larger ones may be continued.
+/// Up to which entry files are sent before the receiver has accepted them. They are small: the word of each is final, and
+/// none is continued.
 fn early(entries: &[SourceEntry]) -> u32 {
     let (mut files, mut bytes) = (0, 0);
     let is_early = |entry: &&SourceEntry| {
@@ -392,6 +393,7 @@ fn early(entries: &[SourceEntry]) -> u32 {
         bytes += entry.data().len();
         entry.kind != Kind::Pipe
             && entry.bytes() < RESUMED_BYTES_MIN
+            && entry.data().len() <= SMALL_BYTES_MAX
             && files <= EARLY_FILES_MAX
             && bytes <= EARLY_BYTES_MAX
     };

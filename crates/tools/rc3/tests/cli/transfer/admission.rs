@@ -11,7 +11,7 @@ use std::{
 
 use rc3::transfer::{
     identity::{self, SERVER_NAME},
-    message::ALPN,
+    message::{ALPN, EARLY_FILES_MAX},
     ticket::Ticket,
 };
 use rc3_net::{ClientConfig, Connection, Endpoint, RlpMode, TransportConfig};
@@ -145,6 +145,12 @@ fn connections_without_a_ticket_cost_bounded_memory() {
                 let from = Ipv4Addr::new(127, 0, 0, address).into();
                 let (_endpoint, connection) = silent_in(&ticket, from, RlpMode::Trust).await?;
                 connection.set_send_window(64 * MIB);
+                let mut streams = Vec::new();
+                for _ in 1..EARLY_FILES_MAX {
+                    let mut stream = connection.open_uni().await.ok()?;
+                    stream.write_chunk(vec![7].into()).await.ok()?;
+                    streams.push(stream);
+                }
                 let mut stream = connection.open_uni().await.ok()?;
                 stream.write_chunk(vec![7; 64 * MIB as usize].into()).await.ok()?;
                 Some(connection.closed().await)
