@@ -163,26 +163,22 @@ impl RateEstimate {
         {
             self.points.pop_front();
         }
-        if self.points.len() >= ARRIVALS_MAX {
-            self.thin();
-        }
         self.reconsider_losses(&point);
         if let Some(first) = self.points.front().copied() {
             self.sample(now, first, point, times);
         }
-        if self.points.len() >= 2 && self.points.back().is_some_and(|last| last.micros == point.micros) {
+        // However many packets arrive in it, the points reach back beyond the span of a sample: of three, the first and the
+        // last are a part of it apart.
+        let near = span / (ARRIVALS_MAX as u64 / 4);
+        if let [.., before, last] = self.points.make_contiguous()
+            && (last.micros == point.micros || point.micros < before.micros + near)
+        {
             self.points.pop_back();
         }
+        if self.points.len() >= ARRIVALS_MAX {
+            self.points.pop_front();
+        }
         self.points.push_back(point);
-    }
-
-    /// Drops every second point but the first, from which the next sample counts.
-    fn thin(&mut self) {
-        let mut kept = false;
-        self.points.retain(|_| {
-            kept = !kept;
-            kept
-        });
     }
 
     /// Packets that a host reads together arrived within this time, in microseconds.
@@ -205,8 +201,7 @@ impl RateEstimate {
         let rate = bytes as f64 * 1e6 / micros.max(self.resolution()) as f64;
         let sent = to.departed.at.saturating_duration_since(from.departed.at).as_micros() as u64;
         // They arrived more slowly than they left, and RLP had data all the time; or not all arrived: the path limited them.
-        let jitter = (self.law.late_jitters * self.jitter).max(late * 1e6) as u64;
-        let is_late = micros > sent + jitter.max(self.law.host_jitter.as_micros() as u64);
+        let is_late = micros > sent + self.lateness(sent, rtt, late);
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
         let is_policed = lost * self.law.lost_of >= passed;
@@ -219,6 +214,16 @@ impl RateEstimate {
             self.largest.taken[1] =
                 self.largest.taken[1].max(MeasuredRate::of(bytes, micros, self.resolution()));
         }
+    }
+
+    /// By how many microseconds packets that left within `sent` microseconds may arrive later than they left although nothing
+    /// limited them: by what hosts and reordering do, and by less than RLP tries beyond a known rate. Bursts after late timers
+    /// wait for themselves; a long path has time to tell that from a limit. What left at once waited for nothing else.
+    fn lateness(&self, sent: u64, rtt: Duration, late: f64) -> u64 {
+        let bursts = self.law.host_lateness.min(rtt / self.law.sample_part / self.law.sample_part);
+        let hosts = if sent == 0 { Duration::ZERO } else { bursts }.max(self.law.host_jitter);
+        let jitter = (self.law.late_jitters * self.jitter).max(late * 1e6);
+        (jitter.max((self.law.gain - 1.0) * sent as f64) as u64).max(hosts.as_micros() as u64)
     }
 
     /// By the report of a new point, packets that were missing may have been late.
@@ -275,19 +280,30 @@ mod tests {
 
     /// Packets of 1200 bytes that leave every `sent` microseconds and arrive every `came`.
     fn stream(estimate: &mut RateEstimate, packets: u64, sent: u64, came: impl Fn(u64) -> u64) {
+        stream_of(estimate, packets, TIMES, |nth| nth * sent, came);
+    }
+
+    /// Packets of 1200 bytes that leave and arrive at these microseconds.
+    fn stream_of(
+        estimate: &mut RateEstimate,
+        packets: u64,
+        times: PathTimes,
+        left: impl Fn(u64) -> u64,
+        came: impl Fn(u64) -> u64,
+    ) {
         let start = Instant::now();
         for nth in 0..packets {
             let micros = came(nth);
-            let departed = start + Duration::from_micros(nth * sent);
+            let departed = start + Duration::from_micros(left(nth));
             let arrival = Arrival { packet_number: nth, datagrams: nth + 1, bytes: (nth + 1) * 1200, micros };
-            let now = start + RTT + Duration::from_micros(micros);
+            let now = start + times.rtt + Duration::from_micros(micros);
             estimate.on_arrival(
                 now,
                 arrival,
                 Departed { at: departed, run: 0, sent_bytes: (nth + 1) * 1200, of_primary: 0 },
                 all(nth),
                 nth + 1,
-                TIMES,
+                times,
             );
         }
     }
@@ -302,6 +318,30 @@ mod tests {
         let mut estimate = RateEstimate::default();
         stream(&mut estimate, 16, 0, |nth| nth * 96);
         assert_eq!(mbits(&estimate), (100.0, true));
+    }
+
+    #[test]
+    fn bursts_that_wait_for_themselves_on_a_long_path_are_no_limit() {
+        // Fifteen packets every 3 ms, the last of them 1.4 ms late: half of what the path takes.
+        let burst = |nth: u64| nth / 15 * 3000;
+        for (rtt, limited) in [(262, false), (60, true)] {
+            let mut estimate = RateEstimate::default();
+            let times = PathTimes { rtt: Duration::from_millis(rtt), late: 0.0 };
+            let left = |nth| burst(nth) + nth % 15;
+            stream_of(&mut estimate, 600, times, left, |nth| burst(nth) + nth % 15 * 100);
+            assert_eq!(mbits(&estimate).1, limited, "{rtt} ms");
+        }
+    }
+
+    #[test]
+    fn a_sample_ends_with_its_span_however_many_packets_arrive_in_it() {
+        let mut estimate = RateEstimate::default();
+        // 2000 packets at 240 Mbit/s, then as many that leave at 480 and arrive at 384: 200 in a sample.
+        let left = |nth: u64| if nth < 2000 { nth * 40 } else { 80_000 + (nth - 2000) * 20 };
+        let came = |nth: u64| if nth < 2000 { nth * 40 } else { 80_000 + (nth - 2000) * 25 };
+        stream_of(&mut estimate, 4000, TIMES, left, came);
+        let (rate, known) = mbits(&estimate);
+        assert!((375.0..390.0).contains(&rate) && known, "{rate}");
     }
 
     #[test]
