@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use super::{Acked, BETA};
+use super::{Acked, BETA, FastStartLaw, Lost};
 
 #[derive(Debug, Clone)]
 pub(super) struct CarefulResume {
@@ -30,16 +30,18 @@ impl CarefulResume {
     pub(super) fn new(now: Instant, window: u64, saved: u64) -> Self {
         Self { window, saved, phase: ResumePhase::Reconnaissance { began: now } }
     }
+}
 
-    pub(super) fn window(&self) -> u64 {
+impl FastStartLaw for CarefulResume {
+    fn window(&self) -> u64 {
         self.window
     }
 
-    pub(super) fn on_ack(&mut self, Acked { now, sent, bytes, app_limited, .. }: Acked) {
+    fn on_ack(&mut self, Acked { now, sent, bytes, app_limited, .. }: Acked) -> Option<u64> {
         match &mut self.phase {
             ResumePhase::Reconnaissance { began } => {
                 if app_limited || sent <= *began {
-                    return;
+                    return None;
                 }
                 self.phase = if self.saved / 2 > self.window {
                     self.window = self.saved / 2;
@@ -63,12 +65,13 @@ impl CarefulResume {
             ResumePhase::Normal if app_limited => {}
             ResumePhase::Normal => self.window += bytes,
         }
+        None
     }
 
-    pub(super) fn on_loss(&self) -> u64 {
-        match self.phase {
+    fn on_loss(&mut self, _: Lost) -> Option<u64> {
+        Some(match self.phase {
             ResumePhase::Jump { delivered, .. } => delivered / 2,
             _ => (self.window as f64 * BETA) as u64,
-        }
+        })
     }
 }

@@ -45,17 +45,17 @@ pub(crate) enum FastStart {
 
 impl ControllerFactory for FastStart {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
-        let mtu = u64::from(current_mtu);
-        let law = match *self {
-            Self::Suss => FastStartLaw::Suss(Suss::new(INITIAL_PACKETS * mtu)),
-            Self::RapidStart => FastStartLaw::RapidStart(RapidStart::new(2 * INITIAL_PACKETS * mtu)),
-            Self::CarefulResume(saved) => {
-                FastStartLaw::CarefulResume(CarefulResume::new(now, INITIAL_PACKETS * mtu, saved))
-            }
-        };
-        let initial = law.window();
-        Box::new(Start { mtu: current_mtu, initial, phase: StartPhase::Start(law) })
+        let initial = INITIAL_PACKETS * u64::from(current_mtu);
+        match *self {
+            Self::Suss => start(current_mtu, Suss::new(initial)),
+            Self::RapidStart => start(current_mtu, RapidStart::new(2 * initial)),
+            Self::CarefulResume(saved) => start(current_mtu, CarefulResume::new(now, initial, saved)),
+        }
     }
+}
+
+fn start(mtu: u16, law: impl FastStartLaw) -> Box<dyn Controller> {
+    Box::new(Start { mtu, initial: law.window(), phase: StartPhase::Start(law) })
 }
 
 /// An acknowledged packet.
@@ -78,61 +78,28 @@ struct Lost {
 }
 
 /// The window until CUBIC takes over, which it does with the window that either event returns.
-#[derive(Debug, Clone)]
-enum FastStartLaw {
-    Suss(Suss),
-    RapidStart(RapidStart),
-    CarefulResume(CarefulResume),
-}
+trait FastStartLaw: Clone + Send + Sync + 'static {
+    /// The window now.
+    fn window(&self) -> u64;
 
-impl FastStartLaw {
-    fn window(&self) -> u64 {
-        match self {
-            Self::Suss(law) => law.window(),
-            Self::RapidStart(law) => law.window(),
-            Self::CarefulResume(law) => law.window(),
-        }
-    }
+    fn on_ack(&mut self, acked: Acked) -> Option<u64>;
 
-    fn on_ack(&mut self, acked: Acked) -> Option<u64> {
-        match self {
-            Self::Suss(law) => {
-                law.on_ack(acked);
-                None
-            }
-            Self::RapidStart(law) => law.on_ack(acked),
-            Self::CarefulResume(law) => {
-                law.on_ack(acked);
-                None
-            }
-        }
-    }
-
-    fn on_loss(&mut self, lost: Lost) -> Option<u64> {
-        match self {
-            Self::Suss(law) => Some(law.on_loss()),
-            Self::RapidStart(law) => {
-                law.on_loss(lost);
-                None
-            }
-            Self::CarefulResume(law) => Some(law.on_loss()),
-        }
-    }
+    fn on_loss(&mut self, lost: Lost) -> Option<u64>;
 }
 
 /// A `FastStartLaw` until the first congestion, then CUBIC.
-struct Start {
+struct Start<L> {
     mtu: u16,
     initial: u64,
-    phase: StartPhase,
+    phase: StartPhase<L>,
 }
 
-enum StartPhase {
-    Start(FastStartLaw),
+enum StartPhase<L> {
+    Start(L),
     Cubic(Box<dyn Controller>),
 }
 
-impl Start {
+impl<L> Start<L> {
     /// Lets CUBIC go on with this window in congestion avoidance, as after a congestion event now.
     fn leave(&mut self, now: Instant, window: u64) {
         let window = window.max(2 * u64::from(self.mtu));
@@ -144,7 +111,7 @@ impl Start {
     }
 }
 
-impl Controller for Start {
+impl<L: FastStartLaw> Controller for Start<L> {
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
         let left = match &mut self.phase {
             StartPhase::Start(law) => {
@@ -216,7 +183,7 @@ mod tests {
 
     /// Sends whole windows, each spread over a round trip and acknowledged as it left, for so many round trips; the
     /// window after each.
-    fn windows(law: &mut FastStartLaw, start: Instant, rounds: u32, queue: Duration) -> Vec<u64> {
+    fn windows(law: &mut impl FastStartLaw, start: Instant, rounds: u32, queue: Duration) -> Vec<u64> {
         let round = |nth: u32| {
             let packets = u32::try_from(law.window() / PACKET).unwrap();
             let begins = start + RTT * nth;
@@ -234,7 +201,7 @@ mod tests {
     fn rapid_start_triples_and_doubles_once_a_queue_shows() {
         let start = Instant::now();
         for (queue, factor) in [(Duration::ZERO, 3), (Duration::from_millis(6), 2)] {
-            let mut law = FastStartLaw::RapidStart(RapidStart::new(20 * PACKET));
+            let mut law = RapidStart::new(20 * PACKET);
             let windows = windows(&mut law, start, 3, queue);
             assert_eq!(windows, [1, 2, 3].map(|nth| 20 * PACKET * u64::pow(factor, nth)));
         }
@@ -243,7 +210,7 @@ mod tests {
     #[test]
     fn rapid_start_keeps_of_its_window_what_is_delivered() {
         let start = Instant::now();
-        let mut law = FastStartLaw::RapidStart(RapidStart::new(100 * PACKET));
+        let mut law = RapidStart::new(100 * PACKET);
         let lost = |bytes| Lost { now: start, bytes };
         assert_eq!(law.on_loss(lost(10 * PACKET)), None);
         assert_eq!(law.window(), 63 * PACKET);
@@ -261,12 +228,12 @@ mod tests {
     #[test]
     fn suss_quadruples_from_the_second_round_on_while_nothing_queues() {
         let start = Instant::now();
-        let mut law = FastStartLaw::Suss(Suss::new(10 * PACKET));
+        let mut law = Suss::new(10 * PACKET);
         assert_eq!(
             windows(&mut law, start, 3, Duration::ZERO),
             [20, 80, 320].map(|packets| packets * PACKET)
         );
-        let mut law = FastStartLaw::Suss(Suss::new(10 * PACKET));
+        let mut law = Suss::new(10 * PACKET);
         let queue = Duration::from_millis(10);
         assert_eq!(windows(&mut law, start, 3, queue), [20, 40, 80].map(|packets| packets * PACKET));
     }
@@ -274,7 +241,7 @@ mod tests {
     #[test]
     fn careful_resume_jumps_to_half_and_retreats_to_half_of_what_arrived() {
         let start = Instant::now();
-        let begin = || FastStartLaw::CarefulResume(CarefulResume::new(start, 10 * PACKET, 400 * PACKET));
+        let begin = || CarefulResume::new(start, 10 * PACKET, 400 * PACKET);
         let after = start + Duration::from_millis(1);
         let acked = |sent, now| Acked { now, sent, bytes: PACKET, app_limited: false, rtt_min: RTT };
         let mut law = begin();

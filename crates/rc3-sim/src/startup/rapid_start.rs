@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Acked, BETA, Lost, rounds::Rounds};
+use super::{Acked, BETA, FastStartLaw, Lost, rounds::Rounds};
 
 /// A queue shows above the lesser of both.
 const QUEUE: Duration = Duration::from_millis(4);
@@ -38,12 +38,14 @@ impl RapidStart {
     pub(super) fn new(window: u64) -> Self {
         Self { window, rounds: Rounds::default(), recovery: None }
     }
+}
 
-    pub(super) fn window(&self) -> u64 {
+impl FastStartLaw for RapidStart {
+    fn window(&self) -> u64 {
         self.recovery.as_ref().map_or(self.window, Recovery::window)
     }
 
-    pub(super) fn on_ack(&mut self, Acked { now, sent, bytes, app_limited, rtt_min }: Acked) -> Option<u64> {
+    fn on_ack(&mut self, Acked { now, sent, bytes, app_limited, rtt_min }: Acked) -> Option<u64> {
         if let Some(recovery) = &self.recovery {
             return (sent > recovery.began).then(|| recovery.window());
         }
@@ -56,8 +58,9 @@ impl RapidStart {
         None
     }
 
-    pub(super) fn on_loss(&mut self, Lost { now, bytes, .. }: Lost) {
+    fn on_loss(&mut self, Lost { now, bytes }: Lost) -> Option<u64> {
         let window_before = self.window;
         self.recovery.get_or_insert(Recovery { began: now, window_before, lost: 0 }).lost += bytes;
+        None
     }
 }

@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use super::{Acked, BETA, rounds::Rounds};
+use super::{Acked, BETA, FastStartLaw, Lost, rounds::Rounds};
 
 /// A round trip longer than this many of the least: a queue.
 const QUEUE: f64 = 1.125;
@@ -37,12 +37,14 @@ impl Suss {
     pub(super) fn new(window: u64) -> Self {
         Self { window, rounds: Rounds::default(), train: None, fast: false }
     }
+}
 
-    pub(super) fn window(&self) -> u64 {
+impl FastStartLaw for Suss {
+    fn window(&self) -> u64 {
         self.window
     }
 
-    pub(super) fn on_ack(&mut self, Acked { now, sent, bytes, app_limited, rtt_min }: Acked) {
+    fn on_ack(&mut self, Acked { now, sent, bytes, app_limited, rtt_min }: Acked) -> Option<u64> {
         if self.rounds.on_ack(now, sent) {
             let rtt = rtt_min.as_secs_f64();
             let flat = self.rounds.rtt_before.is_some_and(|before| before.as_secs_f64() <= QUEUE * rtt);
@@ -60,10 +62,11 @@ impl Suss {
         if !app_limited {
             self.window += if self.fast && !queued { 3 * bytes } else { bytes };
         }
+        None
     }
 
-    pub(super) fn on_loss(&self) -> u64 {
-        (self.window as f64 * BETA) as u64
+    fn on_loss(&mut self, _: Lost) -> Option<u64> {
+        Some((self.window as f64 * BETA) as u64)
     }
 }
 
