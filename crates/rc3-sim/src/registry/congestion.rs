@@ -1,6 +1,6 @@
 //! Congestion controllers by name.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use rc3_core::{
     Congestion::{Cubic, KickAss, NewReno},
@@ -19,7 +19,7 @@ pub struct CongestionControl {
     /// Sets the controller of all connections of a scheme, usually with
     /// [`TransportConfig::congestion_controller_factory`]. It is called once when the scenario is read, to check the parameters,
     /// and once for each world. Keys of its faults are relative to the scheme, `parameters.gain`.
-    pub configure: fn(&CongestionRequest<'_>, &mut TransportConfig) -> Result<(), Fault>,
+    pub configure: Configure,
 }
 
 /// The scheme of a congestion controller.
@@ -53,48 +53,39 @@ fn core(
     request.parameters.none()
 }
 
-const fn built_in(
-    about: &'static str,
-    configure: fn(&CongestionRequest<'_>, &mut TransportConfig) -> Result<(), Fault>,
-) -> CongestionControl {
-    CongestionControl { about, configure }
-}
+/// Sets the controller of a scheme, see [`CongestionControl::configure`].
+type Configure = fn(&CongestionRequest<'_>, &mut TransportConfig) -> Result<(), Fault>;
 
-/// The built-in ones. quinn-proto's BBR is not among them: see [`rc3_core::Congestion::Bbr`].
-pub(super) const BUILT_IN: &[(&str, CongestionControl)] = &[
-    ("newreno", built_in("NewReno (RFC 9002 §7).", |request, to| core(NewReno, request, to))),
-    ("cubic", built_in("CUBIC (RFC 9438).", |request, to| core(Cubic, request, to))),
+/// Name, description and function of the built-in ones. quinn-proto's BBR is not among them: see
+/// [`rc3_core::Congestion::Bbr`].
+const BUILT_IN: [(&str, &str, Configure); 7] = [
+    ("newreno", "NewReno (RFC 9002 §7).", |request, to| core(NewReno, request, to)),
+    ("cubic", "CUBIC (RFC 9438).", |request, to| core(Cubic, request, to)),
     (
         "kickass",
-        built_in(
-            "The rates that routers signal, and NewReno without signals (Kick-Ass §2.3).",
-            |request, to| core(KickAss, request, to),
-        ),
+        "The rates that routers signal, and NewReno without signals (Kick-Ass §2.3).",
+        |request, to| core(KickAss, request, to),
     ),
-    (
-        "pcc",
-        built_in("PCC Allegro (NSDI 2015).", |request, to| own(PccConfig::new(request.seed), request, to)),
-    ),
-    (
-        "suss",
-        built_in("A start like SUSS (SIGCOMM 2024) before CUBIC.", |request, to| {
-            own(FastStart::Suss, request, to)
-        }),
-    ),
-    (
-        "rapid-start",
-        built_in("Rapid Start (draft-kazuho-ccwg-rapid-start-02) before CUBIC.", |request, to| {
-            own(FastStart::RapidStart, request, to)
-        }),
-    ),
+    ("pcc", "PCC Allegro (NSDI 2015).", |request, to| own(PccConfig::new(request.seed), request, to)),
+    ("suss", "A start like SUSS (SIGCOMM 2024) before CUBIC.", |request, to| {
+        own(FastStart::Suss, request, to)
+    }),
+    ("rapid-start", "Rapid Start (draft-kazuho-ccwg-rapid-start-02) before CUBIC.", |request, to| {
+        own(FastStart::RapidStart, request, to)
+    }),
     (
         "careful-resume",
-        built_in(
-            "Careful Resume (RFC 9959) before CUBIC, where an earlier flow has taught the sender; without memory CUBIC.",
-            |request, to| match request.remembered {
-                Some(window) => own(FastStart::CarefulResume(window), request, to),
-                None => core(Cubic, request, to),
-            },
-        ),
+        "Careful Resume (RFC 9959) before CUBIC, where an earlier flow has taught the sender; without memory CUBIC.",
+        |request, to| match request.remembered {
+            Some(window) => own(FastStart::CarefulResume(window), request, to),
+            None => core(Cubic, request, to),
+        },
     ),
 ];
+
+/// The built-in ones by name.
+pub(super) fn built_in() -> BTreeMap<String, CongestionControl> {
+    let named =
+        |(name, about, configure): (&str, _, _)| (name.to_owned(), CongestionControl { about, configure });
+    BUILT_IN.map(named).into()
+}

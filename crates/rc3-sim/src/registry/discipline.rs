@@ -1,5 +1,7 @@
 //! Queue disciplines by name.
 
+use std::collections::BTreeMap;
+
 use rc3_core::units::Rate;
 use rc3_queue::FqCodelConfig;
 
@@ -11,6 +13,9 @@ use crate::{
     world::ParcelQueue,
 };
 
+/// Makes a queue, see [`QueueDiscipline::queue`].
+type MakeQueue = fn(&QueueRequest<'_>) -> Result<ParcelQueue, Fault>;
+
 /// A queue discipline.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueDiscipline {
@@ -18,7 +23,7 @@ pub struct QueueDiscipline {
     pub about: &'static str,
     /// Makes the queue in front of one link. It is called once when the scenario is read, to check the parameters, and once for
     /// each link of each world. Keys of its faults are relative to the table `queue`, `parameters.target`.
-    pub queue: fn(&QueueRequest<'_>) -> Result<ParcelQueue, Fault>,
+    pub queue: MakeQueue,
     /// Whether it serves packets of the primary loop before those of RLP: what guard mode is to find out.
     pub honours_levels: bool,
     /// Whether it drops what exceeds the rate of its link instead of holding it back. The link behind is then as fast as the
@@ -28,10 +33,7 @@ pub struct QueueDiscipline {
 
 impl QueueDiscipline {
     /// One that ignores levels and is no policer.
-    pub const fn new(
-        about: &'static str,
-        queue: fn(&QueueRequest<'_>) -> Result<ParcelQueue, Fault>,
-    ) -> Self {
+    pub const fn new(about: &'static str, queue: MakeQueue) -> Self {
         Self { about, queue, honours_levels: false, is_policer: false }
     }
 }
@@ -129,82 +131,56 @@ fn policer(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
     })
 }
 
-/// The built-in ones.
-pub(super) const BUILT_IN: &[(&str, QueueDiscipline)] = &[
+/// Those that serve packets of the primary loop before those of RLP.
+const HONOUR_LEVELS: [&str; 3] = ["priority", "cake", "two-classes"];
+
+/// Name, description and function of the built-in ones.
+const BUILT_IN: [(&str, &str, MakeQueue); 10] = [
     (
         "priority",
-        QueueDiscipline {
-            honours_levels: true,
-            ..QueueDiscipline::new(
-                "Strict priority by level with one shared limit. An arrival pushes out packets of worse levels (RC3 §2.1).",
-                priority,
-            )
-        },
+        "Strict priority by level with one shared limit. An arrival pushes out packets of worse levels (RC3 §2.1).",
+        priority,
     ),
-    ("drop-tail", QueueDiscipline::new("First in, first out. Arrivals that do not fit are dropped.", fifo)),
+    ("drop-tail", "First in, first out. Arrivals that do not fit are dropped.", fifo),
     (
         "drop-front",
-        QueueDiscipline::new(
-            "First in, first out. What has waited longest is dropped for arrivals that do not fit.",
-            |request| by_bytes(request, |limit| Box::new(DropFront::new(limit))),
-        ),
+        "First in, first out. What has waited longest is dropped for arrivals that do not fit.",
+        |request| by_bytes(request, |limit| Box::new(DropFront::new(limit))),
     ),
-    (
-        "codel",
-        QueueDiscipline::new("CoDel on a FIFO (RFC 8289).", |request| {
-            by_bytes(request, |limit| Box::new(CodelFifo::new(limit)))
-        }),
-    ),
+    ("codel", "CoDel on a FIFO (RFC 8289).", |request| {
+        by_bytes(request, |limit| Box::new(CodelFifo::new(limit)))
+    }),
     (
         "fq-codel",
-        QueueDiscipline::new(
-            "Queues per flow under CoDel, which marks or drops packets that waited too long (RFC 8290). It ignores levels.",
-            fair_codel,
-        ),
+        "Queues per flow under CoDel, which marks or drops packets that waited too long (RFC 8290). It ignores levels.",
+        fair_codel,
     ),
-    (
-        "cake",
-        QueueDiscipline {
-            honours_levels: true,
-            ..QueueDiscipline::new(
-                "CAKE's `diffserv3`: on a busy link RLP shares with the primary loop 64 : 1024.",
-                |request| by_bytes(request, |limit| Box::new(Cake::new(limit, request.seed))),
-            )
-        },
-    ),
+    ("cake", "CAKE's `diffserv3`: on a busy link RLP shares with the primary loop 64 : 1024.", |request| {
+        by_bytes(request, |limit| Box::new(Cake::new(limit, request.seed)))
+    }),
     (
         "policer",
-        QueueDiscipline {
-            is_policer: true,
-            ..QueueDiscipline::new(
-                "A token bucket of `buffer` that drops what exceeds the rate; the link behind is as fast as the uplinks.",
-                policer,
-            )
-        },
+        "A token bucket of `buffer` that drops what exceeds the rate; the link behind is as fast as the uplinks.",
+        policer,
     ),
     (
         "two-classes",
-        QueueDiscipline {
-            honours_levels: true,
-            ..QueueDiscipline::new(
-                "Two classes, RLP behind: AC_BK of a Wi-Fi sender, or of an access point with a table of its own.",
-                |request| {
-                    by_bytes(request, |limit| Box::new(TwoClasses::new(ServedFirst::PrimaryFirst, limit)))
-                },
-            )
-        },
+        "Two classes, RLP behind: AC_BK of a Wi-Fi sender, or of an access point with a table of its own.",
+        |request| by_bytes(request, |limit| Box::new(TwoClasses::new(ServedFirst::PrimaryFirst, limit))),
     ),
-    (
-        "inverted",
-        QueueDiscipline::new(
-            "Two classes, RLP in front: networks whose best effort is the lowest class.",
-            |request| by_bytes(request, |limit| Box::new(TwoClasses::new(ServedFirst::MarkedFirst, limit))),
-        ),
-    ),
-    (
-        "bleached",
-        QueueDiscipline::new("Strict priority behind a router that clears marks.", |request| {
-            by_bytes(request, |limit| Box::new(Border::bleaching(StrictPriority::by_level(limit))))
-        }),
-    ),
+    ("inverted", "Two classes, RLP in front: networks whose best effort is the lowest class.", |request| {
+        by_bytes(request, |limit| Box::new(TwoClasses::new(ServedFirst::MarkedFirst, limit)))
+    }),
+    ("bleached", "Strict priority behind a router that clears marks.", |request| {
+        by_bytes(request, |limit| Box::new(Border::bleaching(StrictPriority::by_level(limit))))
+    }),
 ];
+
+/// The built-in ones by name.
+pub(super) fn built_in() -> BTreeMap<String, QueueDiscipline> {
+    let named = |(name, about, queue): (&str, _, _)| {
+        let (honours_levels, is_policer) = (HONOUR_LEVELS.contains(&name), name == "policer");
+        (name.to_owned(), QueueDiscipline { about, queue, honours_levels, is_policer })
+    };
+    BUILT_IN.map(named).into()
+}

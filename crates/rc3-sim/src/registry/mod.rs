@@ -77,15 +77,11 @@ pub struct Registry {
 impl Default for Registry {
     fn default() -> Self {
         Self {
-            congestion: named(congestion::BUILT_IN),
-            disciplines: named(discipline::BUILT_IN),
-            topologies: named(topology::BUILT_IN),
+            congestion: congestion::built_in(),
+            disciplines: discipline::built_in(),
+            topologies: topology::built_in(),
         }
     }
-}
-
-fn named<T: Copy>(built_in: &[(&str, T)]) -> BTreeMap<String, T> {
-    built_in.iter().map(|&(name, entry)| (name.to_owned(), entry)).collect()
 }
 
 /// The entry of a name that stands at `key`.

@@ -1,6 +1,6 @@
 //! Topologies by name.
 
-use std::{fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use rc3_core::units::Rate;
 
@@ -26,6 +26,9 @@ pub const fn host_keys_and(key: &'static str) -> [&'static str; 7] {
     [hosts, uplink, downlink, overhead, access_delay, access_rtts, key]
 }
 
+/// Makes a network, see [`TopologyKind::topology`].
+type MakeTopology = fn(&TopologyRequest<'_>) -> Result<Topology, Fault>;
+
 /// A topology, or a family of them.
 #[derive(Debug, Clone, Copy)]
 pub struct TopologyKind {
@@ -36,7 +39,7 @@ pub struct TopologyKind {
     pub keys: &'static [&'static str],
     /// Makes the network. It is called for each world. Keys of its faults are relative to the table `topology`,
     /// `parameters.routers`.
-    pub topology: fn(&TopologyRequest<'_>) -> Result<Topology, Fault>,
+    pub topology: MakeTopology,
 }
 
 /// The keys of a topology.
@@ -152,64 +155,42 @@ fn of_file(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
     Ok(topology)
 }
 
-const fn built_in(
-    about: &'static str,
-    keys: &'static [&'static str],
-    topology: fn(&TopologyRequest<'_>) -> Result<Topology, Fault>,
-) -> TopologyKind {
-    TopologyKind { about, keys, topology }
-}
-
-/// The built-in ones.
-pub(super) const BUILT_IN: &[(&str, TopologyKind)] = &[
-    (
-        "internet2",
-        built_in("The papers' Internet-2: ten routers, sixteen core links.", &HOST_KEYS, |request| {
-            of_map(Map::Internet2, request)
-        }),
-    ),
-    ("telstra", built_in("Rocketfuel's AS 1221.", &HOST_KEYS, |request| of_map(Map::Telstra, request))),
-    (
-        "redclara",
-        built_in("The academic network of Latin America.", &HOST_KEYS, |request| {
-            of_map(Map::Redclara, request)
-        }),
-    ),
-    (
-        "esnet",
-        built_in("The network of the U.S. Department of Energy.", &HOST_KEYS, |request| {
-            of_map(Map::Esnet, request)
-        }),
-    ),
-    (
-        "abilene",
-        built_in("Internet2 in 2004, from the Topology Zoo.", &HOST_KEYS, |request| {
-            of_map(Map::Abilene, request)
-        }),
-    ),
-    (
-        "fat-tree",
-        built_in("A data centre's fat tree, with links of one rate everywhere.", &["ports"], of_fat_tree),
-    ),
+/// Name, description, keys and function of the built-in ones.
+const BUILT_IN: [(&str, &str, &[&str], MakeTopology); 10] = [
+    ("internet2", "The papers' Internet-2: ten routers, sixteen core links.", &HOST_KEYS, |request| {
+        of_map(Map::Internet2, request)
+    }),
+    ("telstra", "Rocketfuel's AS 1221.", &HOST_KEYS, |request| of_map(Map::Telstra, request)),
+    ("redclara", "The academic network of Latin America.", &HOST_KEYS, |request| {
+        of_map(Map::Redclara, request)
+    }),
+    ("esnet", "The network of the U.S. Department of Energy.", &HOST_KEYS, |request| {
+        of_map(Map::Esnet, request)
+    }),
+    ("abilene", "Internet2 in 2004, from the Topology Zoo.", &HOST_KEYS, |request| {
+        of_map(Map::Abilene, request)
+    }),
+    ("fat-tree", "A data centre's fat tree, with links of one rate everywhere.", &["ports"], of_fat_tree),
     (
         "dumbbell",
-        built_in(
-            "Two routers with one core link of `rate` between them. Hosts 0 to `hosts` - 1 are at router 0, the others at router 1.",
-            &HOST_KEYS,
-            of_dumbbell,
-        ),
+        "Two routers with one core link of `rate` between them. Hosts 0 to `hosts` - 1 are at router 0, the others at router 1.",
+        &HOST_KEYS,
+        of_dumbbell,
     ),
     (
         "bottleneck",
-        built_in(
-            "Two routers with one core link of `rate` between them. Hosts with even numbers are at router 0, the others at router 1; their uplinks are `card` times as fast.",
-            &["hosts", "card"],
-            of_bottleneck,
-        ),
+        "Two routers with one core link of `rate` between them. Hosts with even numbers are at router 0, the others at router 1; their uplinks are `card` times as fast.",
+        &["hosts", "card"],
+        of_bottleneck,
     ),
-    (
-        "parking-lot",
-        built_in("Routers in a row, joined by core links of `rate`.", &PARKING_LOT_KEYS, of_parking_lot),
-    ),
-    ("file", built_in("Core links from a CSV file.", &FILE_KEYS, of_file)),
+    ("parking-lot", "Routers in a row, joined by core links of `rate`.", &PARKING_LOT_KEYS, of_parking_lot),
+    ("file", "Core links from a CSV file.", &FILE_KEYS, of_file),
 ];
+
+/// The built-in ones by name.
+pub(super) fn built_in() -> BTreeMap<String, TopologyKind> {
+    let named = |(name, about, keys, topology): (&str, _, _, _)| {
+        (name.to_owned(), TopologyKind { about, keys, topology })
+    };
+    BUILT_IN.map(named).into()
+}
