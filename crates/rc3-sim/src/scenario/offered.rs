@@ -4,7 +4,6 @@ use rc3_core::units::Rate;
 
 use super::Run;
 use crate::{
-    agent::HostId,
     topology::{Routing, Site, Topology},
     workload::{ArrivalProcess, Ends, OnOff, PACKET, PACKET_ON_THE_WIRE, Workload},
 };
@@ -20,30 +19,28 @@ pub struct OfferedLoad {
     pub share: f64,
 }
 
-/// Offered bits per second of each link.
-struct Offered {
-    uplinks: Vec<f64>,
-    downlinks: Vec<f64>,
-    /// Two directions of each core link.
-    cores: Vec<f64>,
-}
-
 impl Run {
     /// The link with the largest offered load of the random arrivals; `None` without any. Flows of lists, files and closed
     /// loops do not count. Core links count where routes depend on routers alone, so not in a fat tree.
     pub fn offered_load(&self) -> Option<OfferedLoad> {
         let topology = &self.topology;
-        let mut offered = Offered {
-            uplinks: vec![0.0; topology.hosts.len()],
-            downlinks: vec![0.0; topology.hosts.len()],
-            cores: vec![0.0; 2 * topology.cores.len()],
-        };
+        // Bits per second, by number of the link.
+        let mut offered = vec![0.0; topology.links().count()];
         for workload in std::iter::once(&self.workload).chain(&self.background) {
             if let Some((bits, ends)) = traffic(workload, topology) {
-                offered.add(topology, bits, ends);
+                add(&mut offered, topology, bits, ends);
             }
         }
-        offered.busiest(topology)
+        let load = |((site, rate), bits): ((Site, Option<Rate>), f64)| {
+            let rate = rate?;
+            let share = bits / rate.bits_per_second() as f64;
+            (share > 0.0).then_some(OfferedLoad { site, rate, share })
+        };
+        let loads: Vec<_> = topology.links().zip(offered).filter_map(load).collect();
+        // Core links first: of equal loads they are the ones that flows share.
+        let (cores, access): (Vec<_>, Vec<_>) =
+            loads.into_iter().partition(|load| matches!(load.site, Site::Core(..)));
+        cores.into_iter().chain(access).reduce(|most, next| if next.share > most.share { next } else { most })
     }
 }
 
@@ -62,48 +59,21 @@ fn traffic<'a>(workload: &'a Workload, topology: &Topology) -> Option<(f64, &'a 
     }
 }
 
-impl Offered {
-    fn add(&mut self, topology: &Topology, bits: f64, ends: &Ends) {
-        let Some(pairs) = ends.pairs(topology) else { return };
-        for (host, share) in pairs.sent() {
-            self.uplinks[host.0 as usize] += bits * share;
-        }
-        for (host, share) in pairs.received() {
-            self.downlinks[host.0 as usize] += bits * share;
-        }
-        if topology.routing == Routing::LowestNeighbour {
-            let routes = topology.routes();
-            for (from, to, share) in pairs.between_routers() {
-                for step in routes.path(from, to) {
-                    self.cores[step.index()] += bits * share;
-                }
+/// Adds what these ends offer to each link.
+fn add(offered: &mut [f64], topology: &Topology, bits: f64, ends: &Ends) {
+    let Some(pairs) = ends.pairs(topology) else { return };
+    for (host, share) in pairs.sent() {
+        offered[2 * host.0 as usize] += bits * share;
+    }
+    for (host, share) in pairs.received() {
+        offered[2 * host.0 as usize + 1] += bits * share;
+    }
+    if topology.routing == Routing::LowestNeighbour {
+        let routes = topology.routes();
+        for (from, to, share) in pairs.between_routers() {
+            for step in routes.path(from, to) {
+                offered[2 * topology.hosts.len() + step.index()] += bits * share;
             }
         }
-    }
-
-    fn busiest(&self, topology: &Topology) -> Option<OfferedLoad> {
-        let hosts = topology.hosts.iter().enumerate().flat_map(|(index, host)| {
-            let id = HostId(index as u32);
-            [
-                (Site::Uplink(id), host.access.uplink, self.uplinks[index]),
-                (Site::Downlink(id), host.access.downlink, self.downlinks[index]),
-            ]
-        });
-        let cores = topology.cores.iter().enumerate().flat_map(|(index, core)| {
-            [
-                (Site::Core(core.a, core.b), Some(core.rate), self.cores[2 * index]),
-                (Site::Core(core.b, core.a), Some(core.rate), self.cores[2 * index + 1]),
-            ]
-        });
-        let load = |(site, rate, bits): (Site, Option<Rate>, f64)| {
-            let rate = rate?;
-            let share = bits / rate.bits_per_second() as f64;
-            (share > 0.0).then_some(OfferedLoad { site, rate, share })
-        };
-        // Core links first: of equal loads they are the ones that flows share.
-        cores
-            .chain(hosts)
-            .filter_map(load)
-            .reduce(|most, next| if next.share > most.share { next } else { most })
     }
 }

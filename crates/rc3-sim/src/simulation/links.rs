@@ -6,7 +6,6 @@ use rc3_core::units::Rate;
 
 use crate::{
     LinkStats,
-    agent::HostId,
     topology::{Site, Topology},
     world::{LinkId, World},
 };
@@ -45,14 +44,7 @@ struct Reading {
 
 impl Links {
     pub(super) fn new(topology: &Topology, ends_with_arrivals: bool) -> Self {
-        let hosts = topology.hosts.iter().zip(0..).flat_map(|(host, id)| {
-            let access = host.access;
-            [(Site::Uplink(HostId(id)), access.uplink), (Site::Downlink(HostId(id)), access.downlink)]
-        });
-        let cores = topology.cores.iter().flat_map(|core| {
-            [(Site::Core(core.a, core.b), Some(core.rate)), (Site::Core(core.b, core.a), Some(core.rate))]
-        });
-        Self { sites: hosts.chain(cores).collect(), ends_with_arrivals, begin: None, end: None }
+        Self { sites: topology.links().collect(), ends_with_arrivals, begin: None, end: None }
     }
 
     /// A measured flow starts; `left` are still to come.

@@ -25,31 +25,29 @@ pub enum Site {
 pub struct NoSite(String);
 
 impl Site {
-    /// The link, numbered as [`crate::simulation::Simulation`] builds its worlds: uplink and downlink of each host, then both
-    /// directions of each core link. `None` if the topology has none there.
+    /// The link, numbered as in [`Topology::links`]. `None` if the topology has none there.
     pub fn link(self, topology: &Topology) -> Option<LinkId> {
-        let hosts = topology.hosts.len() as u32;
-        match self {
-            Self::Uplink(host) => (host.0 < hosts).then_some(LinkId(2 * host.0)),
-            Self::Downlink(host) => (host.0 < hosts).then_some(LinkId(2 * host.0 + 1)),
-            Self::Core(from, to) => topology.cores.iter().enumerate().find_map(|(at, core)| {
-                let direction =
-                    [(core.a, core.b), (core.b, core.a)].iter().position(|ends| *ends == (from, to))?;
-                Some(LinkId(2 * hosts + (2 * at + direction) as u32))
-            }),
-        }
+        let place = topology.links().position(|(site, _)| site == self)?;
+        Some(LinkId(place as u32))
     }
 
     /// The rate of the link; `None` if it is infinitely fast, or is not there.
     pub fn rate(self, topology: &Topology) -> Option<Rate> {
-        match self {
-            Self::Uplink(host) => topology.hosts.get(host.0 as usize)?.access.uplink,
-            Self::Downlink(host) => topology.hosts.get(host.0 as usize)?.access.downlink,
-            Self::Core(a, b) => {
-                let joins = |ends: (usize, usize)| ends == (a, b) || ends == (b, a);
-                topology.cores.iter().find(|core| joins((core.a, core.b))).map(|core| core.rate)
-            }
-        }
+        topology.links().find(|(site, _)| *site == self)?.1
+    }
+}
+
+impl Topology {
+    /// All links with their rates, in the order in which [`crate::simulation::Simulation`] numbers those of its worlds: uplink
+    /// and downlink of each host, then both directions of each core link. Without a rate a link is infinitely fast.
+    pub fn links(&self) -> impl Iterator<Item = (Site, Option<Rate>)> {
+        let hosts = (0..).map(HostId).zip(&self.hosts).flat_map(|(id, host)| {
+            [(Site::Uplink(id), host.access.uplink), (Site::Downlink(id), host.access.downlink)]
+        });
+        let cores = self.cores.iter().flat_map(|core| {
+            [(core.a, core.b), (core.b, core.a)].map(|(from, to)| (Site::Core(from, to), Some(core.rate)))
+        });
+        hosts.chain(cores)
     }
 }
 
