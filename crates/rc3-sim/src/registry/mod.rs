@@ -51,7 +51,7 @@ mod discipline;
 mod parameters;
 mod topology;
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, ops::RangeInclusive};
 
 use rc3_text::document::{nearest, quoted};
 
@@ -81,6 +81,18 @@ impl Default for Registry {
             disciplines: discipline::built_in(),
             topologies: topology::built_in(),
         }
+    }
+}
+
+/// A number that stands at `key`, if it is within these bounds.
+pub(crate) fn within<T: PartialOrd + fmt::Display>(
+    number: T,
+    bounds: RangeInclusive<T>,
+    key: impl Into<String>,
+) -> Result<T, Fault> {
+    match bounds.contains(&number) {
+        true => Ok(number),
+        false => Err(Fault::new(key, format!("not within {} to {}", bounds.start(), bounds.end()))),
     }
 }
 

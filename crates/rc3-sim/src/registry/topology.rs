@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use rc3_core::units::Rate;
 
-use super::Fault;
+use super::{Fault, within};
 use crate::{
     scenario::TopologySpec,
     topology::{Access, Map, Topology, bottleneck, dumbbell, fat_tree, from_csv, parking_lot},
@@ -69,11 +69,7 @@ impl TopologyRequest<'_> {
     /// # Errors
     /// If it is zero or too large.
     pub fn hosts(&self) -> Result<u32, Fault> {
-        let hosts = self.spec.hosts.unwrap_or(10);
-        match (1..=HOSTS_MAX).contains(&hosts) {
-            true => Ok(hosts),
-            false => Err(Fault::new("hosts", format!("not within 1 to {HOSTS_MAX}"))),
-        }
+        within(self.spec.hosts.unwrap_or(10), 1..=HOSTS_MAX, "hosts")
     }
 
     /// The access links by the keys `uplink`, by default the given rate, `downlink`, `overhead` and `access-delay`.
@@ -128,20 +124,14 @@ fn of_dumbbell(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
 }
 
 fn of_bottleneck(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
-    match request.spec.card.unwrap_or(10) {
-        card @ 1..=1000 => {
-            Ok(bottleneck(request.rate(), request.rtt(), request.hosts()?, request.times(card)))
-        }
-        _ => Err(Fault::new("card", "not within 1 to 1000")),
-    }
+    let card = within(request.spec.card.unwrap_or(10), 1..=1000, "card")?;
+    Ok(bottleneck(request.rate(), request.rtt(), request.hosts()?, request.times(card)))
 }
 
 fn of_parking_lot(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {
     let access = request.access(request.times(10));
-    match request.spec.links.unwrap_or(3) {
-        links @ 1..=100 => Ok(parking_lot(links, request.rate(), request.rtt(), request.hosts()?, access)),
-        _ => Err(Fault::new("links", "a number from 1 to 100")),
-    }
+    let links = within(request.spec.links.unwrap_or(3), 1..=100, "links")?;
+    Ok(parking_lot(links, request.rate(), request.rtt(), request.hosts()?, access))
 }
 
 fn of_file(request: &TopologyRequest<'_>) -> Result<Topology, Fault> {

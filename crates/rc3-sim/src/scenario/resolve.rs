@@ -1,6 +1,6 @@
 //! From what is written to what it means: topologies, workloads and schemes of one world.
 
-use std::{fs, path::Path, time::Duration};
+use std::{fmt, fs, path::Path, time::Duration};
 
 use kickass::{signal, silence::SilenceRule};
 use rc3_core::{Ladder, TransportConfig, internals::law::Constants, units::Level};
@@ -20,7 +20,7 @@ use crate::{
     agent::{HostId, SchemeId, Writes},
     host::Reads,
     random::{self, derive},
-    registry::{CongestionRequest, QueueRequest, Registered, Registry, TopologyRequest, find},
+    registry::{CongestionRequest, QueueRequest, Registered, Registry, TopologyRequest, find, within},
     topology::{Site, Topology},
     workload::{self, ClosedLoop, Ends, Listed, OnOff, One, Poisson, Sizes, Workload},
 };
@@ -81,9 +81,7 @@ pub(super) fn keys(spec: &Spec, document: &Table, registry: &Registry) -> Result
         let message = "runs with `closed-loop` sources have no flows in common";
         return Err(Fault::new("measure.pair", message));
     }
-    if spec.measure.pair && spec.runs().len() < 2 {
-        return Err(Fault::new("measure.pair", "there is only one run"));
-    }
+    refuse_if(spec.measure.pair && spec.runs().len() < 2, "measure.pair", "there is only one run")?;
     let mut queue_keys = given(document, "queue");
     if spec.queue.loss_links != LossLinks::Core && !queue_keys.any(|key| key == "loss") {
         return Err(Fault::new("queue.loss-links", "means nothing without `queue.loss`"));
@@ -166,6 +164,11 @@ fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), F
     refuse(document, place, known, "this `kind`")
 }
 
+/// Refuses a key for this reason, if something holds.
+fn refuse_if(holds: bool, key: impl Into<String>, reason: impl fmt::Display) -> Result<(), Fault> {
+    if holds { Err(Fault::new(key, reason)) } else { Ok(()) }
+}
+
 /// Refuses keys of a table that are not among those with a meaning.
 fn refuse(document: &Table, place: &str, known: &[&[&str]], beside: &str) -> Result<(), Fault> {
     match given(document, place).find(|key| !known.iter().any(|known| known.contains(key))) {
@@ -202,7 +205,7 @@ pub(super) fn topology(
 ) -> Result<Topology, Fault> {
     let kind = find(&registry.topologies, &spec.kind, "topology.kind")?;
     let request = TopologyRequest { spec, folder, seed: derive(seed, random::TOPOLOGY) };
-    let mut topology = (kind.topology)(&request).map_err(|fault| within("topology", fault))?;
+    let mut topology = (kind.topology)(&request).map_err(|fault| below("topology", fault))?;
     if let Some((low, high)) = spec.core_rates {
         topology.draw_core_rates(low, high, derive(seed, random::CORE_RATES));
     }
@@ -216,16 +219,13 @@ pub(super) fn topology(
 
 /// The hosts of a network.
 pub(super) fn hosts(spec: &TopologySpec) -> Result<Hosts, Fault> {
-    let batch = spec.batch.unwrap_or(1);
-    if !(1..=BATCH_MAX).contains(&batch) {
-        return Err(Fault::new("topology.batch", format!("not within 1 to {BATCH_MAX}")));
-    }
+    let batch = within(spec.batch.unwrap_or(1), 1..=BATCH_MAX, "topology.batch")?;
     let reads = Reads { every: spec.reads.unwrap_or_default(), stamped: spec.stamps };
     Ok(Hosts { batch: batch as usize, reads })
 }
 
 /// A fault of a key that is relative to `table`.
-fn within(table: &str, fault: Fault) -> Fault {
+fn below(table: &str, fault: Fault) -> Fault {
     match fault.key.is_empty() {
         true => Fault { key: table.to_owned(), ..fault },
         false => Fault { key: format!("{table}.{}", fault.key), ..fault },
@@ -253,9 +253,7 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
         return Err(Fault::new("queue.kickass", message));
     }
     let uplink_backlog = spec.uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
-    if uplink_backlog == Some(0) {
-        return Err(Fault::new("queue.uplink-backlog", "is zero, so RLP would never send"));
-    }
+    refuse_if(uplink_backlog == Some(0), "queue.uplink-backlog", "is zero, so RLP would never send")?;
     let registered = |name: &str, key| {
         let entry = find(&registry.disciplines, name, key)?;
         Ok(Registered { name: name.to_owned(), parameters: spec.parameters.clone(), entry })
@@ -290,7 +288,7 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
             low_priority: queues.low_priority,
             seed: 0,
         };
-        (discipline.entry.queue)(&request).map_err(|fault| within("queue", fault))?;
+        (discipline.entry.queue)(&request).map_err(|fault| below("queue", fault))?;
     }
     Ok(queues)
 }
@@ -314,9 +312,7 @@ pub(super) fn measure(
         let message = format!("{warm_up} flows before the measured ones, but the workload has only {flows}");
         return Err(Fault::new("measure.warm-up", message));
     }
-    if spec.max_in_flight == 0 {
-        return Err(Fault::new("measure.max-in-flight", "no flow could start"));
-    }
+    refuse_if(spec.max_in_flight == 0, "measure.max-in-flight", "no flow could start")?;
     let sample = spec.sample.as_ref().map(|sample| sampling(sample, topology)).transpose()?;
     Ok(Measure {
         flows: spec.flows(),
@@ -333,13 +329,9 @@ pub(super) fn measure(
 
 fn sampling(spec: &SampleSpec, topology: &Topology) -> Result<Sampling, Fault> {
     let site: Site = spec.link.parse().map_err(|error| Fault::new("measure.sample.link", error))?;
-    if site.link(topology).is_none() {
-        return Err(Fault::new("measure.sample.link", format!("there is no link {site}")));
-    }
+    refuse_if(site.link(topology).is_none(), "measure.sample.link", format!("there is no link {site}"))?;
     let every = spec.every.unwrap_or(Duration::from_millis(100));
-    if every.is_zero() {
-        return Err(Fault::new("measure.sample.every", "not above zero"));
-    }
+    refuse_if(every.is_zero(), "measure.sample.every", "not above zero")?;
     Ok(Sampling { site, every })
 }
 
@@ -403,9 +395,7 @@ pub(super) fn one(spec: &Spec, queues: &Queues) -> Result<(), Fault> {
             None => Ok(()),
         };
     }
-    if spec.topology.kind != "bottleneck" {
-        return Err(Fault::new("topology.kind", "one flow needs the kind `bottleneck`"));
-    }
+    refuse_if(spec.topology.kind != "bottleneck", "topology.kind", "one flow needs the kind `bottleneck`")?;
     for (n, workload) in others {
         let key = |name: &str| format!("background.{n}.{name}");
         let (count, load) = (workload.count.unwrap_or(1), workload.load.map_or(0.5, Share::get));
@@ -413,12 +403,8 @@ pub(super) fn one(spec: &Spec, queues: &Queues) -> Result<(), Fault> {
             let message = "beside one flow there are flows of one kind, `long` or `short`";
             return Err(Fault::new(key("arrivals"), message));
         }
-        if !(1..=64).contains(&count) {
-            return Err(Fault::new(key("count"), "not within 1 to 64"));
-        }
-        if !(0.0 < load && load < 1.0) {
-            return Err(Fault::new(key("load"), "not above 0 and below 1"));
-        }
+        within(count, 1..=64, key("count"))?;
+        refuse_if(!(0.0 < load && load < 1.0), key("load"), "not above 0 and below 1")?;
         let pairs = spec.topology.hosts.unwrap_or(10);
         if pairs <= count {
             let message =
@@ -453,21 +439,14 @@ fn on_off(spec: &OnOffSpec, ends: Ends, key: &str) -> Result<OnOff, Fault> {
     if !(shape > 1.0 && shape.is_finite()) {
         return Err(Fault::new(format!("{key}.on-off.shape"), "not above 1, so there is no mean"));
     }
-    if (spec.on + spec.off).is_zero() {
-        return Err(Fault::new(format!("{key}.on-off"), "`on` and `off` are both zero"));
-    }
+    refuse_if((spec.on + spec.off).is_zero(), format!("{key}.on-off"), "`on` and `off` are both zero")?;
     let OnOffSpec { sources, peak, on, off, .. } = *spec;
     Ok(OnOff { sources, peak, on, off, shape, ends })
 }
 
 fn closed_loop(spec: ClosedLoopSpec, sizes: Sizes, ends: Ends, key: &str) -> Result<ClosedLoop, Fault> {
     let ClosedLoopSpec { sources, think, distribution } = spec;
-    if !(1..=SOURCES_MAX).contains(&sources) {
-        return Err(Fault::new(
-            format!("{key}.closed-loop.sources"),
-            format!("not within 1 to {SOURCES_MAX}"),
-        ));
-    }
+    within(sources, 1..=SOURCES_MAX, format!("{key}.closed-loop.sources"))?;
     Ok(ClosedLoop { sources, think, constant: distribution == ThinkSpec::Constant, sizes, ends })
 }
 
@@ -518,9 +497,7 @@ fn ends(spec: &WorkloadSpec, key: &str, topology: &Topology) -> Result<Ends, Fau
         }
     }
     let ends = Ends { from: spec.from.clone(), to: spec.to.clone() };
-    if ends.pairs(topology).is_none() {
-        return Err(Fault::new(key, "a host has no host at another router to send to"));
-    }
+    refuse_if(ends.pairs(topology).is_none(), key, "a host has no host at another router to send to")?;
     Ok(ends)
 }
 
@@ -534,18 +511,14 @@ fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Vec<Liste
             return Err(Fault::new(format!("{key}.{name}"), message));
         }
     }
-    if flow.from == flow.to {
-        return Err(Fault::new(key, format!("host {} sends to itself", flow.from)));
-    }
+    refuse_if(flow.from == flow.to, key, format!("host {} sends to itself", flow.from))?;
     let neighbours = (0..count).map(|n| (HostId(flow.from + n), HostId(flow.to + n)));
     for (from, to) in neighbours {
         if let Some(message) = workload::misses_all_cores(topology, from, to) {
             return Err(Fault::new(key, message));
         }
     }
-    if flow.size == 0 {
-        return Err(Fault::new(format!("{key}.size"), "a flow without bytes"));
-    }
+    refuse_if(flow.size == 0, format!("{key}.size"), "a flow without bytes")?;
     let (at, every) = (flow.at.unwrap_or_default(), flow.every.unwrap_or_default());
     let like = (0..count).map(|n| Listed {
         at: at + every * n,
@@ -558,12 +531,8 @@ fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Vec<Liste
 
 /// All schemes, whose names must differ.
 pub(super) fn schemes(specs: &[SchemeSpec], registry: &Registry) -> Result<Vec<Scheme>, Fault> {
-    if specs.is_empty() {
-        return Err(Fault::new("scheme", "no scheme carries the flows, write `[[scheme]]`"));
-    }
-    if specs.len() > usize::from(u16::MAX) {
-        return Err(Fault::new("scheme", format!("more than {} schemes", u16::MAX)));
-    }
+    refuse_if(specs.is_empty(), "scheme", "no scheme carries the flows, write `[[scheme]]`")?;
+    refuse_if(specs.len() > usize::from(u16::MAX), "scheme", format!("more than {} schemes", u16::MAX))?;
     let mut schemes: Vec<Scheme> = Vec::with_capacity(specs.len());
     for (n, spec) in specs.iter().enumerate() {
         let key = format!("scheme.{n}");
@@ -582,17 +551,11 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         return Err(Fault::new(format!("{key}.ack-delay"), "means nothing without `ack-every` above 1"));
     }
     let initial_window = spec.initial_window.or_else(|| (!library).then_some(4));
-    if !initial_window.is_none_or(|window| (1..=1_000_000).contains(&window)) {
-        return Err(Fault::new(format!("{key}.initial-window"), "not within 1 to 1,000,000 packets"));
+    if let Some(packets) = initial_window {
+        within(packets, 1..=1_000_000, format!("{key}.initial-window"))?;
     }
     if spec.initial_rtt.is_some_and(|rtt| rtt.is_zero()) {
         return Err(Fault::new(format!("{key}.initial-rtt"), "not above zero"));
-    }
-    if !(1..=ACK_EVERY_MAX).contains(&spec.ack_every.unwrap_or(1)) {
-        return Err(Fault::new(
-            format!("{key}.ack-every"),
-            format!("not within 1 to {ACK_EVERY_MAX} packets"),
-        ));
     }
     let mut constants = Constants::DEFAULT;
     for (name, value) in &spec.constants {
@@ -602,7 +565,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
     let name = congestion(spec);
     let entry = find(&registry.congestion, name, &format!("{key}.congestion"))?;
     let request = CongestionRequest { parameters: &spec.parameters, seed: 0, remembered: None };
-    (entry.configure)(&request, &mut TransportConfig::default()).map_err(|fault| within(key, fault))?;
+    (entry.configure)(&request, &mut TransportConfig::default()).map_err(|fault| below(key, fault))?;
     let congestion = Registered { name: name.to_owned(), parameters: spec.parameters.clone(), entry };
     let level = Level::new(spec.level)
         .ok_or_else(|| Fault::new(format!("{key}.level"), format!("not within 0 to {}", Level::MAX)))?;
@@ -623,7 +586,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         congestion,
         initial_window,
         initial_rtt: spec.initial_rtt.unwrap_or(Duration::from_secs(1)),
-        ack_every: spec.ack_every.unwrap_or(1),
+        ack_every: within(spec.ack_every.unwrap_or(1), 1..=ACK_EVERY_MAX, format!("{key}.ack-every"))?,
         ack_delay: spec.ack_delay,
         paced: spec.paced.unwrap_or(false),
         ladder,
