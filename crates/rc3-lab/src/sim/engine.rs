@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use rc3_core::units::Level;
 use rc3_sim::{record::FlowRecord, sample::LinkSample, scenario::Run, simulation::Beside};
 use serde::{Deserialize, Serialize};
 
@@ -60,23 +59,8 @@ impl std::ops::AddAssign for Cost {
 pub struct SentPacket {
     /// When, from the beginning of the world.
     pub at: Duration,
-    /// Its level; 0 is the primary loop's.
-    #[serde(with = "level")]
-    pub level: Level,
+    /// The number of its level; 0 is the primary loop's.
+    pub level: u8,
     /// Bytes on the wire.
     pub size: usize,
-}
-
-/// A level as a number.
-mod level {
-    use rc3_core::units::Level;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(level: &Level, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u8(level.get())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Level, D::Error> {
-        Level::new(u8::deserialize(from)?).ok_or_else(|| D::Error::custom("no level"))
-    }
 }

@@ -4,7 +4,6 @@ mod over_time;
 
 use std::time::Duration;
 
-use rc3_core::units::Level;
 use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
 use rc3_sim::{
     model::{self, Model},
@@ -293,7 +292,7 @@ fn time_line(picture: &PictureSpec, results: &Results, network: Network) -> Char
             let at = (packet.at - connect).as_secs_f64();
             // What a packet lacks to a full one it lacks of the application's bytes.
             let bytes = PACKET_BYTES.saturating_sub((full - packet.size) as u64) as f64;
-            if packet.level.is_primary() {
+            if packet.level == 0 {
                 up += bytes;
                 primary.push(Point::new(at, up));
             } else {
@@ -321,19 +320,18 @@ fn packets_by_round(picture: &PictureSpec, results: &Results, network: Network) 
     let data = data_packets(sent, network.rtt);
     let rounds =
         data.iter().map(|packet| round_of(packet, data[0], network.rtt)).max().map_or(0, |last| last + 1);
-    let level_max = data.iter().map(|packet| packet.level).max().unwrap_or(Level::PRIMARY);
-    let levels = (0..=level_max.get()).filter_map(Level::new);
-    let series = levels.enumerate().map(|(index, level)| {
+    let level_max = data.iter().map(|packet| packet.level).max().unwrap_or(0);
+    let series = (0..=level_max).map(|level| {
         let count = |round: usize| {
             let of_round = |packet: &&&SentPacket| round_of(packet, data[0], network.rtt) == round;
             data.iter().filter(|packet| packet.level == level).filter(of_round).count()
         };
         Series {
-            name: if index == 0 { "primary".to_owned() } else { format!("level {index}") },
-            colour: match index {
+            name: if level == 0 { "primary".to_owned() } else { format!("level {level}") },
+            colour: match level {
                 0 => Colour::Vermillion,
                 1 => Colour::Blue,
-                _ => Colour::nth(index),
+                _ => Colour::nth(level.into()),
             },
             shape: Shape::Stack,
             points: (0..rounds).map(|round| Point::new(round as f64, count(round) as f64)).collect(),

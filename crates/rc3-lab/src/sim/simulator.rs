@@ -92,7 +92,7 @@ fn tap(simulation: &Simulation, flow: FlowId, sent: Arc<Mutex<Vec<SentPacket>>>)
         let sender = *sender.get_or_insert(packet.payload.from);
         if packet.payload.from == sender && uplinks.get(sender.0 as usize) == Some(&link) {
             let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
-            sent.push(SentPacket { at, level: packet.level, size: packet.size });
+            sent.push(SentPacket { at, level: packet.level.get(), size: packet.size });
         }
     })
 }

@@ -2,7 +2,6 @@
 
 use std::{num::NonZero, path::Path, time::Duration};
 
-use rc3_core::units::Level;
 use rc3_sim::{
     agent::{FlowId, HostId, ReceiverCounters, SchemeId, SenderCounters},
     record::FlowRecord,
@@ -151,7 +150,7 @@ impl Engine for MadeUp {
         };
         let packet = |index: u64| SentPacket {
             at: Duration::from_millis(40 * (index / 4)),
-            level: Level::new((index % 3) as u8).unwrap(),
+            level: (index % 3) as u8,
             size: 1496,
         };
         Ok(WorldOutcome {
