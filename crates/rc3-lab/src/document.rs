@@ -88,6 +88,16 @@ impl Table {
         }
         self
     }
+
+    /// As Markdown, the dialect of GitHub.
+    pub fn markdown(&self) -> String {
+        let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let names = row(self.head.iter().map(|(name, _)| mark(name)).collect());
+        let rules = self.head.iter().map(|(_, number)| if *number { "---:" } else { "---" });
+        let rules = format!("|{}|\n", rules.collect::<Vec<_>>().join("|"));
+        let rows = self.rows.iter().map(|cells| row(cells.iter().map(|cell| mark(cell)).collect()));
+        [names, rules].into_iter().chain(rows).collect()
+    }
 }
 
 impl Document {
@@ -161,7 +171,7 @@ impl Document {
                 Block::Chart(stem, chart) => {
                     line(&mut text, format_args!("![{}]({stem}.svg)", mark(&chart.title)));
                 }
-                Block::Table(table) => markdown_table(&mut text, table),
+                Block::Table(table) => text += &table.markdown(),
             }
         }
         text
@@ -202,19 +212,6 @@ img { max-width: 100%; height: auto; display: block; margin: 1em 0; }
 fn line(text: &mut String, what: std::fmt::Arguments<'_>) {
     // Writing to a string does not fail.
     let _ = writeln!(text, "{what}");
-}
-
-fn markdown_table(text: &mut String, table: &Table) {
-    let row = |cells: &[String]| format!("| {} |", cells.join(" | "));
-    let names: Vec<String> = table.head.iter().map(|(name, _)| mark(name)).collect();
-    let rules: Vec<String> =
-        table.head.iter().map(|(_, number)| if *number { "---:" } else { "---" }.to_owned()).collect();
-    line(text, format_args!("{}", row(&names)));
-    line(text, format_args!("|{}|", rules.join("|")));
-    for cells in &table.rows {
-        let cells: Vec<String> = cells.iter().map(|cell| mark(cell)).collect();
-        line(text, format_args!("{}", row(&cells)));
-    }
 }
 
 /// Plain text as Markdown.

@@ -6,7 +6,7 @@ use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit}
 use rc3_sim::scenario::Spec;
 use rc3_text::units::{about_bytes, about_rate, about_time};
 
-use super::report::{ComparedFlow, SchemeSummary, schemes};
+use super::report::{ComparedFlow, SchemeSummary, distinct, schemes};
 use crate::document::{Document, Table};
 
 /// Harm against gain in a scenario.
@@ -37,13 +37,7 @@ impl<'a> HarmPicture<'a> {
 
     /// Different values in the order of the rows.
     fn distinct(&self, of: impl Fn(&ComparedFlow) -> String) -> Vec<String> {
-        let mut values: Vec<String> = Vec::new();
-        for value in self.rows.iter().map(|row| of(row)) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        values
+        distinct(self.rows.iter().map(|row| of(row)))
     }
 
     /// What a scheme reaches with each buffer.

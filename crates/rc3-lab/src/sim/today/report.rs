@@ -15,7 +15,10 @@ use rc3_sim::{
 use rc3_text::units::{about_bytes, rate_text, time_text};
 
 use super::harm::HarmPicture;
-use crate::sim::{engine::WorldOutcome, experiment::Experiment};
+use crate::{
+    document::Table,
+    sim::{engine::WorldOutcome, experiment::Experiment},
+};
 
 /// A cell above this many times the completion time of plain QUIC is a loss.
 const LOSS: f64 = 1.05;
@@ -256,15 +259,20 @@ fn short(rows: &[&ComparedFlow], scheme: usize) -> Option<(f64, f64)> {
     Some((ratio(0.5)?, ratio(0.95)?))
 }
 
-/// Names of the scenarios, in the order of the rows.
-pub(super) fn names(rows: &[ComparedFlow]) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
-    for row in rows {
-        if !names.contains(&row.scenario.as_str()) {
-            names.push(&row.scenario);
+/// Different values, in the order in which they come first.
+pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
         }
     }
-    names
+    distinct
+}
+
+/// Names of the scenarios, in the order of the rows.
+pub(super) fn names(rows: &[ComparedFlow]) -> Vec<&str> {
+    distinct(rows.iter().map(|row| row.scenario.as_str()))
 }
 
 /// The schemes, which are the same in all rows.
@@ -406,11 +414,10 @@ pub(super) fn page(
              QUIC without RLP (CUBIC). Ideal is one round trip for the handshake, the bytes at the rate of the bottleneck, \
              and half a round trip. Cells of the tables are the geometric mean over rates, round trips, buffers and seeds, \
              with the worst in parentheses.\n\n";
-    let _ = write!(text, "{origin}\n\n");
-    text += "## Scenarios\n\n| scenario | path |\n|---|---|\n";
-    for scenario in scenarios {
-        let _ = writeln!(text, "| {} | {} |", scenario.name, scenario.title);
-    }
+    let _ = writeln!(text, "{origin}");
+    let mut paths = Table::new(["scenario", "path"]);
+    scenarios.iter().for_each(|scenario| paths.row(&scenario.name, [scenario.title.clone()]));
+    text += &section("Scenarios", &paths);
     harm.iter().for_each(|picture| text += &picture.section());
     for (scheme, name) in schemes(rows) {
         if scheme > 0 {
@@ -424,49 +431,42 @@ pub(super) fn page(
     text
 }
 
+/// A part of the page.
+fn section(title: &str, table: &Table) -> String {
+    format!("\n## {title}\n\n{}", table.markdown())
+}
+
 fn by_size(rows: &[ComparedFlow], title: &str, ratio: impl Fn(&ComparedFlow) -> Option<f64>) -> String {
     let sizes: BTreeSet<u64> = rows.iter().map(|row| row.bytes()).collect();
-    let mut text = format!("\n## {title}\n\n| scenario |");
-    for size in &sizes {
-        let _ = write!(text, " {} |", about_bytes(*size));
-    }
-    let _ = writeln!(text, " all |\n|---|{}", "---|".repeat(sizes.len() + 1));
+    let columns: Vec<Option<u64>> = sizes.into_iter().map(Some).chain([None]).collect();
+    let heads = columns.iter().map(|size| size.map_or_else(|| "all".to_owned(), about_bytes));
+    let mut table = Table::new(std::iter::once("scenario".to_owned()).chain(heads));
     for name in names(rows) {
-        let of = |size: Option<u64>| -> Vec<&ComparedFlow> {
+        let cell = |size: &Option<u64>| {
             let is_of =
                 |row: &&ComparedFlow| row.scenario == name && size.is_none_or(|size| row.bytes() == size);
-            rows.iter().filter(is_of).collect()
-        };
-        let _ = write!(text, "| {name} |");
-        for size in sizes.iter().copied().map(Some).chain([None]) {
-            let members = of(size);
-            if members.is_empty() {
-                text += " |";
-                continue;
-            }
+            let members: Vec<&ComparedFlow> = rows.iter().filter(is_of).collect();
             let Ratios { mean, confidence, worst } = ratios(&members, &ratio);
-            let _ = write!(text, " {mean:.2} ({worst:.2})");
-            if confidence > 1.005 {
-                let _ = write!(text, " ± {:.0} %", 100.0 * (confidence - 1.0));
+            match (members.is_empty(), confidence > 1.005) {
+                (true, _) => String::new(),
+                (_, true) => format!("{mean:.2} ({worst:.2}) ± {:.0} %", 100.0 * (confidence - 1.0)),
+                (_, false) => format!("{mean:.2} ({worst:.2})"),
             }
-            text += " |";
-        }
-        text.push('\n');
+        };
+        table.row(name, columns.iter().map(cell));
     }
-    text
+    section(title, &table)
 }
 
 fn verdicts(rows: &[ComparedFlow], (scheme, name): (usize, &str)) -> String {
-    let mut text = format!(
-        "\n## {name}: losses and verdicts\n\n| scenario | cells | above {LOSS} x plain | verdicts right, wrong, none |\n\
-         |---|---|---|---|\n"
-    );
+    let above = format!("above {LOSS} x plain");
+    let mut table = Table::new(["scenario", "cells", &above, "verdicts right, wrong, none"]);
     for name in names(rows) {
         let SchemeSummary { cells, above, verdicts: [right, wrong, none], .. } =
             SchemeSummary::new(rows.iter().filter(|row| row.scenario == name), scheme);
         let verdicts =
             if right + wrong + none > 0 { format!("{right}, {wrong}, {none}") } else { String::new() };
-        let _ = writeln!(text, "| {name} | {cells} | {above} | {verdicts} |");
+        table.row(name, [cells.to_string(), above.to_string(), verdicts]);
     }
-    text
+    section(&format!("{name}: losses and verdicts"), &table)
 }
