@@ -1,5 +1,7 @@
 //! Medians, intervals and ranks.
 
+use rc3_sim::summary::percentile;
+
 /// A median and an interval that holds the true one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MedianInterval {
@@ -115,10 +117,14 @@ impl Sample {
         (self.0.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n * (n - 1.0))).sqrt()
     }
 
-    /// The value that this share of the values does not exceed; not a number if there are none.
+    /// See [`percentile`]; not a number if there are none.
     pub fn quantile(&self, share: f64) -> f64 {
-        let rank = (share * self.0.len() as f64).ceil() as usize;
-        self.0.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+        self.percentile(share).unwrap_or(f64::NAN)
+    }
+
+    /// See [`percentile`].
+    pub fn percentile(&self, share: f64) -> Option<f64> {
+        percentile(&self.0, share)
     }
 
     /// Each value with the share of values that are not above it.

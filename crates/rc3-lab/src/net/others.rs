@@ -117,20 +117,16 @@ impl Others {
             .map(|(_, took)| took as f64 / 1e9)
             .collect();
         OthersSample {
-            ping_median_s: quantile(&pings, 0.5),
-            ping_p99_s: quantile(&pings, 0.99),
+            ping_median_s: pings.percentile(0.5),
+            ping_p99_s: pings.percentile(0.99),
             pings: pings.len() as u64,
             long_share,
             flows: slowdowns.len() as u64,
             slowdown: geometric_mean(&slowdowns),
-            slowdown_p99: quantile(&slowdowns.into_iter().collect(), 0.99),
+            slowdown_p99: slowdowns.into_iter().collect::<Sample>().percentile(0.99),
             ..OthersSample::default()
         }
     }
-}
-
-fn quantile(sample: &Sample, share: f64) -> Option<f64> {
-    (!sample.is_empty()).then(|| sample.quantile(share))
 }
 
 /// Completion time from connect over the ideal, which has a round trip for the handshake.

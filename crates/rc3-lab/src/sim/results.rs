@@ -7,8 +7,10 @@ use super::{
 use rc3_sim::{
     record::{Fct, FlowRecord},
     scenario::{Label, Metric, Run},
-    summary::{Estimate, Flows, Observation, Weight, mean, percentile},
+    summary::{Estimate, Flows, Observation, Weight, mean},
 };
+
+use crate::statistics::Sample;
 
 /// Bytes of the application in a full packet of the papers.
 pub const PACKET_BYTES: u64 = 1460;
@@ -164,7 +166,6 @@ impl Group {
                 let value = 100.0 * lost_packets as f64 / primary_packets as f64;
                 value.is_finite().then_some(Estimate::exact(value))
             }
-            // Of a link, not of flows.
             // Of the sampled link.
             _ => None,
         }
@@ -173,9 +174,7 @@ impl Group {
 
 /// FCT that 99 % of the flows do not exceed, in seconds.
 fn p99(flows: &[Observation]) -> Option<f64> {
-    let mut times: Vec<f64> = flows.iter().map(|flow| flow.fct).collect();
-    times.sort_by(f64::total_cmp);
-    percentile(&times, 0.99)
+    flows.iter().map(|flow| flow.fct).collect::<Sample>().percentile(0.99)
 }
 
 /// A share as per cent.

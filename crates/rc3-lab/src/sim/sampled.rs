@@ -6,8 +6,9 @@ use rc3_sim::{
     agent::FlowId,
     sample::{FlowSample, LinkSample},
     scenario::{Metric, Run},
-    summary::percentile,
 };
+
+use crate::statistics::Sample;
 
 /// The samples of a link of one world.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -75,10 +76,8 @@ impl Sampled {
                 mean(self.samples.iter().map(|sample| sample.queue_bytes as f64))? / self.rate
             }
             Metric::QueueingP99 => {
-                let mut queues: Vec<f64> =
-                    self.samples.iter().map(|sample| sample.queue_bytes as f64).collect();
-                queues.sort_by(f64::total_cmp);
-                percentile(&queues, 0.99)? / self.rate
+                let queues = self.samples.iter().map(|sample| sample.queue_bytes as f64);
+                queues.collect::<Sample>().percentile(0.99)? / self.rate
             }
             Metric::KickassMode => 100.0 * mean(self.samples.iter().filter_map(following))?,
             // Of flows.
