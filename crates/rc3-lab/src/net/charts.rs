@@ -19,9 +19,9 @@ pub fn completion(results: &Results, cell: &Cell) -> Option<Chart> {
         let points = columns
             .iter()
             .filter_map(|(bytes, estimates)| Some(Point::new(*bytes as f64, estimates[nth]?.median)));
-        series(scheme.clone(), Colour::nth(colour), shape, points)
+        Series::new(scheme.clone(), Colour::nth(colour), shape, points)
     };
-    Some(chart(
+    Some(Chart::new(
         format!("{}: completion time over the ideal", cell.name),
         cell.path.to_string(),
         Axis::new("flow size", Scale::Log, Unit::Bytes),
@@ -32,25 +32,3 @@ pub fn completion(results: &Results, cell: &Cell) -> Option<Chart> {
 
 /// What the name of a simulated scheme ends with.
 pub const SIMULATED: &str = ", simulated";
-
-/// A picture of these series.
-pub fn chart(
-    title: impl Into<String>,
-    subtitle: impl Into<String>,
-    x: Axis,
-    y: Axis,
-    series: impl IntoIterator<Item = Series>,
-) -> Chart {
-    let (title, subtitle, series) = (title.into(), subtitle.into(), series.into_iter().collect());
-    Chart { title, subtitle, x, y, series, shaded: Vec::new() }
-}
-
-/// A series of these points.
-pub fn series(
-    name: impl Into<String>,
-    colour: Colour,
-    shape: Shape,
-    points: impl IntoIterator<Item = Point>,
-) -> Series {
-    Series { name: name.into(), colour, shape, points: points.into_iter().collect() }
-}

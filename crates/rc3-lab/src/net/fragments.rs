@@ -6,11 +6,10 @@ use kickass_tools::probe::{
     message::ATTEMPTS_MAX,
     report::{LengthResult, ProbeReport, Survival},
 };
-use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Shape, Unit};
+use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
 
 use super::{
     act::Job,
-    charts::{self, series},
     error::NetError,
     path::{Loss, Path},
     process::Process,
@@ -173,9 +172,9 @@ fn lossy_chart(subtitle: &str, report: &ProbeReport) -> Chart {
             Some(Point::new(length, sum(rows.iter().map(|row| of(row))).share()?))
         };
         let points = rows.chunks(LENGTHS_PER_POINT).filter_map(mean);
-        series(form, Colour::nth(nth), Shape::Marked, points)
+        Series::new(form, Colour::nth(nth), Shape::Marked, points)
     });
-    chart("Packets that arrive", subtitle, forms.collect())
+    chart("Packets that arrive", subtitle, forms)
 }
 
 /// Fragmented packets whose leading fragment keeps its length, by that length, through each box.
@@ -185,16 +184,16 @@ fn kept_chart(path: &str, boxes: &[(String, ProbeReport)]) -> Chart {
             let (sent, arrived) = (row.fragmented.sent, row.leading.kept);
             Some(Point::new(row.length as f64, Survival { sent, arrived }.share()?))
         };
-        series(name, Colour::nth(nth), Shape::Steps, report.lengths.iter().filter_map(kept))
+        Series::new(name, Colour::nth(nth), Shape::Steps, report.lengths.iter().filter_map(kept))
     };
     let title = "Fragmented packets whose leading fragment keeps its length";
-    chart(title, path, boxes.iter().enumerate().map(of).collect())
+    chart(title, path, boxes.iter().enumerate().map(of))
 }
 
-fn chart(title: &str, subtitle: &str, series: Vec<rc3_picture::chart::Series>) -> Chart {
+fn chart(title: &str, subtitle: &str, series: impl Iterator<Item = Series>) -> Chart {
     let x = Axis::new("IP total length of the packet or of its leading fragment", Scale::Linear, Unit::Bytes);
     let y = Axis::new("packets", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
-    charts::chart(title, subtitle, x, y, series)
+    Chart::new(title, subtitle, x, y, series)
 }
 
 #[cfg(test)]

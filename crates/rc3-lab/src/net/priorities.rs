@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use rc3_picture::chart::{Axis, Colour, Point, Scale, Shape, Unit};
+use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
 use serde::Serialize;
 
 use super::{
-    charts::{chart, series},
     clock,
     error::NetError,
     interrupt,
@@ -111,9 +110,9 @@ pub fn measure(
         rows.extend(goodput.bins().map(row));
         let lines = ["high priority", "low priority"].into_iter().enumerate().map(|(nth, flow)| {
             let points = goodput.bins().map(|(second, rates)| Point::new(second, rates[nth]));
-            series(flow, Colour::nth(nth), Shape::Line, points)
+            Series::new(flow, Colour::nth(nth), Shape::Line, points)
         });
-        pictures.push(chart(
+        pictures.push(Chart::new(
             what,
             about.clone(),
             Axis::new("time", Scale::Linear, Unit::Seconds).starting(0.0),

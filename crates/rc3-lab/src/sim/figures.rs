@@ -8,7 +8,7 @@ use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit}
 use rc3_sim::{
     model::{self, Model},
     scenario::{PictureKind, PictureSpec, Spec, short_key},
-    summary::{Bucket, Weight, percentile},
+    summary::{Bucket, Weight},
     workload::PACKET_ON_THE_WIRE,
 };
 use rc3_text::units::{about_bytes, about_rate, about_time, three_digits};
@@ -18,6 +18,7 @@ use super::{
     results::{Cell, PACKET_BYTES, Results},
     table,
 };
+use crate::statistics::Sample;
 
 /// What a picture needs to know of the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,10 +93,6 @@ fn colour(cell: &Cell, index: usize, results: &Results) -> Colour {
     }
 }
 
-fn blank(x: Axis, y: Axis, subtitle: String, series: Vec<Series>) -> Chart {
-    Chart { title: String::new(), subtitle, x, y, series, shaded: Vec::new() }
-}
-
 fn size_names(buckets: &[Bucket]) -> Scale {
     let name = |bucket: &Bucket| match bucket.from == bucket.to {
         true => about_bytes(bucket.from),
@@ -128,20 +125,16 @@ fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network)
             let reduction = base.of_size(bucket.from, bucket.to).reduction(&of_size, Weight::Flows)?;
             Some(Point { x: index as f64, y: reduction.value, error: reduction.margin() })
         };
-        series.push(Series {
-            name: name(cell, &compared),
-            colour: colour(cell, index, results),
-            shape: Shape::Bars,
-            points: buckets.iter().enumerate().filter_map(point).collect(),
-        });
+        let points = buckets.iter().enumerate().filter_map(point);
+        series.push(Series::new(name(cell, &compared), colour(cell, index, results), Shape::Bars, points));
     }
     if let [only] = series.as_mut_slice() {
         only.name = format!("{}, measured", only.name);
         series.push(predicted(&buckets, network));
     }
-    let subtitle = "by flow size; bars: 95 % confidence intervals".to_owned();
     let y = Axis::new("reduction of the mean FCT", Scale::Linear, Unit::Share);
-    blank(Axis::new("flow size", size_names(&buckets), Unit::Bytes), y, subtitle, series)
+    let x = Axis::new("flow size", size_names(&buckets), Unit::Bytes);
+    Chart::new("", "by flow size; bars: 95 % confidence intervals", x, y, series)
 }
 
 /// What RC3's authors drew as theory in Fig. 7.
@@ -151,12 +144,8 @@ fn predicted(buckets: &[Bucket], network: Network) -> Series {
         let packets = bucket.from.div_ceil(PACKET_BYTES);
         Point::new(index as f64, model::counted_reduction(packets, 4, network.rtt, packet))
     };
-    Series {
-        name: "model: packets counted, with handshake".to_owned(),
-        colour: Colour::Grey,
-        shape: Shape::Frames,
-        points: buckets.iter().enumerate().map(point).collect(),
-    }
+    let (name, points) = ("model: packets counted, with handshake", buckets.iter().enumerate().map(point));
+    Series::new(name, Colour::Grey, Shape::Frames, points)
 }
 
 /// Fig. 11: mean FCT against a key that is swept.
@@ -190,7 +179,7 @@ fn fct_by_key(picture: &PictureSpec, results: &Results) -> Chart {
     let share = ["loss", "load", "share", "without-priorities"].contains(&short_key(&key));
     let x = Axis::new(short_key(&key), Scale::Linear, if share { Unit::Share } else { Unit::Number });
     let y = Axis::new("mean FCT over flows", Scale::Linear, Unit::Seconds).starting(0.0);
-    blank(x, y, "bars: 95 % confidence intervals".to_owned(), series)
+    Chart::new("", "bars: 95 % confidence intervals", x, y, series)
 }
 
 /// Fig. 10: cumulative distribution of FCTs.
@@ -207,24 +196,21 @@ fn distribution(picture: &PictureSpec, results: &Results) -> Chart {
                 None => cell.all.flows.clone(),
             };
             let size = size.map(|size| format!(", {}", about_bytes(size))).unwrap_or_default();
-            series.push(Series {
-                name: format!("{}{size}", name(cell, &cells)),
-                colour: colour(cell, index, results),
-                // The same colour for the same run, another stroke for another size.
-                shape: if place == 0 { Shape::Line } else { Shape::Dashed },
-                points: cumulative(&flows.sorted()),
-            });
+            let name = format!("{}{size}", name(cell, &cells));
+            // The same colour for the same run, another stroke for another size.
+            let shape = if place == 0 { Shape::Line } else { Shape::Dashed };
+            let fcts = flows.iter().map(|flow| flow.fct).collect();
+            series.push(Series::new(name, colour(cell, index, results), shape, cumulative(&fcts)));
         }
     }
     let x = Axis::new("FCT", Scale::Log, Unit::Seconds);
     let y = Axis::new("share of flows", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
-    blank(x, y, "cumulative distribution".to_owned(), series)
+    Chart::new("", "cumulative distribution", x, y, series)
 }
 
-/// The share of values that each of these, in ascending order, is not below.
-fn cumulative(sorted: &[f64]) -> Vec<Point> {
-    let share = |rank: usize| (rank + 1) as f64 / sorted.len() as f64;
-    sorted.iter().enumerate().map(|(rank, value)| Point::new(*value, share(rank))).collect()
+/// The share of values that each of these is not below.
+fn cumulative(sample: &Sample) -> impl Iterator<Item = Point> {
+    sample.distribution().map(|(value, share)| Point::new(value, share))
 }
 
 /// Fig. 13: median throughput by flow size.
@@ -234,21 +220,16 @@ fn throughput_by_size(picture: &PictureSpec, results: &Results) -> Chart {
     let series = cells.iter().enumerate().map(|(index, cell)| {
         let point = |bucket: &Bucket| {
             let of_size = cell.all.flows.of_size(bucket.from, bucket.to);
-            let mut rates: Vec<f64> = of_size.iter().map(|flow| flow.bytes as f64 * 8.0 / flow.fct).collect();
-            rates.sort_by(f64::total_cmp);
+            let rates: Sample = of_size.iter().map(|flow| flow.bytes as f64 * 8.0 / flow.fct).collect();
             let size = (bucket.from as f64 * bucket.to as f64).sqrt();
-            Some(Point::new(size, percentile(&rates, 0.5)?))
+            Some(Point::new(size, rates.percentile(0.5)?))
         };
-        Series {
-            name: name(cell, &cells),
-            colour: colour(cell, index, results),
-            shape: Shape::Marked,
-            points: buckets.iter().filter_map(point).collect(),
-        }
+        let points = buckets.iter().filter_map(point);
+        Series::new(name(cell, &cells), colour(cell, index, results), Shape::Marked, points)
     });
     let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
     let y = Axis::new("median throughput", Scale::Log, Unit::BitsPerSecond);
-    blank(x, y, "size divided by FCT, handshake included".to_owned(), series.collect())
+    Chart::new("", "size divided by FCT, handshake included", x, y, series)
 }
 
 /// Kick-Ass Figs. 3, 4 and 8: mean FCT by flow size; of each scheme where a run has two.
@@ -276,7 +257,7 @@ fn fct_by_size(picture: &PictureSpec, results: &Results) -> Chart {
     }
     let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
     let y = Axis::new("mean FCT", Scale::Log, Unit::Seconds);
-    blank(x, y, "bars: 95 % confidence intervals".to_owned(), series)
+    Chart::new("", "bars: 95 % confidence intervals", x, y, series)
 }
 
 /// Fig. 2: how far either loop has come, from both ends of the flow, against time.
@@ -300,17 +281,14 @@ fn time_line(picture: &PictureSpec, results: &Results, network: Network) -> Char
                 rlp.push(Point::new(at, down));
             }
         }
-        let line = |name: &str, colour, points| Series {
-            name: name.to_owned(),
-            colour,
-            shape: Shape::Steps,
-            points,
-        };
-        series = vec![line("primary", Colour::Vermillion, primary), line("RLP", Colour::Blue, rlp)];
+        series = vec![
+            Series::new("primary", Colour::Vermillion, Shape::Steps, primary),
+            Series::new("RLP", Colour::Blue, Shape::Steps, rlp),
+        ];
     }
     let x = Axis::new("time since connect", Scale::Linear, Unit::Seconds).starting(0.0);
     let y = Axis::new("bytes sent: primary from the start, RLP from the end", Scale::Linear, Unit::Bytes);
-    blank(x, y.starting(0.0), "one flow, as its uplink carried it".to_owned(), series)
+    Chart::new("", "one flow, as its uplink carried it", x, y.starting(0.0), series)
 }
 
 /// Fig. 3: packets of each level in each round trip.
@@ -337,11 +315,10 @@ fn packets_by_round(picture: &PictureSpec, results: &Results, network: Network) 
             points: (0..rounds).map(|round| Point::new(round as f64, count(round) as f64)).collect(),
         }
     });
-    let series = series.collect();
     let names = Scale::Names((1..=rounds).map(|round| round.to_string()).collect());
     let x = Axis::new("round trip since the first data", names, Unit::Number);
     let y = Axis::new("packets of data", Scale::Linear, Unit::Number).starting(0.0);
-    blank(x, y, "one flow, as its uplink carried it".to_owned(), series)
+    Chart::new("", "one flow, as its uplink carried it", x, y, series)
 }
 
 /// Packets that carry data: none of the first round trip, which is the handshake, and no short ones, which only
@@ -362,11 +339,9 @@ fn round_of(packet: &SentPacket, first: &SentPacket, rtt: Duration) -> usize {
 fn modelled(picture: &PictureSpec, results: &Results, network: Network) -> Chart {
     let model = network.model(4);
     let sizes = || (0..=240).map(|step| 1000.0 * 10f64.powf(f64::from(step) / 60.0));
-    let curve = |name: &str, colour, reduction: &dyn Fn(f64) -> f64| Series {
-        name: name.to_owned(),
-        colour,
-        shape: Shape::Dashed,
-        points: sizes().map(|bytes| Point::new(bytes, reduction(bytes))).collect(),
+    let curve = |name: &str, colour, reduction: &dyn Fn(f64) -> f64| {
+        let points = sizes().map(|bytes| Point::new(bytes, reduction(bytes)));
+        Series::new(name, colour, Shape::Dashed, points)
     };
     let window = |packets: u64| (packets * PACKET_BYTES) as f64;
     let mut series = vec![
@@ -398,5 +373,5 @@ fn modelled(picture: &PictureSpec, results: &Results, network: Network) -> Chart
     );
     let x = Axis::new("flow size", Scale::Log, Unit::Bytes).starting(1000.0).ending(1e7);
     let y = Axis::new("reduction of the FCT", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
-    blank(x, y, subtitle, series)
+    Chart::new("", subtitle, x, y, series)
 }

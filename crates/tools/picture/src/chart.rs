@@ -17,6 +17,20 @@ pub struct Chart {
     pub shaded: Vec<(f64, f64)>,
 }
 
+impl Chart {
+    /// Of these series, without shades.
+    pub fn new(
+        title: impl Into<String>,
+        subtitle: impl Into<String>,
+        x: Axis,
+        y: Axis,
+        series: impl IntoIterator<Item = Series>,
+    ) -> Self {
+        let series = series.into_iter().collect();
+        Self { title: title.into(), subtitle: subtitle.into(), x, y, series, shaded: Vec::new() }
+    }
+}
+
 /// An axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
@@ -86,6 +100,18 @@ pub struct Series {
     pub shape: Shape,
     /// Its points.
     pub points: Vec<Point>,
+}
+
+impl Series {
+    /// Of these points.
+    pub fn new(
+        name: impl Into<String>,
+        colour: Colour,
+        shape: Shape,
+        points: impl IntoIterator<Item = Point>,
+    ) -> Self {
+        Self { name: name.into(), colour, shape, points: points.into_iter().collect() }
+    }
 }
 
 /// How a series is drawn.

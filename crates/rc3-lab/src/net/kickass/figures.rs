@@ -8,10 +8,7 @@ use super::{
 };
 use crate::{
     document::{Document, Table},
-    net::{
-        charts::chart,
-        transport::{Modes, Transport},
-    },
+    net::transport::{Modes, Transport},
     statistics::Sample,
 };
 
@@ -111,7 +108,7 @@ impl Quantity {
             Some(run.series(Shape::Line, points))
         });
         let lines: Vec<_> = lines.collect();
-        chart(title, subtitle, x, y, lines)
+        Chart::new(title, subtitle, x, y, lines)
     }
 
     fn table(&self, runs: &[ForwarderRun]) -> Table {
@@ -201,7 +198,7 @@ fn by_size(runs: &[ForwarderRun]) -> Chart {
     };
     let x = Axis::new("packets", Scale::Names(names), Unit::Number);
     let y = Axis::new("FCT", Scale::Linear, Unit::Seconds).starting(0.0);
-    chart("Mean FCT under light load", LIGHT, x, y, runs.iter().map(bars))
+    Chart::new("Mean FCT under light load", LIGHT, x, y, runs.iter().map(bars))
 }
 
 /// Fig. 9: how long packets wait at the bottleneck under heavy load.

@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::{
     net::{
         act::load::{Arrived, PACKET},
-        charts,
         error::NetError,
         run::Lab,
         sample::MeasuredFlow,
@@ -57,7 +56,7 @@ impl ForwarderRun {
 
     /// A series of a chart.
     pub(super) fn series(&self, shape: Shape, points: impl IntoIterator<Item = Point>) -> Series {
-        charts::series(self.title, self.colour, shape, points)
+        Series::new(self.title, self.colour, shape, points)
     }
 
     /// Sender and number: the same flow in each run.

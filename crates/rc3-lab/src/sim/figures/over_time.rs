@@ -7,10 +7,13 @@ use rc3_sim::{
     scenario::{Metric, PictureKind, PictureSpec, Spec, WorkloadSpec},
 };
 
-use super::{blank, cumulative, name, shown};
-use crate::sim::{
-    results::{Cell, Results},
-    sampled::{Sampled, following},
+use super::{cumulative, name, shown};
+use crate::{
+    sim::{
+        results::{Cell, Results},
+        sampled::{Sampled, following},
+    },
+    statistics::Sample,
 };
 
 /// A line of each run; the times of the background flows are shaded, and a printed rate of a flow is a dashed line.
@@ -37,12 +40,8 @@ pub(super) fn chart(picture: &PictureSpec, spec: &Spec, results: &Results) -> Ch
         let first = sampled.samples.iter().flat_map(|sample| &sample.flows).map(|flow| flow.flow).min();
         let point =
             |sample: &LinkSample| Some(Point::new(sample.at.as_secs_f64(), value(sampled, first, sample)?));
-        Series {
-            name: name(cell, &cells),
-            colour: colour(index, cells.len()),
-            shape: Shape::Steps,
-            points: sampled.samples.iter().filter_map(point).collect(),
-        }
+        let points = sampled.samples.iter().filter_map(point);
+        Series::new(name(cell, &cells), colour(index, cells.len()), Shape::Steps, points)
     };
     let mut series: Vec<Series> =
         cells.iter().enumerate().map(line).filter(|series| !series.points.is_empty()).collect();
@@ -62,7 +61,7 @@ pub(super) fn chart(picture: &PictureSpec, spec: &Spec, results: &Results) -> Ch
         true => "on the sampled link",
         false => "on the sampled link; shaded: with background flows",
     };
-    Chart { shaded, ..blank(x, y, subtitle.to_owned(), series) }
+    Chart { shaded, ..Chart::new("", subtitle, x, y, series) }
 }
 
 /// The first of several runs is what the others are compared with: it swings the most, and is drawn paler.
@@ -90,8 +89,7 @@ fn printed_rate(spec: &Spec) -> Option<Series> {
         .collect();
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     points.dedup();
-    let (name, colour) = ("fair share, printed".to_owned(), Colour::Black);
-    (!points.is_empty()).then_some(Series { name, colour, shape: Shape::Dashed, points })
+    (!points.is_empty()).then(|| Series::new("fair share, printed", Colour::Black, Shape::Dashed, points))
 }
 
 /// How long a packet that came at a random time would have waited.
@@ -99,18 +97,12 @@ pub(super) fn distribution(picture: &PictureSpec, results: &Results) -> Chart {
     let cells: Vec<&Cell> = shown(picture, results).collect();
     let line = |(index, cell): (usize, &&Cell)| {
         let sampled = &cell.sampled;
-        let mut waits: Vec<f64> =
+        let waits: Sample =
             sampled.samples.iter().map(|sample| sample.queue_bytes as f64 / sampled.rate).collect();
-        waits.sort_by(f64::total_cmp);
-        Series {
-            name: name(cell, &cells),
-            colour: Colour::nth(index),
-            shape: Shape::Line,
-            points: cumulative(&waits),
-        }
+        Series::new(name(cell, &cells), Colour::nth(index), Shape::Line, cumulative(&waits))
     };
-    let series = cells.iter().enumerate().map(line).collect();
+    let series = cells.iter().enumerate().map(line);
     let x = Axis::new("wait in the queue", Scale::Linear, Unit::Seconds).starting(0.0);
     let y = Axis::new("share of the time", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
-    blank(x, y, "cumulative distribution".to_owned(), series)
+    Chart::new("", "cumulative distribution", x, y, series)
 }

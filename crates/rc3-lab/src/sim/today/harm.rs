@@ -67,27 +67,22 @@ impl<'a> HarmPicture<'a> {
 
     /// A point per buffer for each scheme; plain QUIC is where both axes are 1.
     pub(super) fn chart(&self) -> Chart {
-        let series = |&(scheme, name): &(usize, &str)| Series {
-            name: name.to_owned(),
+        let series = |&(scheme, name): &(usize, &str)| {
+            let point = |(_, SchemeSummary { plain, kept, .. }): (String, SchemeSummary)| {
+                let kept = kept?;
+                Some(Point { x: plain.mean, y: kept.mean, error: Some(kept.confidence) })
+            };
             // Plain QUIC and rc3 have their colours of all pictures.
-            colour: Colour::nth(if scheme < 2 { 1 - scheme } else { scheme }),
-            shape: Shape::Growing,
-            points: self
-                .by_buffer(scheme)
-                .filter_map(|(_, SchemeSummary { plain, kept, .. })| {
-                    let kept = kept?;
-                    Some(Point { x: plain.mean, y: kept.mean, error: Some(kept.confidence) })
-                })
-                .collect(),
+            let colour = Colour::nth(if scheme < 2 { 1 - scheme } else { scheme });
+            Series::new(name, colour, Shape::Growing, self.by_buffer(scheme).filter_map(point))
         };
-        Chart {
-            title: format!("Harm against gain. {}", self.scenario.title),
-            subtitle: self.conditions(),
-            x: Axis::new("own FCT / plain (geometric mean)", Scale::Linear, Unit::Number),
-            y: Axis::new("bytes that others keep / beside plain (mean)", Scale::Linear, Unit::Number),
-            series: self.schemes.iter().map(series).collect(),
-            shaded: Vec::new(),
-        }
+        Chart::new(
+            format!("Harm against gain. {}", self.scenario.title),
+            self.conditions(),
+            Axis::new("own FCT / plain (geometric mean)", Scale::Linear, Unit::Number),
+            Axis::new("bytes that others keep / beside plain (mean)", Scale::Linear, Unit::Number),
+            self.schemes.iter().map(series),
+        )
     }
 
     /// The section of the page: the picture and a table of its points.
