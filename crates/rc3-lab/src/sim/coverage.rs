@@ -14,7 +14,7 @@ use super::{
     experiment::ExperimentError,
     report::{self, RULE},
 };
-use crate::document::{Block, Document, Table};
+use crate::document::{Document, Table};
 
 /// The list, in the order of the papers.
 const LIST: &str = include_str!("../../experiments/coverage.csv");
@@ -114,11 +114,12 @@ pub fn coverage(folder: &Path) -> Result<String, ExperimentError> {
     }
     let score = score(&counts);
     let counts = Table { rows: vec![counts.map(|count| count.to_string()).into()], ..Table::new(COLUMNS) };
-    let mut score = vec![Block::Text(RULE.to_owned()), Block::Text(score), Block::Table(counts)];
-    score.extend((!by_cause.rows.is_empty()).then_some(Block::Table(by_cause)));
-    let head = Document { title: "Coverage".to_owned(), blocks: score }.markdown();
-    let list = Document { title: "Every printed figure".to_owned(), blocks: vec![Block::Table(every)] };
-    Ok(format!("{head}\n{lines}\n#{}", list.markdown()))
+    let mut head = Document::new("Coverage").text(RULE).text(score).table(counts);
+    if !by_cause.rows.is_empty() {
+        head = head.table(by_cause);
+    }
+    let (head, list) = (head.markdown(), Document::new("Every printed figure").table(every).markdown());
+    Ok(format!("{head}\n{lines}\n#{list}"))
 }
 
 /// The score in a sentence, which the README repeats.

@@ -76,30 +76,23 @@ impl Finding {
 
     /// Its own document.
     pub fn document(&self) -> Document {
-        let mut blocks = self.head("");
+        let mut document = Document { title: self.spec.title.clone(), blocks: self.head("") };
         if !self.rows.is_empty() {
-            blocks.push(Block::Heading("Printed and measured".to_owned()));
-            blocks.push(Block::Text(RULE.to_owned()));
-            blocks.push(Block::Table(comparison(&self.rows)));
+            let printed = Document::new("Printed and measured").text(RULE).table(comparison(&self.rows));
+            document = document.section(printed);
         }
-        blocks.push(Block::Heading("Measured".to_owned()));
-        blocks.push(Block::Text(MEANING.to_owned()));
-        blocks.push(Block::Table(overall(&self.summary)));
+        document = document.section(Document::new("Measured").text(MEANING).table(overall(&self.summary)));
         if !self.over_time.rows.is_empty() {
-            blocks.push(Block::Heading("Over time".to_owned()));
-            blocks.push(Block::Table(self.over_time.clone()));
+            document = document.section(Document::new("Over time").table(self.over_time.clone()));
         }
         if !self.links.rows.is_empty() {
-            blocks.push(Block::Heading("Links".to_owned()));
-            blocks.push(Block::Text(LINKS.to_owned()));
-            blocks.push(Block::Table(self.links.clone()));
+            document = document.section(Document::new("Links").text(LINKS).table(self.links.clone()));
         }
         let sizes = by_size(&self.summary);
         if !sizes.rows.is_empty() {
-            blocks.push(Block::Heading("By flow size".to_owned()));
-            blocks.push(Block::Table(sizes));
+            document = document.section(Document::new("By flow size").table(sizes));
         }
-        Document { title: self.spec.title.clone(), blocks }
+        document
     }
 
     /// Source, expectation, command and pictures; files are in `folder`.
