@@ -511,12 +511,9 @@ fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Vec<Liste
             return Err(Fault::new(format!("{key}.{name}"), message));
         }
     }
-    refuse_if(flow.from == flow.to, key, format!("host {} sends to itself", flow.from))?;
-    let neighbours = (0..count).map(|n| (HostId(flow.from + n), HostId(flow.to + n)));
-    for (from, to) in neighbours {
-        if let Some(message) = workload::misses_all_cores(topology, from, to) {
-            return Err(Fault::new(key, message));
-        }
+    for n in 0..count {
+        workload::check_ends(topology, HostId(flow.from + n), HostId(flow.to + n))
+            .map_err(|message| Fault::new(key, message))?;
     }
     refuse_if(flow.size == 0, format!("{key}.size"), "a flow without bytes")?;
     let (at, every) = (flow.at.unwrap_or_default(), flow.every.unwrap_or_default());

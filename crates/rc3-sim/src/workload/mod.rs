@@ -22,7 +22,7 @@ pub use ends::Ends;
 pub use merge::Merge;
 pub(crate) use one::LIMIT;
 pub use one::One;
-pub(crate) use replay::misses_all_cores;
+pub(crate) use replay::check_ends;
 pub use replay::{Listed, replay};
 pub use sizes::{Sizes, SizesError};
 

@@ -66,13 +66,8 @@ fn listed(row: &ReplayedFlow, topology: &Topology) -> Result<Listed, String> {
             return Err(format!("column `{column}`: there is no host {host}, only {hosts} of them"));
         }
     }
-    if row.source == row.destination {
-        return Err(format!("host {} sends to itself", row.source));
-    }
     let (from, to) = (HostId(row.source), HostId(row.destination));
-    if let Some(message) = misses_all_cores(topology, from, to) {
-        return Err(message);
-    }
+    check_ends(topology, from, to)?;
     let bytes = match (row.packets, row.bytes) {
         (Some(packets), None) => packets.saturating_mul(PACKET),
         (None, Some(bytes)) => bytes,
@@ -85,13 +80,19 @@ fn listed(row: &ReplayedFlow, topology: &Topology) -> Result<Listed, String> {
     Ok(Listed { at, from, to, bytes })
 }
 
-/// Why a flow between two hosts would measure nothing: both are at the same router, so it crosses no core link.
-pub(crate) fn misses_all_cores(topology: &Topology, from: HostId, to: HostId) -> Option<String> {
+/// Refuses a flow that would measure nothing: of a host to itself, or between hosts at one router, which crosses no core link.
+pub(crate) fn check_ends(topology: &Topology, from: HostId, to: HostId) -> Result<(), String> {
     let router = topology.router_of(from);
-    (router == topology.router_of(to) && !topology.cores.is_empty()).then(|| {
-        let (HostId(from), HostId(to)) = (from, to);
-        format!("hosts {from} and {to} are both at router {router}, so the flow crosses no core link")
-    })
+    let (HostId(sender), HostId(receiver)) = (from, to);
+    if from == to {
+        return Err(format!("host {sender} sends to itself"));
+    }
+    if router == topology.router_of(to) && !topology.cores.is_empty() {
+        return Err(format!(
+            "hosts {sender} and {receiver} are both at router {router}, so the flow crosses no core link"
+        ));
+    }
+    Ok(())
 }
 
 /// Flows ordered by time, numbered.

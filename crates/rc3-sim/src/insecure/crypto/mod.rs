@@ -40,7 +40,7 @@ impl crypto::ClientConfig for CryptoSettings {
         if version != VERSION {
             return Err(ConnectError::UnsupportedVersion);
         }
-        Ok(Box::new(CryptoSession::client(self, server_name, params)))
+        Ok(Box::new(CryptoSession::new(Side::Client, self, server_name, params)))
     }
 }
 
@@ -61,7 +61,7 @@ impl crypto::ServerConfig for CryptoSettings {
         _version: u32,
         params: &TransportParameters,
     ) -> Box<dyn crypto::Session> {
-        Box::new(CryptoSession::server(self, params))
+        Box::new(CryptoSession::new(Side::Server, self, "", params))
     }
 }
 

@@ -75,19 +75,8 @@ pub(super) struct CryptoSession {
 }
 
 impl CryptoSession {
-    pub(super) fn client(
-        settings: Arc<CryptoSettings>,
-        server_name: &str,
-        params: &TransportParameters,
-    ) -> Self {
-        Self::new(Side::Client, settings, server_name, params)
-    }
-
-    pub(super) fn server(settings: Arc<CryptoSettings>, params: &TransportParameters) -> Self {
-        Self::new(Side::Server, settings, "", params)
-    }
-
-    fn new(
+    /// A server learns its name from its client.
+    pub(super) fn new(
         side: Side,
         settings: Arc<CryptoSettings>,
         server_name: &str,
@@ -297,8 +286,8 @@ mod tests {
         };
         let params = read_params(Side::Server, &[]).unwrap();
         [
-            CryptoSession::client(settings(client), "rc3.test", &params),
-            CryptoSession::server(settings(server), &params),
+            CryptoSession::new(Side::Client, settings(client), "rc3.test", &params),
+            CryptoSession::new(Side::Server, settings(server), "", &params),
         ]
     }
 
