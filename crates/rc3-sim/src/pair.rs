@@ -138,6 +138,11 @@ pub struct Datagram {
     is_background: bool,
 }
 
+/// What a sender and its marks say of a datagram.
+fn meta(remote: SocketAddr, ecn: u8) -> DatagramMeta {
+    DatagramMeta { remote, local_ip: None, ecn, leading_len: None, arrived: None }
+}
+
 /// A middlebox right behind a node: sees each datagram with its level, may change it, and returns how many copies go on to
 /// the link.
 pub type Tamper = Box<dyn FnMut(Level, &mut Datagram) -> usize + Send>;
@@ -230,15 +235,8 @@ impl Pair {
     fn send(&mut self) {
         if let Some((background, size)) = &mut self.background {
             while background.poll(self.now).is_some() {
-                let meta = DatagramMeta {
-                    remote: self.client.address,
-                    local_ip: None,
-                    ecn: 0,
-                    leading_len: None,
-                    arrived: None,
-                };
                 let payload = Datagram {
-                    meta,
+                    meta: meta(self.client.address, 0),
                     to: self.server.address,
                     contents: Vec::new(),
                     dont_fragment: true,
@@ -340,9 +338,8 @@ impl Node {
 
     /// Hands the endpoint a datagram from anywhere.
     pub fn inject(&mut self, remote: SocketAddr, contents: &[u8]) {
-        let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived: None };
         self.traffic.on_received(remote, contents.len());
-        self.endpoint.handle_datagram(self.now, meta, BytesMut::from(contents));
+        self.endpoint.handle_datagram(self.now, meta(remote, 0), BytesMut::from(contents));
         self.take_events();
     }
 
@@ -371,13 +368,7 @@ impl Node {
         // ECT(1) would put RLP into the protected queue of L4S (RFC 9331).
         assert!(transmit.level == Level::PRIMARY || transmit.ecn == 0, "{transmit:?}");
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
-            let meta = DatagramMeta {
-                remote: self.address,
-                local_ip: None,
-                ecn: transmit.ecn,
-                leading_len: None,
-                arrived: None,
-            };
+            let meta = meta(self.address, transmit.ecn);
             let (contents, dont_fragment) = (contents.to_vec(), transmit.dont_fragment);
             self.traffic.on_sent(transmit.destination, contents.len());
             let to = transmit.destination;
