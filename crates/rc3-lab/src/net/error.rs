@@ -103,7 +103,7 @@ impl NetError {
 
 /// The table of the codes, for `--help`.
 pub const EXIT_CODES: &str = "\
-CommandExit codes:
+Exit codes:
     0  done
     1  failed
     2  wrong usage

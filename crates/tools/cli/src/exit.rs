@@ -18,7 +18,7 @@ pub enum CommandExit {
 impl CommandExit {
     /// The table of the codes, for `--help`.
     pub const HELP: &str = "\
-CommandExit codes:
+Exit codes:
     0  done
     1  failed
     2  wrong usage";
