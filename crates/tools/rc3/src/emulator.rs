@@ -14,7 +14,6 @@
 
 mod discipline;
 mod path;
-mod peers;
 mod port;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,13 @@
 //!
 //! Invariant: a packet keeps its payload, its DSCP and its ECN bits from one side to the other.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    collections::btree_map::{BTreeMap, Entry},
+    fmt, io,
+    net::SocketAddr,
+    sync::Arc,
+    time::Instant,
+};
 
 use rc3_core::units::Level;
 use rc3_link::{Impairments, Link, LinkConfig, Packet};
@@ -12,9 +18,8 @@ use rc3_net::{
 };
 
 use super::{
-    Discipline, EmulatorConfig, EmulatorStats,
+    CLIENTS_MAX, Discipline, EmulatorConfig, EmulatorStats,
     path::{Carried, EmulatedPath, background},
-    peers::EmulatorClients,
     port::EmulatorPort,
     train::{TrafficClass, Train},
 };
@@ -28,6 +33,9 @@ const RECV_CALLS_MAX: usize = 8;
 /// Rounds of such calls with which a reset empties one socket: far more than its buffer holds.
 const RESET_DRAINS_MAX: usize = 64;
 
+/// The port towards the server of each client, by the client's own address.
+type Clients = BTreeMap<SocketAddr, EmulatorPort>;
+
 /// Sockets, clients and links.
 pub(super) struct EmulatedNetwork {
     config: EmulatorConfig,
@@ -36,7 +44,7 @@ pub(super) struct EmulatedNetwork {
     local: SocketAddr,
     levels: LevelOfDscp,
     client_side: EmulatorPort,
-    peers: EmulatorClients,
+    clients: Clients,
     to_server: EmulatedPath,
     to_client: EmulatedPath,
     batch: RecvBatch,
@@ -73,7 +81,7 @@ impl EmulatedNetwork {
             local,
             levels: LevelOfDscp::new(&config.marks),
             client_side: EmulatorPort::bind(local, is_steered(config.queue))?,
-            peers: EmulatorClients::default(),
+            clients: Clients::new(),
             to_server,
             to_client,
             batch: RecvBatch::new(),
@@ -90,7 +98,7 @@ impl EmulatedNetwork {
 
     /// All sockets; the order depends only on the clients.
     pub(super) fn sockets(&self) -> impl Iterator<Item = &Arc<Socket>> {
-        let towards_server = self.peers.iter().flat_map(|peer| peer.port.sockets());
+        let towards_server = self.clients.values().flat_map(EmulatorPort::sockets);
         self.client_side.sockets().chain(towards_server)
     }
 
@@ -108,8 +116,8 @@ impl EmulatedNetwork {
 
     /// Resets to an empty link at `now`, and discards what the sockets hold.
     pub(super) fn reset(&mut self, now: Instant) {
-        let Self { client_side, peers, batch, .. } = self;
-        for socket in client_side.sockets().chain(peers.iter().flat_map(|peer| peer.port.sockets())) {
+        let Self { client_side, clients, batch, .. } = self;
+        for socket in client_side.sockets().chain(clients.values().flat_map(EmulatorPort::sockets)) {
             // Bounded, since a peer may send faster than this discards.
             for _ in 0..RESET_DRAINS_MAX {
                 if drain(socket, batch, |_| {}) != ReadResult::Something {
@@ -126,13 +134,13 @@ impl EmulatedNetwork {
         EmulatorStats {
             to_server: self.to_server.link.stats().clone(),
             to_client: self.to_client.link.stats().clone(),
-            clients: self.peers.len(),
+            clients: self.clients.len(),
             failed: self.failed + self.lost().saturating_sub(self.lost_before),
         }
     }
 
     fn receive(&mut self, now: Instant, readable: &[bool]) -> bool {
-        let Self { config, server, local, levels, client_side, peers, to_server, to_client, batch, .. } =
+        let Self { config, server, local, levels, client_side, clients, to_server, to_client, batch, .. } =
             self;
         let mut readable = readable.iter().copied();
         let (mut found, mut failed, mut refused) = (false, 0, 0);
@@ -141,12 +149,12 @@ impl EmulatedNetwork {
             failed += u64::from(received == ReadResult::Failed);
         };
         let from_clients: Vec<bool> = readable.by_ref().take(client_side.sockets().count()).collect();
-        for peer in peers.iter() {
-            for (socket, _) in peer.port.sockets().zip(readable.by_ref()).filter(|(_, readable)| *readable) {
+        for (&client, port) in &*clients {
+            for (socket, _) in port.sockets().zip(readable.by_ref()).filter(|(_, readable)| *readable) {
                 note(drain(socket, batch, |datagram| {
                     // Any process on this host may send to the socket; only the server's datagrams count.
                     if canonical(datagram.meta.remote) == *server {
-                        to_client.send(now, levels.packet(peer.client, &datagram));
+                        to_client.send(now, levels.packet(client, &datagram));
                     }
                 }));
             }
@@ -154,7 +162,7 @@ impl EmulatedNetwork {
         for (socket, _) in client_side.sockets().zip(from_clients).filter(|(_, readable)| *readable) {
             note(drain(socket, batch, |datagram| {
                 let client = datagram.meta.remote;
-                if peers.admit(client, || EmulatorPort::bind(*local, is_steered(config.queue))) {
+                if admit(clients, client, || EmulatorPort::bind(*local, is_steered(config.queue))) {
                     to_server.send(now, levels.packet(client, &datagram));
                 } else {
                     refused += 1;
@@ -169,8 +177,8 @@ impl EmulatedNetwork {
         let mut found = false;
         while let Some((client, Carried { class, contents, .. })) = self.to_server.poll_output(now) {
             found = true;
-            if let Some(peer) = self.peers.find(client) {
-                self.train.push(peer.port.primary(), self.server, class, &contents);
+            if let Some(port) = self.clients.get(&client) {
+                self.train.push(port.primary(), self.server, class, &contents);
             }
         }
         while let Some((client, Carried { class, contents, .. })) = self.to_client.poll_output(now) {
@@ -183,7 +191,7 @@ impl EmulatedNetwork {
 
     /// Packets that the sockets lost since the start.
     fn lost(&self) -> u64 {
-        let ports = self.peers.iter().map(|peer| &peer.port).chain([&self.client_side]);
+        let ports = self.clients.values().chain([&self.client_side]);
         self.train.failed() + ports.map(EmulatorPort::lost).sum::<u64>()
     }
 }
@@ -272,6 +280,15 @@ fn paths(config: &EmulatorConfig, now: Instant) -> (EmulatedPath, EmulatedPath) 
     (path(config, 0, config.load, now), path(config, 1, 0.0, now))
 }
 
+/// Whether `client` has a port; a new one gets it from `bind`, unless there are [`CLIENTS_MAX`].
+fn admit(clients: &mut Clients, client: SocketAddr, bind: impl FnOnce() -> io::Result<EmulatorPort>) -> bool {
+    let is_full = clients.len() >= CLIENTS_MAX;
+    match clients.entry(client) {
+        Entry::Occupied(_) => true,
+        Entry::Vacant(new) => !is_full && bind().map(|port| new.insert(port)).is_ok(),
+    }
+}
+
 /// The IPv4 address itself if a dual-stack socket reports it as an IPv6 address.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
@@ -285,6 +302,33 @@ mod tests {
 
     fn level(number: u8) -> Level {
         Level::new(number).unwrap()
+    }
+
+    fn client(number: usize) -> SocketAddr {
+        SocketAddr::from(([192, 0, 2, 1], 1000 + number as u16))
+    }
+
+    fn bind() -> io::Result<EmulatorPort> {
+        EmulatorPort::bind(SocketAddr::from(([127, 0, 0, 1], 0)), false)
+    }
+
+    #[test]
+    fn a_known_client_keeps_its_port() {
+        let mut clients = Clients::new();
+        assert!(admit(&mut clients, client(1), bind));
+        let address = clients[&client(1)].primary().local_addr().unwrap();
+        assert!(admit(&mut clients, client(1), || panic!("it has a port")));
+        assert_eq!(clients[&client(1)].primary().local_addr().unwrap(), address);
+        assert_eq!(clients.len(), 1);
+    }
+
+    #[test]
+    fn one_client_too_many_and_one_without_a_port_are_refused() {
+        let mut clients = Clients::new();
+        assert!(!admit(&mut clients, client(0), || Err(io::ErrorKind::Other.into())));
+        assert!((0..CLIENTS_MAX).all(|number| admit(&mut clients, client(number), bind)));
+        assert!(!admit(&mut clients, client(999), bind));
+        assert_eq!(clients.len(), CLIENTS_MAX);
     }
 
     #[test]
