@@ -10,7 +10,7 @@ use rc3_net::Connection;
 use rustls::{
     ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
     client::{Resumption, danger::HandshakeSignatureValid},
-    crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature},
+    crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, UnixTime},
     server::{
         NoServerSessionStorage,
@@ -21,7 +21,7 @@ use rustls::{
 use crate::{
     error,
     transfer::{
-        identity::{Identity, Pinned, failed, provider},
+        identity::{self, Identity, provider},
         ticket::Fingerprint,
     },
 };
@@ -31,15 +31,8 @@ use crate::{
 /// # Errors
 /// When the key does not fit the provider.
 pub fn server(identity: &Identity, alpn: &[u8]) -> error::Result<ServerConfig> {
-    let provider = provider();
-    let verifier = Arc::new(AnyIdentity { provider: Arc::clone(&provider) });
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(failed)?
-        .with_client_cert_verifier(verifier)
-        .with_cert_resolver(identity.certified()?);
-    config.alpn_protocols = vec![alpn.to_vec()];
-    config.key_log = Arc::new(rustls::KeyLogFile::new());
+    let algorithms = provider().signature_verification_algorithms;
+    let mut config = identity.server_for(Arc::new(AnyIdentity { algorithms }), alpn)?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     Ok(config)
@@ -50,15 +43,8 @@ pub fn server(identity: &Identity, alpn: &[u8]) -> error::Result<ServerConfig> {
 /// # Errors
 /// When the key does not fit the provider.
 pub fn client(identity: &Identity, fingerprint: Fingerprint, alpn: &[u8]) -> error::Result<ClientConfig> {
-    let provider = provider();
-    let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(failed)?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
-        .with_client_cert_resolver(identity.certified()?);
-    config.alpn_protocols = vec![alpn.to_vec()];
-    config.key_log = Arc::new(rustls::KeyLogFile::new());
+    let mut config = identity::client(fingerprint, alpn)?;
+    config.client_auth_cert_resolver = identity.certified()?;
     config.resumption = Resumption::disabled();
     Ok(config)
 }
@@ -72,7 +58,7 @@ pub fn peer(connection: &Connection) -> Option<Fingerprint> {
 /// Requires a certificate, whichever it is. Its signature proves that the client has the key.
 #[derive(Debug)]
 struct AnyIdentity {
-    provider: Arc<CryptoProvider>,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ClientCertVerifier for AnyIdentity {
@@ -95,8 +81,7 @@ impl ClientCertVerifier for AnyIdentity {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -105,11 +90,10 @@ impl ClientCertVerifier for AnyIdentity {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }

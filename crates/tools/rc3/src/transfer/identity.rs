@@ -11,9 +11,11 @@ use rustls::{
     CertificateError, DigitallySignedStruct, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     crypto::{
-        CryptoProvider, ring::sign::any_supported_type, verify_tls12_signature, verify_tls13_signature,
+        CryptoProvider, WebPkiSupportedAlgorithms, ring::sign::any_supported_type, verify_tls12_signature,
+        verify_tls13_signature,
     },
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    server::{WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::{CertifiedKey, SingleCertAndKey},
 };
 use zeroize::Zeroize;
@@ -98,10 +100,22 @@ impl Identity {
     /// # Errors
     /// When the key does not fit the provider.
     pub fn server(&self, alpn: &[u8]) -> Result<rustls::ServerConfig> {
+        self.server_for(WebPkiClientVerifier::no_client_auth(), alpn)
+    }
+
+    /// The same, with this verifier of the certificates of clients.
+    ///
+    /// # Errors
+    /// When the key does not fit the provider.
+    pub(crate) fn server_for(
+        &self,
+        clients: Arc<dyn ClientCertVerifier>,
+        alpn: &[u8],
+    ) -> Result<rustls::ServerConfig> {
         let mut config = rustls::ServerConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(failed)?
-            .with_no_client_auth()
+            .with_client_cert_verifier(clients)
             .with_cert_resolver(self.certified()?);
         config.alpn_protocols = vec![alpn.to_vec()];
         config.key_log = Arc::new(rustls::KeyLogFile::new());
@@ -121,11 +135,12 @@ impl Drop for Identity {
 /// When the provider does not support TLS 1.3.
 pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientConfig> {
     let provider = provider();
-    let mut config = rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+    let algorithms = provider.signature_verification_algorithms;
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(failed)?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, provider }))
+        .with_custom_certificate_verifier(Arc::new(Pinned { fingerprint, algorithms }))
         .with_no_client_auth();
     config.alpn_protocols = vec![alpn.to_vec()];
     config.key_log = Arc::new(rustls::KeyLogFile::new());
@@ -138,9 +153,9 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 
 /// Trusts one certificate.
 #[derive(Debug)]
-pub(crate) struct Pinned {
-    pub(crate) fingerprint: Fingerprint,
-    pub(crate) provider: Arc<CryptoProvider>,
+struct Pinned {
+    fingerprint: Fingerprint,
+    algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl ServerCertVerifier for Pinned {
@@ -165,8 +180,7 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -175,12 +189,11 @@ impl ServerCertVerifier for Pinned {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
 
@@ -189,7 +202,8 @@ mod tests {
     use super::*;
 
     fn verify(pinned: Fingerprint, shown: &Identity) -> bool {
-        let verifier = Pinned { fingerprint: pinned, provider: provider() };
+        let algorithms = provider().signature_verification_algorithms;
+        let verifier = Pinned { fingerprint: pinned, algorithms };
         let name = ServerName::try_from(SERVER_NAME).unwrap();
         verifier.verify_server_cert(&shown.certificate, &[], &name, &[], UnixTime::now()).is_ok()
     }
