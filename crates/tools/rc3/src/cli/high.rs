@@ -1,9 +1,6 @@
 //! The meaning of the command line: resolves settings, fills in dependent defaults, rejects invalid combinations.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap_complete::Shell;
 use rc3_net::{Congestion, RlpMode, marks::MarkChoice};
@@ -36,7 +33,6 @@ use crate::{
         progress::Style,
         receive::ReceiveJob,
         send::{Content, SendJob},
-        ticket::Ticket,
     },
 };
 
@@ -82,7 +78,7 @@ impl Command {
             LowCommand::Recv(args) => recv(args),
             LowCommand::Send(args) => send(args)?,
             LowCommand::Copy(args) => {
-                let style = Style::choose(args.output.json, args.output.quiet);
+                let style = args.output.style();
                 Self::Copy(Box::new(args.resolve()?), style)
             }
             LowCommand::CopyPeer { listening } => Self::CopyPeer { listening },
@@ -153,26 +149,14 @@ fn check(args: CheckArgs) -> Result<Command> {
     let has = |part| only.is_empty() || only.contains(&part);
     let (host, probes) = (has(CheckPart::Host), has(CheckPart::Probes));
     let plan = has(CheckPart::Flows).then_some(plan);
+    let found = || ticket::found(ticket.as_deref(), ticket_file.as_deref());
     let ticket = match (only.is_empty(), probes || plan.is_some()) {
-        (true, _) => found(ticket.as_deref(), ticket_file.as_deref())?,
-        (false, true) => Some(required(ticket.as_deref(), ticket_file.as_deref())?),
+        (true, _) => found()?,
+        (false, true) => Some(found()?.ok_or_else(ticket::none)?),
         (false, false) => None,
     };
     let visit = ticket.map(|ticket| VisitJob { ticket, probes, plan, network, patience: listen::PATIENCE });
     Ok(Command::Check(Box::new(CheckJob { host, visit, style: Style::choose(args.json, false), picture })))
-}
-
-/// The ticket from the command line, a file, standard input or the environment.
-fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>> {
-    match ticket::named(argument, file)? {
-        Some(ticket) => Ok(Some(ticket)),
-        None => ticket::in_environment(),
-    }
-}
-
-/// The same, where there must be one.
-fn required(argument: Option<&str>, file: Option<&Path>) -> Result<Ticket> {
-    found(argument, file)?.ok_or_else(ticket::none)
 }
 
 /// The mode that a user chose.
@@ -198,7 +182,7 @@ pub(crate) fn network(args: NetworkArgs) -> Network {
 }
 
 fn recv(args: RecvArgs) -> Command {
-    let style = Style::choose(args.output.json, args.output.quiet);
+    let style = args.output.style();
     // Other systems cannot sync a whole file system.
     let is_possible = args.fsync != Fsync::End || cfg!(target_os = "linux");
     let policy = args.policy.resolve(if is_possible { args.fsync } else { Fsync::File }, args.preserve);
@@ -207,7 +191,7 @@ fn recv(args: RecvArgs) -> Command {
     let settings = Settings {
         rlp: rlp(args.rlp),
         network: network(args.network),
-        qlog: args.output.qlog.or_else(rc3_net::qlog::directory_from_env),
+        qlog: args.output.qlog(),
         ..Settings::default()
     };
     let job = ReceiveJob { dir, bind, advertise, identity, ticket_file, keep, policy, settings };
@@ -229,7 +213,7 @@ fn send(args: SendArgs) -> Result<Command> {
         return Err(Error::usage(message, hint));
     }
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
-    let ticket = found(argument.as_deref(), ticket_file.as_deref())?;
+    let ticket = ticket::found(argument.as_deref(), ticket_file.as_deref())?;
     let missing = paths.last().filter(|last| !is_pipe && last.symlink_metadata().is_err());
     let ticket =
         ticket.ok_or_else(|| missing.map_or_else(ticket::none, |last| ticket::neither(last.as_os_str())))?;
@@ -242,11 +226,11 @@ fn send(args: SendArgs) -> Result<Command> {
         congestion: congestion(args.congestion),
         mtu,
         network: network(args.network),
-        qlog: args.output.qlog.or_else(rc3_net::qlog::directory_from_env),
+        qlog: args.output.qlog(),
         ..Settings::default()
     };
     let content = if is_pipe { Content::Input(name) } else { Content::Paths(paths) };
-    let style = Style::choose(args.output.json, args.output.quiet);
+    let style = args.output.style();
     let job = SendJob { content, selection, ticket, dry_run, rate_limit, settings };
     Ok(Command::Send(Box::new(job), style))
 }
@@ -262,7 +246,7 @@ mod tests {
         check::plan::CheckPlan,
         emulator::Discipline,
         error::ErrorKind,
-        transfer::ticket::{Fingerprint, Secret},
+        transfer::ticket::{Fingerprint, Secret, Ticket},
     };
 
     fn resolve(words: &[&str]) -> Result<Command> {

@@ -26,6 +26,7 @@ use crate::{
         network::Marking,
         outage::GIVE_UP_AFTER,
         patterns::Patterns,
+        progress::Style,
     },
     tunnel::control,
 };
@@ -450,6 +451,17 @@ pub struct OutputArgs {
     /// Write qlog files of the connections into this directory [default: the variable QLOGDIR]
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    pub(crate) fn style(&self) -> Style {
+        Style::choose(self.json, self.quiet)
+    }
+
+    /// The directory for qlog files.
+    pub(crate) fn qlog(&self) -> Option<PathBuf> {
+        self.qlog.clone().or_else(rc3_net::qlog::directory_from_env)
+    }
 }
 
 fn parse_give_up_after(text: &str) -> Result<Duration, String> {

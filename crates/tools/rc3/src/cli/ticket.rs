@@ -33,11 +33,11 @@ pub(super) fn is_ticket(argument: &OsStr) -> bool {
     argument == INPUT || argument.to_str().is_some_and(|text| text.starts_with("rc3://"))
 }
 
-/// The ticket from the command line, a file or standard input.
+/// The ticket from the command line, a file or standard input, otherwise that in the environment.
 ///
 /// # Errors
 /// When there are two, or when it is unreadable or damaged.
-pub(super) fn named(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>> {
+pub(super) fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>> {
     let input = || {
         if io::stdin().is_terminal() {
             let _ = write!(io::stderr(), "ticket: ");
@@ -50,20 +50,12 @@ pub(super) fn named(argument: Option<&str>, file: Option<&Path>) -> Result<Optio
         (Some(text), None) => text.to_owned(),
         (None, Some(path)) if path == INPUT => input()?,
         (None, Some(path)) => read(path).map_err(|error| unreadable(&printable_path(path), error))?,
-        (None, None) => return Ok(None),
+        (None, None) => match env::var(VARIABLE) {
+            Ok(line) if !line.is_empty() => line,
+            _ => return Ok(None),
+        },
     };
     parse(&line).map(Some)
-}
-
-/// The ticket in the environment.
-///
-/// # Errors
-/// When it is damaged.
-pub(super) fn in_environment() -> Result<Option<Ticket>> {
-    match env::var(VARIABLE) {
-        Ok(line) if !line.is_empty() => parse(&line).map(Some),
-        _ => Ok(None),
-    }
 }
 
 /// There is no ticket.

@@ -179,15 +179,12 @@ fn peer(args: &TunnelArgs) -> Result<PeerChoice> {
     let found = match (by_name, args.ticket_file.as_deref()) {
         (Some(name), None) => return Ok(PeerChoice::Name(name.to_lowercase())),
         (Some(_), Some(_)) => return Err(ticket::two()),
-        (None, file) => ticket::named(argument, file)?,
+        (None, file) => ticket::found(argument, file)?,
     };
-    let found = match found {
-        Some(found) => found,
-        None => ticket::in_environment()?.ok_or_else(|| {
-            let hint = "name a known peer, or pass its ticket by --ticket-file, by RC3_TICKET, or as `-`";
-            Error::usage("no peer", hint)
-        })?,
-    };
+    let found = found.ok_or_else(|| {
+        let hint = "name a known peer, or pass its ticket by --ticket-file, by RC3_TICKET, or as `-`";
+        Error::usage("no peer", hint)
+    })?;
     let name = args.name.clone().unwrap_or_else(|| found.host().to_owned()).to_lowercase();
     if name.is_empty() || name.starts_with('#') || name.contains(char::is_whitespace) {
         let message = "a peer's name is one word without `#` at its start";

@@ -204,8 +204,7 @@ async fn begin(
     let ticket = ticket(job, reply, carrier)?;
     let mut wire = Wire::new(messages, outbox);
     let CopyArgs { rlp, congestion, network, output, .. } = &job.args;
-    let qlog = output.qlog.clone().or_else(rc3_net::qlog::directory_from_env);
-    let settings = Settings { qlog, ..settings(*rlp, *congestion, network.clone(), carrier) };
+    let settings = Settings { qlog: output.qlog(), ..settings(*rlp, *congestion, network.clone(), carrier) };
     let (endpoint, addresses) = reach(&ticket, &settings, carrier, &mut wire).await?;
     let meeting = Meeting::Connect(endpoint, addresses, ticket.clone(), settings);
     let met = async { meeting.meet(sends).await.map_err(|error| not_met(error, &ticket, carrier)) };
