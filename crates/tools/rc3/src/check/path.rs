@@ -310,7 +310,7 @@ impl Prober<'_> {
 
     /// A probe that leaves now, in a datagram of `len` bytes.
     async fn send(&self, kind: ProbeKind, dscp: u8, low: bool, round: u32, len: usize) -> io::Result<()> {
-        let probe = Probe { dscp, low, round, sent: self.now(), ..Probe::request(kind) };
+        let probe = Probe { kind, dscp, low, round, sent: self.now(), ..Probe::default() };
         send_marked(&self.socket, self.remote, dscp, low, &probe.emit(self.key, len)).await
     }
 

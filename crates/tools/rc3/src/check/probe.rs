@@ -20,9 +20,10 @@ pub const LEN_MIN: usize = HEAD + FIELDS_MAX;
 pub(super) const DSCPS: u8 = 64;
 
 /// The kind of datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ProbeKind {
     /// Request for an answer at once, with the DSCP of the probe.
+    #[default]
     Mark,
     /// Request for an answer together with the others of its round, low priority first.
     Burst,
@@ -33,7 +34,7 @@ pub enum ProbeKind {
 }
 
 /// One datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Probe {
     /// The kind.
     pub kind: ProbeKind,
@@ -70,22 +71,6 @@ impl ProbeKey {
 }
 
 impl Probe {
-    /// A probe outside all rounds.
-    pub fn request(kind: ProbeKind) -> Self {
-        Self {
-            kind,
-            dscp: 0,
-            seen: 0,
-            low: false,
-            low_arrived: 0,
-            normal_arrived: 0,
-            round: 0,
-            order: 0,
-            sent: 0,
-            arrived: 0,
-        }
-    }
-
     /// Encodes it in `len` bytes, at least [`LEN_MIN`].
     pub fn emit(&self, key: &ProbeKey, len: usize) -> Vec<u8> {
         let mut out = vec![0; len.max(LEN_MIN)];

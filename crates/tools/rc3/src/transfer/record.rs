@@ -27,7 +27,7 @@ struct Record {
     version: u16,
     /// The file: [`identity`].
     identity: [u8; 32],
-    nodes: Vec<(u64, u8, [u8; 32])>,
+    nodes: Vec<Node>,
 }
 
 /// Identifies the expected file: its path, length, holes and time of last change.
@@ -56,7 +56,7 @@ pub fn tag(expected: &Expected) -> String {
 
 /// A record of `tree`, followed by a checksum under the run's key.
 pub fn write(expected: &Expected, tree: &Tree, key: &[u8; 32]) -> Vec<u8> {
-    let nodes = tree.nodes().take(NODES_MAX).map(|node| (node.group, node.level, node.value)).collect();
+    let nodes = tree.nodes().take(NODES_MAX).collect();
     let record = Record { version: VERSION, identity: *identity(expected).as_bytes(), nodes };
     // Serializing into a vector cannot fail for this type.
     let mut bytes = postcard::to_stdvec(&record).unwrap_or_default();
@@ -74,8 +74,7 @@ pub fn read(expected: &Expected, bytes: &[u8], key: &[u8; 32]) -> Option<(Tree, 
         return None;
     }
     let mut tree = Tree::new(expected.data().len());
-    let fits = |&(group, level, value): &(u64, u8, [u8; 32])| tree.restore(Node { group, level, value });
-    if !record.nodes.iter().all(fits) {
+    if !record.nodes.iter().all(|&node| tree.restore(node)) {
         return None;
     }
     Some((tree, blake3::keyed_hash(key, body) == *checksum))

@@ -14,12 +14,13 @@ use blake3::{
     hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root},
 };
 use rc3_core::{internals::SpanSet, units::Span};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a group; the last one of a file may be shorter.
 pub const GROUP: u64 = 256 << 10;
 
 /// A hashed subtree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
     /// Its first group.
     pub group: u64,
