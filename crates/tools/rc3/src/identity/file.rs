@@ -18,7 +18,7 @@ use crate::{
     system,
     transfer::{
         identity::{self, Identity, SERVER_NAME},
-        paths::printable_path,
+        paths::{directory_of, printable_path},
         ticket::{SECRET_BYTES, Secret},
     },
 };
@@ -83,8 +83,7 @@ fn read(path: &Path, file: File) -> Result<Identity> {
 
 /// Writes a new file with mode 0600, complete or not at all.
 fn write(path: &Path, text: &str) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or_else(|| Path::new("."));
+    let parent = directory_of(path);
     system::make_private_directory(parent)?;
     let mut file = tempfile::Builder::new().prefix(".rc3-identity-").tempfile_in(parent)?;
     file.write_all(text.as_bytes())?;

@@ -16,7 +16,10 @@ use super::trust;
 use crate::{
     error::{Error, ErrorKind, Result},
     system,
-    transfer::{paths::printable_path, ticket::Fingerprint},
+    transfer::{
+        paths::{directory_of, printable_path},
+        ticket::Fingerprint,
+    },
 };
 
 /// Longer than any list of peers; a longer file is refused.
@@ -213,9 +216,7 @@ fn append(path: &Path, line: &str) -> Result<()> {
     let failed = unusable(path);
     let text = read(path)?;
     let unfinished = !text.is_empty() && !text.ends_with('\n');
-    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        system::make_private_directory(parent).map_err(failed)?;
-    }
+    system::make_private_directory(directory_of(path)).map_err(failed)?;
     let mut options = OpenOptions::new();
     system::create_mode(options.append(true).create(true), 0o600);
     let opened = cap_std::fs::File::open_ambient_with(path, &options, ambient_authority());

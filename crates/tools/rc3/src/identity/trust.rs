@@ -9,7 +9,7 @@ use std::{
 use crate::{
     error::{Error, ErrorKind, Result},
     system,
-    transfer::paths::printable_path,
+    transfer::paths::{directory_of, printable_path},
 };
 
 /// A file or directory that others can use, so it is not trusted.
@@ -50,8 +50,7 @@ pub(super) fn expect_unchanged(path: &Path, file: &File) -> Result<()> {
 /// # Errors
 /// When they can, or the system does not report who can.
 pub(super) fn expect_own_directory(path: &Path) -> Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let parent = parent.unwrap_or_else(|| Path::new("."));
+    let parent = directory_of(path);
     match fs::metadata(parent) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         found => expect(parent, found, 0o022, "change"),

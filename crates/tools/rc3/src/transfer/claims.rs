@@ -6,14 +6,14 @@
 
 use std::{
     collections::HashMap,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use cap_fs_ext::MetadataExt;
 use cap_std::fs::{Dir, Metadata};
 
-use super::paths::SafePath;
+use super::paths::{SafePath, directory_of};
 
 /// A file of this system: device and inode.
 pub(super) type FileId = (u64, u64);
@@ -65,17 +65,13 @@ pub(super) fn identity(dir: &Dir, path: &SafePath) -> Option<(FileId, u64)> {
 
 /// Whether two paths of one file are separate names of it, and not two ways to write one name.
 fn are_two_names(dir: &Dir, one: &SafePath, other: &SafePath) -> bool {
-    let parent = |path: &SafePath| match path.as_path().parent() {
-        Some(parent) if parent != Path::new("") => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    let (parents, names) =
-        ([parent(one), parent(other)], [one.as_path(), other.as_path()].map(Path::file_name));
+    let paths = [one.as_path(), other.as_path()];
+    let (parents, names) = (paths.map(directory_of), paths.map(Path::file_name));
     let id = |path| dir.metadata(path).ok().as_ref().map(file_id);
-    if id(&parents[0]) != id(&parents[1]) {
+    if id(parents[0]) != id(parents[1]) {
         return true;
     }
-    let Ok(entries) = dir.read_dir(&parents[0]) else { return false };
+    let Ok(entries) = dir.read_dir(parents[0]) else { return false };
     let listed: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
     names[0] != names[1] && names.iter().flatten().all(|name| listed.iter().any(|listed| listed == name))
 }

@@ -35,7 +35,7 @@ use super::{
     holes,
     message::reason,
     part::{Names, Part},
-    paths::{PART_SUFFIX, SafePath, TAG_LETTERS},
+    paths::{PART_SUFFIX, SafePath, TAG_LETTERS, directory_of},
     record::{self, RECORD_BYTES_MAX},
     rights,
     verdict::Verdict,
@@ -258,26 +258,32 @@ impl Destination {
     /// # Errors
     /// When a system call fails, or the destination is closed.
     pub fn create(&self, file: &Expected) -> io::Result<Part> {
-        let names = Names::new(&file.path, &record::tag(file));
-        // Unless another process is writing it.
-        if self.0.open_ours(&names.part, true).is_some_and(|old| system::lock(&old)) {
-            names.remove(&self.0.dir);
-        }
-        match self.begin(file, names) {
+        self.remove_leftover(file);
+        let create = |names: &Names| {
+            let handle = self.0.create(&names.part, 0o600)?;
+            system::lock(&handle);
+            Ok(handle)
+        };
+        match self.begin(file, Names::new(&file.path, &record::tag(file)), create) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.begin(file, Names::new(&file.path, &self.0.tag()))
+                self.begin(file, Names::new(&file.path, &self.0.tag()), create)
             }
             begun => begun,
         }
     }
 
-    fn begin(&self, file: &Expected, names: Names) -> io::Result<Part> {
+    /// Begins a part with the file that `open` finds, unless the destination is closed.
+    fn begin(
+        &self,
+        file: &Expected,
+        names: Names,
+        open: impl FnOnce(&Names) -> io::Result<File>,
+    ) -> io::Result<Part> {
         let mut parts = self.0.lock();
         if parts.closed {
             return Err(closed());
         }
-        let handle = self.0.create(&names.part, 0o600)?;
-        system::lock(&handle);
+        let handle = open(&names)?;
         parts.kept.remove(&names.part);
         parts.open.insert(names.part.clone());
         drop(parts);
@@ -292,17 +298,10 @@ impl Destination {
         let mut written_down = Vec::new();
         let record = self.0.open_ours(&names.record, false).filter(has_one_name)?;
         record.take(RECORD_BYTES_MAX).read_to_end(&mut written_down).ok()?;
-        let mut parts = self.0.lock();
-        if parts.closed {
-            return None;
-        }
-        parts.kept.remove(&names.part);
-        parts.open.insert(names.part.clone());
-        drop(parts);
-        Some((Part::new(self, handle, names, &file.path), written_down))
+        Some((self.begin(file, names, |_| Ok(handle)).ok()?, written_down))
     }
 
-    /// Removes the part of an earlier run after the file is complete.
+    /// Removes the part of an earlier run, unless another process is writing it.
     pub fn remove_leftover(&self, file: &Expected) {
         let names = Names::new(&file.path, &record::tag(file));
         if self.0.open_ours(&names.part, true).is_some_and(|old| system::lock(&old)) {
@@ -442,9 +441,8 @@ impl Inner {
         if self.policy.fsync != Fsync::File {
             return Ok(());
         }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or_else(|| Path::new("."));
-        let directory = self.dir.open_with(parent, OpenOptions::new().read(true).maybe_dir(true))?;
+        let mut options = OpenOptions::new();
+        let directory = self.dir.open_with(directory_of(path), options.read(true).maybe_dir(true))?;
         system::sync_directory(&directory.into_std())
     }
 }

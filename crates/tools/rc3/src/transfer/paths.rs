@@ -234,6 +234,11 @@ pub fn is_hidden(c: char) -> bool {
         || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// The directory that holds an entry of the file system: its parent, `.` for a bare name.
+pub fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
+}
+
 fn check_name(rules: Rules, name: &[u8]) -> Result<(), PathError> {
     if name.is_empty() {
         Err(PathError::Empty)

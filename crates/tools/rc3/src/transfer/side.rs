@@ -18,7 +18,7 @@ use super::{
     meet::{Listener, Settings, join},
     message::{FromReceiver, FromSender},
     outbound::Outbound,
-    paths::printable_path,
+    paths::{directory_of, printable_path},
     progress::Reporter,
     random::random,
     session::{Channel, Control, Session},
@@ -140,8 +140,7 @@ fn landing(path: &Path, sources: usize) -> Option<(PathBuf, Option<Vec<u8>>)> {
     }
     let names_directory = path.as_os_str().as_encoded_bytes().ends_with(b"/");
     let name = path.file_name()?.as_encoded_bytes().to_owned();
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let dir = parent.unwrap_or_else(|| Path::new(".")).to_owned();
+    let dir = directory_of(path).to_owned();
     let is_new_name = sources == 1 && !names_directory && dir.is_dir();
     is_new_name.then_some((dir, Some(name)))
 }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ticket::Ticket;
+use super::{paths::directory_of, ticket::Ticket};
 
 /// Longer than any ticket.
 const LINE_BYTES_MAX: u64 = 1024;
@@ -26,10 +26,7 @@ impl TicketFile {
     /// # Errors
     /// When a system call fails.
     pub fn write(path: &Path, ticket: &Ticket) -> io::Result<Self> {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let mut file = tempfile::Builder::new()
-            .prefix(".rc3-ticket-")
-            .tempfile_in(parent.unwrap_or_else(|| Path::new(".")))?;
+        let mut file = tempfile::Builder::new().prefix(".rc3-ticket-").tempfile_in(directory_of(path))?;
         let line = format!("{ticket}\n");
         file.write_all(line.as_bytes())?;
         file.persist(path).map_err(|error| error.error)?;
