@@ -20,6 +20,7 @@ pub mod scheme;
 #[cfg(test)]
 #[path = "../tests/cli/skip.rs"]
 mod skip;
+mod sparse;
 mod steps;
 pub mod system;
 pub mod table;

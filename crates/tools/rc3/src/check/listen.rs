@@ -36,8 +36,10 @@ use crate::{
         newcomers::Newcomers,
         progress::count,
         random::random,
-        reachable, stopped_by,
-        ticket::{SECRET_BYTES, Secret, Ticket},
+        reachable,
+        receive::new_identity,
+        stopped_by,
+        ticket::{Secret, Ticket},
     },
 };
 
@@ -54,6 +56,7 @@ pub struct CheckListener {
     config: ServerConfig,
     network: Network,
     identity: Identity,
+    bound: SocketAddr,
     secret: Secret,
     patience: Duration,
 }
@@ -91,15 +94,15 @@ impl CheckListener {
     /// # Panics
     /// Outside a tokio runtime with I/O and time.
     pub fn bind(network: &Network, address: Option<SocketAddr>, patience: Duration) -> Result<Self> {
-        let identity = Identity::generate()?;
+        let (identity, secret) = new_identity()?;
         let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
         // A visitor may make the listener forget, so it must not use the memory of other commands.
         let network = Network { path_memory: None, ..network.clone() };
         let settings = Settings { network: network.clone(), ..Settings::default() };
         config.transport_config(Arc::new(settings.transport(1, 1)?));
         let endpoint = meet::bind(&config, &identity, &network, address)?;
-        let secret = Secret(random::<SECRET_BYTES>()?);
-        Ok(Self { endpoint, config, network, identity, secret, patience })
+        let bound = endpoint.local_addr().map_err(unusable)?;
+        Ok(Self { endpoint, config, network, identity, bound, secret, patience })
     }
 
     /// The ticket for visitors.
@@ -107,9 +110,7 @@ impl CheckListener {
     /// # Errors
     /// When the advertised host is not a name or address.
     pub fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket> {
-        let bound = self.endpoint.local_addr().map_err(unusable)?;
-        reachable::invite(bound, advertise, self.identity.fingerprint(), self.secret)
-            .map_err(|error| Error::local("make a ticket", error))
+        reachable::invite(self.bound, advertise, self.identity.fingerprint(), self.secret)
     }
 
     /// Serves until `stop`; `note` gets lines for the user.
@@ -117,7 +118,7 @@ impl CheckListener {
     /// # Errors
     /// When the port becomes unusable.
     pub async fn serve(mut self, mut note: impl FnMut(&str), stop: impl Future<Output = ()>) -> Result<()> {
-        let bound = self.endpoint.local_addr().map_err(unusable)?;
+        let bound = self.bound;
         let mut stop = pin!(stop);
         loop {
             let mut serving = Box::pin(self.serve_plans(&mut note));
@@ -207,7 +208,7 @@ impl CheckListener {
         for (nth, flow) in (0..).zip(plan.flows()) {
             let due = Request::Flow { session, nth };
             let one = async {
-                let mut next = pin!(next(newcomers, &due));
+                let mut next = pin!(next(newcomers, Some(&due)));
                 tokio::select! {
                     biased;
                     () = self.forget(last.as_ref()), if plan.forget => next.await,
@@ -220,7 +221,7 @@ impl CheckListener {
             let alone = async {
                 tokio::select! {
                     done = part => done,
-                    () = refuse_all(newcomers) => Ok(()),
+                    _ = next(newcomers, None) => Ok(()),
                 }
             };
             while_open(visitor, alone).await??;
@@ -251,25 +252,16 @@ impl CheckListener {
     }
 }
 
-/// The flow that is due. Others are refused meanwhile.
-async fn next(newcomers: &mut Newcomers<Hello>, due: &Request) -> Visitor {
+/// The flow that is due, which never comes if none is. Others are refused meanwhile.
+async fn next(newcomers: &mut Newcomers<Hello>, due: Option<&Request>) -> Visitor {
     loop {
         // Lines about rejected connections would mix with those of the plan.
         if let Ok((control, Hello { request, .. })) = newcomers.next().await {
             let visitor = Visitor { control, request };
-            if visitor.request == *due {
+            if Some(&visitor.request) == due {
                 return visitor;
             }
             visitor.refuse();
-        }
-    }
-}
-
-/// Refuses everybody, for ever.
-async fn refuse_all(newcomers: &mut Newcomers<Hello>) {
-    loop {
-        if let Ok((control, Hello { request, .. })) = newcomers.next().await {
-            Visitor { control, request }.refuse();
         }
     }
 }

@@ -207,7 +207,6 @@ impl Listener {
     /// The ticket for peers, with the host and port to advertise if they differ.
     pub(crate) fn ticket(&self, advertise: Option<&(String, Option<u16>)>) -> Result<Ticket> {
         invite(self.address, advertise, self.fingerprint, self.secret)
-            .map_err(|error| Error::local("make a ticket", error))
     }
 
     /// The peers with the secret.

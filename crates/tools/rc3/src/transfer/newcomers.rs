@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use tokio::{io::BufReader, task::JoinSet, time::timeout};
 
 use super::{BUSY, message, paths::printable, progress::count, session::Control};
+use crate::sparse::Sparse;
 
 /// Most connections without a shown ticket.
 const NEWCOMERS_MAX: usize = 32;
@@ -52,7 +53,7 @@ pub(crate) struct Newcomers<H> {
     check: Check<H>,
     authorising: JoinSet<Result<(Control, H), String>>,
     slots: Slots,
-    turned_away: TurnedAway,
+    turned_away: Sparse,
 }
 
 impl<H: DeserializeOwned + Send + 'static> Newcomers<H> {
@@ -66,7 +67,7 @@ impl<H: DeserializeOwned + Send + 'static> Newcomers<H> {
             check: Arc::new(check),
             authorising: JoinSet::new(),
             slots: Slots::new(NEWCOMERS_MAX, NEWCOMERS_PER_NETWORK_MAX),
-            turned_away: TurnedAway::default(),
+            turned_away: Sparse::new(REPORT_EVERY),
         }
     }
 
@@ -88,11 +89,13 @@ impl<H: DeserializeOwned + Send + 'static> Newcomers<H> {
                 Some(done) = self.authorising.join_next() => {
                     match done.unwrap_or_else(|error| Err(error.to_string())) {
                         Ok(admitted) => return Ok(admitted),
-                        Err(reason) => {
-                            if let Some(line) = self.turned_away.add(reason) {
-                                return Err(line);
+                        Err(reason) => match self.turned_away.pass(Instant::now()) {
+                            None => {}
+                            Some(0) => return Err(reason),
+                            Some(more) => {
+                                return Err(format!("{reason}, and {} before", count(more, "connection")));
                             }
-                        }
+                        },
                     }
                 },
             }
@@ -129,39 +132,4 @@ async fn hear<H: DeserializeOwned>(connection: Connection) -> Result<(Control, H
     let mut recv = BufReader::new(recv);
     let hello = message::read(&mut recv).await.map_err(|error| error.to_string())?;
     Ok((Control { connection, send, recv }, hello))
-}
-
-/// Lines about rejected connections: at most one per second.
-#[derive(Debug, Default)]
-struct TurnedAway {
-    printed: Option<Instant>,
-    more: usize,
-}
-
-impl TurnedAway {
-    fn add(&mut self, line: String) -> Option<String> {
-        if self.printed.is_some_and(|printed| printed.elapsed() < REPORT_EVERY) {
-            self.more += 1;
-            return None;
-        }
-        self.printed = Some(Instant::now());
-        Some(match std::mem::take(&mut self.more) {
-            0 => line,
-            more => format!("{line}, and {} before", count(more, "connection")),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_a_second_is_printed_about_any_number_of_connections() {
-        let mut turned_away = TurnedAway::default();
-        assert_eq!(turned_away.add("a".to_owned()).as_deref(), Some("a"));
-        assert!((0..1000).all(|_| turned_away.add("b".to_owned()).is_none()));
-        turned_away.printed = Instant::now().checked_sub(REPORT_EVERY);
-        assert_eq!(turned_away.add("c".to_owned()).as_deref(), Some("c, and 1000 connections before"));
-    }
 }

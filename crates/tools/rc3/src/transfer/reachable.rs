@@ -8,7 +8,8 @@ use std::{
 
 use getifaddrs::{Address, Interface, InterfaceFlags, InterfaceIndex, getifaddrs};
 
-use super::ticket::{ADDRESSES_MAX, Fingerprint, Secret, Ticket, TicketError};
+use super::ticket::{ADDRESSES_MAX, Fingerprint, Secret, Ticket};
+use crate::error::{Error, Result};
 
 /// Opens a listener at `address`; by default at any address of both families if the system has both, else of IPv4.
 ///
@@ -30,13 +31,15 @@ pub fn invite(
     advertise: Option<&(String, Option<u16>)>,
     fingerprint: Fingerprint,
     secret: Secret,
-) -> Result<Ticket, TicketError> {
+) -> Result<Ticket> {
+    let failed = |error| Error::local("make a ticket", error);
     if let Some((host, port)) = advertise {
-        return Ticket::new(host, port.unwrap_or(bound.port()), fingerprint, secret);
+        return Ticket::new(host, port.unwrap_or(bound.port()), fingerprint, secret).map_err(failed);
     }
     let mut addresses = reachable(bound.ip()).into_iter();
     let host = addresses.next().unwrap_or_else(|| bound.ip());
-    Ok(Ticket::new(&host.to_string(), bound.port(), fingerprint, secret)?.with_others(addresses))
+    let ticket = Ticket::new(&host.to_string(), bound.port(), fingerprint, secret).map_err(failed)?;
+    Ok(ticket.with_others(addresses))
 }
 
 /// The addresses to advertise when listening on `ip`: `ip` itself, or for an unspecified address those of this host that

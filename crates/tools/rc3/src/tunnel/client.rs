@@ -7,7 +7,7 @@ use rc3_text::units::about_time;
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -19,9 +19,9 @@ use super::{
     connect::{self, PeerChoice, Tunnel},
     dial::dial,
     local, not_listening,
-    notes::{Failures, print_note},
+    notes::Failures,
     open::{Open, OpenAnswer},
-    relay::{Broken, TargetStream, relay, relay_tcp},
+    relay::{self, Broken, TargetStream, relay_tcp},
     socks, stdio, stopped,
     transport::transport,
 };
@@ -32,7 +32,7 @@ use crate::{
     },
     error::{Error, ErrorKind, Result},
     identity::peers::{KnownPeer, Pin},
-    notify,
+    log, notify,
     system::Stop,
     transfer::{
         FAILED,
@@ -57,7 +57,7 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 /// Outside a tokio runtime with I/O and time.
 pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
     // An address that is taken ends the command before it connects.
-    let listeners = Listeners::bind(args).await?;
+    let listeners = bind(args).await?;
     let files = args.files()?;
     let (ticket, peer) = (peer.ticket(), connect::find(peer, &files)?);
     let network = network(args.network.clone());
@@ -78,7 +78,7 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
             let Some(pause) = pause else { return Err(error) };
             let trying = format!("{error}; trying again in {}", about_time(pause));
             notify::status(&trying);
-            print_note(&trying);
+            log::line(&trying);
             sleep(pause).await;
         }
     };
@@ -99,32 +99,26 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
 fn announce(peer: &KnownPeer, pin: Pin) {
     match pin {
         Pin::Known => {}
-        Pin::New => print_note(&format!("paired: from now on without the ticket: rc3 tunnel {}", peer.name)),
-        Pin::Moved => print_note(&format!("the peer {} has another address now", peer.name)),
+        Pin::New => {
+            log::line(format_args!("paired: from now on without the ticket: rc3 tunnel {}", peer.name));
+        }
+        Pin::Moved => log::line(format_args!("the peer {} has another address now", peer.name)),
     }
 }
 
-/// The local listeners, in the order of the command line.
-struct Listeners {
-    local: Vec<(Arc<TcpListener>, Target)>,
-    dynamic: Vec<Arc<TcpListener>>,
-}
+/// A local listener with its target (`-L`), or without one for SOCKS clients, who name theirs (`-D`).
+type Listener = (Arc<TcpListener>, Option<Target>);
 
-impl Listeners {
-    async fn bind(args: &TunnelArgs) -> Result<Self> {
-        let (mut local, mut dynamic) = (Vec::new(), Vec::new());
-        for forward in &args.local {
-            local.push((bind(forward.listen).await?, forward.target.clone()));
-        }
-        for &address in &args.dynamic {
-            dynamic.push(bind(address).await?);
-        }
-        Ok(Self { local, dynamic })
+/// Opens the local listeners.
+async fn bind(args: &TunnelArgs) -> Result<Vec<Listener>> {
+    let local = args.local.iter().map(|forward| (forward.listen, Some(forward.target.clone())));
+    let dynamic = args.dynamic.iter().map(|&address| (address, None));
+    let mut listeners = Vec::new();
+    for (address, target) in local.chain(dynamic) {
+        let bound = TcpListener::bind(address).await.map_err(|error| not_listening(address, error))?;
+        listeners.push((Arc::new(bound), target));
     }
-}
-
-async fn bind(address: SocketAddr) -> Result<Arc<TcpListener>> {
-    TcpListener::bind(address).await.map(Arc::new).map_err(|error| not_listening(address, error))
+    Ok(listeners)
 }
 
 /// What the tasks of a tunnel share.
@@ -138,13 +132,12 @@ struct TunnelState {
 async fn forward(
     args: &TunnelArgs,
     mut tunnel: Tunnel,
-    listeners: &Listeners,
+    listeners: &[Listener],
     peer: &KnownPeer,
 ) -> Result<()> {
     let connection = tunnel.connection.clone();
     let remote = args.remote.iter().map(|forward| forward.target.clone()).collect();
-    let shared =
-        Arc::new(TunnelState { connection: connection.clone(), remote, failures: Failures::default() });
+    let shared = Arc::new(TunnelState { connection: connection.clone(), remote, failures: Failures::new() });
     let mut tasks = JoinSet::new();
     start_listeners(listeners, &shared, peer, &mut tasks)?;
     // Streams of a remote listener may arrive before the reply about the next one.
@@ -152,7 +145,7 @@ async fn forward(
     for (id, forward) in (0..).zip(&args.remote) {
         let port = tunnel.listen(id, forward.listen).await?;
         let address = SocketAddr::new(forward.listen.ip(), port);
-        print_note(&format!("{} listens on {address} for {}", peer.name, forward.target));
+        log::line(format_args!("{} listens on {address} for {}", peer.name, forward.target));
     }
     notify::ready(&format!("connected to {}", peer.name));
     let stdio = async {
@@ -173,37 +166,33 @@ async fn forward(
 }
 
 fn start_listeners(
-    listeners: &Listeners,
+    listeners: &[Listener],
     shared: &Arc<TunnelState>,
     peer: &KnownPeer,
     tasks: &mut JoinSet<()>,
 ) -> Result<()> {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
-    let bound = |listener: &TcpListener| {
-        listener.local_addr().map_err(|error| Error::local("find the port of a listener", error))
-    };
-    for (listener, target) in &listeners.local {
-        print_note(&format!("listening on {} for {target} of {}", bound(listener)?, peer.name));
+    for (listener, target) in listeners {
+        let bound = listener.local_addr();
+        let bound = bound.map_err(|error| Error::local("find the port of a listener", error))?;
+        let whom = target.as_ref().map_or_else(|| "SOCKS clients".to_owned(), Target::to_string);
+        log::line(format_args!("listening on {bound} for {whom} of {}", peer.name));
         let (shared, target) = (Arc::clone(shared), target.clone());
-        let serve = move |tcp, permit| serve_local(tcp, permit, Arc::clone(&shared), target.clone());
-        tasks.spawn(local::accept(Arc::clone(listener), Arc::clone(&permits), serve));
-    }
-    for listener in &listeners.dynamic {
-        print_note(&format!("listening on {} for SOCKS clients of {}", bound(listener)?, peer.name));
-        let shared = Arc::clone(shared);
-        let serve = move |tcp, permit| serve_socks(tcp, permit, Arc::clone(&shared));
+        let serve = move |tcp| serve_client(tcp, Arc::clone(&shared), target.clone());
         tasks.spawn(local::accept(Arc::clone(listener), Arc::clone(&permits), serve));
     }
     Ok(())
 }
 
-/// A connection to a `-L` listener.
-async fn serve_local(
-    tcp: TcpStream,
-    _permit: OwnedSemaphorePermit,
-    shared: Arc<TunnelState>,
-    target: Target,
-) {
+/// A connection to a local listener.
+async fn serve_client(tcp: TcpStream, shared: Arc<TunnelState>, target: Option<Target>) {
+    match target {
+        Some(target) => serve_local(tcp, &shared, target).await,
+        None => serve_socks(tcp, &shared).await,
+    }
+}
+
+async fn serve_local(tcp: TcpStream, shared: &TunnelState, target: Target) {
     let Ok(stream) = TargetStream::open(&shared.connection, &Open::Target(target.clone())).await else {
         return;
     };
@@ -212,8 +201,7 @@ async fn serve_local(
     }
 }
 
-/// A connection to a `-D` listener.
-async fn serve_socks(mut tcp: TcpStream, _permit: OwnedSemaphorePermit, shared: Arc<TunnelState>) {
+async fn serve_socks(mut tcp: TcpStream, shared: &TunnelState) {
     let target = match timeout(SOCKS_PATIENCE, socks::request(&mut tcp)).await {
         Ok(Ok(target)) => target,
         Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
@@ -255,7 +243,7 @@ async fn accept_streams(shared: Arc<TunnelState>) {
 }
 
 /// A connection to a `-R` listener. The peer chooses only which, not where it goes.
-async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<TunnelState>) {
+async fn serve_remote(send: SendStream, mut recv: RecvStream, shared: Arc<TunnelState>) {
     let _ = send.set_priority(INTERACTIVE);
     let open = timeout(OPEN_PATIENCE, Open::read(&mut recv)).await;
     let target = match &open {
@@ -266,15 +254,10 @@ async fn serve_remote(mut send: SendStream, mut recv: RecvStream, shared: Arc<Tu
         Some(target) => dial(target).await,
         None => Err(OpenAnswer::Malformed),
     };
-    let answer = connected.as_ref().err().copied().unwrap_or(OpenAnswer::Connected);
     if let (Some(target), Err(answer)) = (target, &connected) {
         shared.failures.print_note(&format!("cannot reach {target}: {}", here(*answer)));
     }
-    if send.write_all(&[answer.code()]).await.is_ok()
-        && let Ok(tcp) = connected
-    {
-        let _ = relay_tcp(tcp, TargetStream { send, recv }, false).await;
-    }
+    relay::answer(TargetStream { send, recv }, connected).await;
 }
 
 /// The target of `--stdio` is out of reach.
@@ -299,7 +282,8 @@ fn here(answer: OpenAnswer) -> &'static str {
 /// Standard input and output, until both directions have ended.
 async fn standard_streams(connection: &Connection, target: &Target) -> Result<()> {
     let stream = TargetStream::open(connection, &Open::Target(target.clone())).await?;
-    relay(tokio::io::stdin(), stdio::ClosableStdout::new(), stream, true).await.map_err(|error| match error {
+    let relayed = relay::relay(tokio::io::stdin(), stdio::ClosableStdout::new(), stream, true).await;
+    relayed.map_err(|error| match error {
         Broken::Answer(answer) => out_of_reach(target, answer),
         error => ended(connection, Error::lost(error)),
     })

@@ -8,12 +8,13 @@ use std::{
 
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
+    sync::Semaphore,
     task::JoinSet,
     time::sleep,
 };
 
-use super::{CONNECTIONS_MAX, notes::print_note};
+use super::CONNECTIONS_MAX;
+use crate::{log, sparse::Sparse};
 
 /// Time between two lines about connections that wait.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
@@ -25,15 +26,14 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 pub(super) async fn accept<F>(
     listener: Arc<TcpListener>,
     permits: Arc<Semaphore>,
-    serve: impl Fn(TcpStream, OwnedSemaphorePermit) -> F,
+    serve: impl Fn(TcpStream) -> F,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (mut tasks, mut reported) = (JoinSet::new(), None::<Instant>);
+    let (mut tasks, mut reported) = (JoinSet::new(), Sparse::new(REPORT_EVERY));
     let mut report = |what: &str| {
-        if reported.is_none_or(|reported| reported.elapsed() >= REPORT_EVERY) {
-            reported = Some(Instant::now());
-            print_note(what);
+        if reported.pass(Instant::now()).is_some() {
+            log::line(what);
         }
     };
     loop {
@@ -48,7 +48,11 @@ pub(super) async fn accept<F>(
         match listener.accept().await {
             Ok((stream, _)) => {
                 let _ = stream.set_nodelay(true);
-                tasks.spawn(serve(stream, permit));
+                let served = serve(stream);
+                tasks.spawn(async move {
+                    served.await;
+                    drop(permit);
+                });
             }
             Err(error) => {
                 report(&format!("cannot accept connections: {error}"));

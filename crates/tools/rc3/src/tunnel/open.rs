@@ -107,11 +107,12 @@ impl OpenAnswer {
 
     /// Its byte.
     pub fn code(self) -> u8 {
-        Self::ALL
-            .iter()
-            .position(|&answer| answer == self)
-            .and_then(|at| u8::try_from(at).ok())
-            .unwrap_or(u8::MAX)
+        self as u8
+    }
+
+    /// The answer about an attempt to connect to a target.
+    pub(super) fn about<T>(connected: &Result<T, Self>) -> Self {
+        connected.as_ref().err().copied().unwrap_or(Self::Connected)
     }
 
     /// The answer of a byte; unknown ones are [`Self::Unreachable`], so that later versions can add reasons.

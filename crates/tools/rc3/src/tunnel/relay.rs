@@ -69,6 +69,17 @@ async fn answered(recv: &mut RecvStream) -> Result<(), Broken> {
     }
 }
 
+/// Answers the stream of a peer with the outcome of connecting to its target, and relays the connection.
+pub(super) async fn answer(mut stream: TargetStream, connected: Result<TcpStream, OpenAnswer>) {
+    let answer = OpenAnswer::about(&connected);
+    // Dropping the stream finishes it after the answer.
+    if stream.send.write_all(&[answer.code()]).await.is_ok()
+        && let Ok(tcp) = connected
+    {
+        let _ = relay_tcp(tcp, stream, false).await;
+    }
+}
+
 /// Relays a TCP connection. While the answer of the stream is due, bytes leave before it arrives.
 pub(super) async fn relay_tcp(tcp: TcpStream, stream: TargetStream, answer_due: bool) -> Result<(), Broken> {
     let mut end = TcpEnd { tcp, ended: false };

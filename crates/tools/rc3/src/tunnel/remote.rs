@@ -40,14 +40,13 @@ pub(super) async fn open(
 
 /// Forwards the connections of a listener to the peer, for ever.
 pub(super) async fn forward(listener: TcpListener, id: u16, connection: Connection, permits: Arc<Semaphore>) {
-    let serve = |tcp, permit| {
+    let serve = |tcp| {
         let connection = connection.clone();
         async move {
             if let Ok(stream) = TargetStream::open(&connection, &Open::Listener(id)).await {
                 // The peer prints why it cannot reach its target.
                 let _ = relay_tcp(tcp, stream, true).await;
             }
-            drop(permit);
         }
     };
     local::accept(Arc::new(listener), permits, serve).await;

@@ -18,9 +18,8 @@ use super::{
     control::{FromClient, FromServer, VERSION},
     dial::dial,
     not_listening,
-    notes::print_note,
     open::{Open, OpenAnswer},
-    relay::{TargetStream, relay_tcp},
+    relay::{self, TargetStream},
     remote,
     transport::{open_up, transport},
 };
@@ -32,7 +31,7 @@ use crate::{
     },
     error::{Error, Result},
     identity::{mutual, peers::AuthorizedPeers},
-    metrics, notify,
+    log, metrics, notify,
     system::Stop,
     transfer::{
         BUSY, FAILED, REFUSED, STOPPED, STOPPED_REASON, UNAUTHORISED, ended,
@@ -77,10 +76,9 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     let endpoint = bind(&config, &identity, &network, args.bind)?;
     let secret = (!args.no_ticket).then(random::<SECRET_BYTES>).transpose()?.map(Secret);
     let bound = endpoint.local_addr().map_err(|error| Error::local("find the port", error))?;
-    print_note(&format!("listening on UDP {bound}"));
+    log::line(format_args!("listening on UDP {bound}"));
     let invite = |secret| {
-        let ticket = reachable::invite(bound, args.advertise.as_ref(), identity.fingerprint(), secret)
-            .map_err(|error| Error::local("make a ticket", error))?;
+        let ticket = reachable::invite(bound, args.advertise.as_ref(), identity.fingerprint(), secret)?;
         publish(&ticket, args.bind, args.ticket_file.as_deref(), "rc3 tunnel -L PORT:HOST:HOSTPORT")
     };
     // Removed on drop.
@@ -142,9 +140,9 @@ async fn admit(endpoint: &Endpoint, peers: AllowedPeers, args: &Arc<TunnelArgs>)
                 let args = Arc::clone(args);
                 sessions.spawn(async move {
                     let remote = peer.connection.remote_address();
-                    print_note(&format!("{remote}: connected"));
+                    log::line(format_args!("{remote}: connected"));
                     let error = serve_peer(peer, &args).await;
-                    print_note(&format!("{remote}: {error}"));
+                    log::line(format_args!("{remote}: {error}"));
                 });
                 report(sessions.len());
             }
@@ -155,7 +153,7 @@ async fn admit(endpoint: &Endpoint, peers: AllowedPeers, args: &Arc<TunnelArgs>)
                 }
                 peer.connection.close(BUSY, b"is busy with other peers");
             }
-            Err(line) => print_note(&line),
+            Err(line) => log::line(&line),
         }
     }
 }
@@ -209,7 +207,7 @@ impl AllowedPeers {
         let remote = connection.remote_address();
         let comment = format!("paired from {}", remote.ip().to_canonical());
         self.authorized.add(fingerprint, &comment).map_err(|error| error.to_string())?;
-        print_note(&format!("{remote}: paired, identity {fingerprint}"));
+        log::line(format_args!("{remote}: paired, identity {fingerprint}"));
         Ok(())
     }
 }
@@ -292,12 +290,7 @@ async fn serve_stream(mut send: SendStream, mut recv: RecvStream, args: Arc<Tunn
         Ok(Open::Target(target)) => dial(&target).await,
         Ok(Open::Listener(_)) | Err(_) => Err(OpenAnswer::Malformed),
     };
-    let answer = connected.as_ref().err().copied().unwrap_or(OpenAnswer::Connected);
+    let answer = OpenAnswer::about(&connected);
     counter!("rc3_tunnel_connections", "answer" => answer.code().to_string()).increment(1);
-    // Dropping the stream finishes it after the answer.
-    if send.write_all(&[answer.code()]).await.is_ok()
-        && let Ok(tcp) = connected
-    {
-        let _ = relay_tcp(tcp, TargetStream { send, recv }, false).await;
-    }
+    relay::answer(TargetStream { send, recv }, connected).await;
 }
