@@ -461,13 +461,13 @@ fn directory_builder(mode: Option<u32>) -> DirBuilder {
     mode.map_or_else(DirBuilder::new, |mode| system::directory_builder(mode & 0o707 | 0o700))
 }
 
-/// Fills `buf` with a file's bytes from `offset` on; returns the rest of it if the file ends first.
+/// Fills `buf` with the bytes from `offset` on; returns the rest of it if they end first.
 ///
 /// # Errors
-/// When a system call fails.
-pub fn fill_at<'b>(file: &File, mut buf: &'b mut [u8], mut offset: u64) -> io::Result<&'b mut [u8]> {
+/// When they cannot be read.
+pub fn fill_at<'b>(from: &impl ReadAt, mut buf: &'b mut [u8], mut offset: u64) -> io::Result<&'b mut [u8]> {
     while !buf.is_empty() {
-        match ReadAt::read_at(file, buf, offset) {
+        match from.read_at(buf, offset) {
             Ok(0) => break,
             Ok(read) => {
                 offset += read as u64;

@@ -62,11 +62,7 @@ impl Origin {
 
     fn read_data(&self, data: &Gaps, buf: &mut [u8], offset: u64) -> io::Result<()> {
         data.pieces(offset, buf.len(), |place, piece| {
-            let buf = &mut buf[piece];
-            let is_filled = match self {
-                Self::File(file, _) => fill_at(file, buf, place)?.is_empty(),
-                Self::Held(held) => held.read_at(buf, place)? == buf.len(),
-            };
+            let is_filled = fill_at(self, &mut buf[piece], place)?.is_empty();
             if is_filled { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
         })
     }
@@ -157,16 +153,9 @@ impl FileSource {
     /// # Errors
     /// See [`Omission`].
     pub fn read(&self, len: u64) -> Result<Bytes, Omission> {
-        let (mut bytes, mut at) = (vec![0; usize::try_from(len).unwrap_or(usize::MAX)], 0);
-        while at < bytes.len() {
-            match self.read_at(&mut bytes[at..], at as u64) {
-                Ok(0) => return Err(Omission::Changed),
-                Ok(read) => at += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(bytes.into())
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+        let is_whole = fill_at(self, &mut bytes, 0)?.is_empty();
+        if is_whole { Ok(bytes.into()) } else { Err(Omission::Changed) }
     }
 
     /// Reads the parts that were not sent; returns the hash of all data.
