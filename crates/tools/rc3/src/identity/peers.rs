@@ -18,7 +18,7 @@ use crate::{
     system,
     transfer::{
         paths::{directory_of, printable_path},
-        ticket::Fingerprint,
+        ticket::{Fingerprint, authority},
     },
 };
 
@@ -153,8 +153,7 @@ impl KnownPeers {
         let pin = self.check(peer)?;
         if pin != Pin::Known {
             let KnownPeer { name, host, port, fingerprint } = peer;
-            let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
-            append(&self.path, &format!("{name} {open}{host}{close}:{port} {fingerprint}"))?;
+            append(&self.path, &format!("{name} {} {fingerprint}", authority(host, *port)))?;
         }
         Ok(pin)
     }

@@ -33,6 +33,8 @@ const VERSION: u8 = 2;
 /// The version without further addresses and checksum.
 const OLD_VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 2;
+/// Most bytes of a host name, as in DNS and SOCKS.
+pub const HOST_BYTES_MAX: usize = 255;
 /// Most addresses of a ticket, its host included.
 pub const ADDRESSES_MAX: usize = 8;
 
@@ -104,8 +106,7 @@ impl Ticket {
     /// # Errors
     /// [`TicketError::Host`] when `host` is empty, longer than 255 bytes or has characters no host name has.
     pub fn new(host: &str, port: u16, fingerprint: Fingerprint, secret: Secret) -> Result<Self, TicketError> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
-        if host.is_empty() || host.len() > 255 || !host.chars().all(allowed) {
+        if !is_host(host) {
             return Err(TicketError::Host);
         }
         Ok(Self { host: host.to_owned(), port, others: Vec::new(), fingerprint, secret })
@@ -164,9 +165,8 @@ impl fmt::Display for Ticket {
             write_address(*address, &mut code);
         }
         code.extend(checksum(&code));
-        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
         let code = BASE32.encode(&code).to_ascii_lowercase();
-        write!(f, "{SCHEME}{open}{}{close}:{}/#{code}", self.host, self.port)
+        write!(f, "{SCHEME}{}/#{code}", authority(&self.host, self.port))
     }
 }
 
@@ -205,6 +205,17 @@ impl FromStr for Ticket {
         // More bytes are another line joined to this one.
         if rest.is_empty() { Ok(ticket) } else { Err(TicketError::Code) }
     }
+}
+
+/// Whether a text may be a host's name or address.
+pub(crate) fn is_host(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
+    (1..=HOST_BYTES_MAX).contains(&text.len()) && text.chars().all(allowed)
+}
+
+/// HOST:PORT, with an IPv6 address in brackets.
+pub(crate) fn authority(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 fn checksum(bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {

@@ -8,8 +8,7 @@ use std::{
 
 use thiserror::Error;
 
-/// Most bytes of a host name, as in DNS and SOCKS.
-pub const HOST_BYTES_MAX: usize = 255;
+use crate::transfer::ticket::{authority, is_host};
 
 /// Where a TCP connection goes: the side that connects resolves the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,11 +36,10 @@ impl Target {
     /// A target.
     ///
     /// # Errors
-    /// [`AddressError::Host`] when `host` is empty, longer than [`HOST_BYTES_MAX`] or has characters no host name has,
+    /// [`AddressError::Host`] when `host` is empty, too long or has characters no host name has,
     /// [`AddressError::Port`] for port 0.
     pub fn new(host: &str, port: u16) -> Result<Self, AddressError> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
-        if host.is_empty() || host.len() > HOST_BYTES_MAX || !host.chars().all(allowed) {
+        if !is_host(host) {
             return Err(AddressError::Host);
         }
         if port == 0 {
@@ -63,8 +61,7 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{open}{}{close}:{}", self.host, self.port)
+        f.write_str(&authority(&self.host, self.port))
     }
 }
 

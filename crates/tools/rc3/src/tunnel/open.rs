@@ -9,7 +9,8 @@ use std::io;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use super::address::{HOST_BYTES_MAX, Target};
+use super::address::Target;
+use crate::transfer::ticket::HOST_BYTES_MAX;
 
 /// The version of the messages.
 pub const VERSION: u8 = 1;

@@ -9,10 +9,8 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{
-    address::{HOST_BYTES_MAX, Target},
-    open::OpenAnswer,
-};
+use super::{address::Target, open::OpenAnswer};
+use crate::transfer::ticket::HOST_BYTES_MAX;
 
 const VERSION: u8 = 5;
 /// The answer to an HTTP client, so that its user learns why.
