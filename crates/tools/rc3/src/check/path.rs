@@ -11,7 +11,7 @@ use std::{
     fmt::Write as _,
     future::poll_fn,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::SocketAddr,
     ops::RangeInclusive,
     time::{Duration, Instant},
 };
@@ -29,7 +29,7 @@ use super::{
     answer::{bind, send_marked},
     probe::{DSCPS, LEN_MIN, Probe, ProbeKey, ProbeKind},
 };
-use crate::mtu;
+use crate::{mtu, transfer::reachable::unspecified};
 
 const MARK_TRIES: u32 = 2;
 const MARK_PAUSE: Duration = Duration::from_millis(2);
@@ -274,11 +274,6 @@ pub(super) async fn probe(
         sleep(END_PAUSE).await;
     }
     Ok(Some(report(remote, &prober.heard)))
-}
-
-/// Any address of this host in the remote's family.
-pub(super) fn unspecified(remote: SocketAddr) -> IpAddr {
-    if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
 /// The level of the nth low-priority packet of a round.

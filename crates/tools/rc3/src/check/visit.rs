@@ -35,6 +35,7 @@ use crate::{
         meet::{self, Settings},
         network::Network,
         parting,
+        reachable::unspecified,
         session::Control,
         ticket::Ticket,
     },
@@ -97,7 +98,7 @@ pub async fn visit(job: &VisitJob, report: &mut CheckReport, progress: &mut Chec
 fn keep_marks(network: &Network, report: &PathReport) {
     if let (Some(path), Some(marks)) = (&network.path_memory, report.advice.evidence()) {
         let memory = PathMemory::open(path);
-        memory.set_marks(report.remote, path::unspecified(report.remote), marks);
+        memory.set_marks(report.remote, unspecified(report.remote), marks);
         if let Err(error) = memory.save() {
             tracing::debug!(%error, "cannot save the useful marks");
         }

@@ -2,7 +2,7 @@
 
 use std::{
     env, io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr},
     time::Duration,
 };
 
@@ -30,6 +30,7 @@ use crate::{
         meet::{Listener, Settings},
         message::{FromReceiver, FromSender, encode, listen_up_to},
         progress::{Observer, Reporter, Style},
+        reachable,
         receive::new_identity,
         session::{Outbox, outbox},
         side::{Meeting, Side},
@@ -146,19 +147,18 @@ fn report_left_out(side: &Side) -> u32 {
 
 /// The first free port of the range, or only loopback if ssh carries the datagrams.
 fn listen(sends: bool, settings: &Settings, carrier: Carrier) -> Result<Listener> {
-    let open = |ip: IpAddr, port| {
-        let (identity, address) = (new_identity()?, Some(SocketAddr::new(ip, port)));
+    let open = |address| {
+        let identity = new_identity()?;
         if sends {
-            Listener::open::<FromReceiver>(identity, settings, address)
+            Listener::open::<FromReceiver>(identity, settings, Some(address))
         } else {
-            Listener::open::<FromSender>(identity, settings, address)
+            Listener::open::<FromSender>(identity, settings, Some(address))
         }
     };
-    let Carrier::Udp { first, last } = carrier else { return open(Ipv4Addr::LOCALHOST.into(), 0) };
+    let Carrier::Udp { first, last } = carrier else { return open((Ipv4Addr::LOCALHOST, 0).into()) };
     let mut outcome = Err(Error::nothing());
     for port in first..=last.max(first) {
-        outcome =
-            open(Ipv6Addr::UNSPECIFIED.into(), port).or_else(|_| open(Ipv4Addr::UNSPECIFIED.into(), port));
+        outcome = reachable::bind(None, port, open);
         if outcome.is_ok() {
             break;
         }

@@ -445,11 +445,8 @@ impl Transfer<'_> {
     }
 
     fn file(&self, at: u32) -> Option<&Expected> {
-        self.agreement.files.get(self.place_of(at).ok()?)
-    }
-
-    fn place_of(&self, at: u32) -> Result<usize, usize> {
-        self.agreement.files.binary_search_by_key(&at, |file| file.entry)
+        let files = &self.agreement.files;
+        files.get(files.binary_search_by_key(&at, |file| file.entry).ok()?)
     }
 }
 

@@ -261,7 +261,7 @@ pub(crate) fn bind(
     address: Option<SocketAddr>,
 ) -> Result<Endpoint> {
     let open = |address| listen(config, identity, network, address);
-    let endpoint = reachable::bind(address, open).map_err(|error| {
+    let endpoint = reachable::bind(address, 0, open).map_err(|error| {
         let at = address.map_or_else(|| "any address".to_owned(), |address| address.to_string());
         Error::local(format!("listen on {at}"), error)
     })?;

@@ -1,4 +1,4 @@
-//! Whether the senders of running transfers are still there.
+//! Whether the peers of running transfers and tunnels are still there.
 //!
 //! A killed sender closes nothing, so its connection lives until the idle timeout, which also spans outages. While nobody
 //! else waits that costs nothing. If another sender does, the silent one gives way: its part stays, so it can continue
@@ -18,24 +18,21 @@ pub(crate) fn gives_way(connection: &Connection) -> bool {
     silence(connection).is_some_and(|silence| silence > SILENT_MAX)
 }
 
-/// The connections of running transfers.
+/// The connections of running transfers, or of the peers of a tunnel.
 #[derive(Default)]
-pub(super) struct Pulses(Vec<Connection>);
+pub(crate) struct Pulses(Vec<Connection>);
 
 impl Pulses {
-    pub(super) fn add(&mut self, connection: Connection) {
+    pub(crate) fn add(&mut self, connection: Connection) {
         self.0.retain(|connection| connection.close_reason().is_none());
         self.0.push(connection);
     }
 
-    /// Closes the connections of silent senders, since another one waits; returns whether there were any.
-    pub(super) fn give_way(&self) -> bool {
+    /// Closes the connections of silent peers, since another one waits; returns whether there were any.
+    pub(crate) fn give_way(&self, reason: &str) -> bool {
         let silent =
             self.0.iter().filter(|connection| connection.close_reason().is_none() && gives_way(connection));
-        silent
-            .inspect(|connection| connection.close(FAILED, b"was silent while another sender waited"))
-            .count()
-            > 0
+        silent.inspect(|connection| connection.close(FAILED, reason.as_bytes())).count() > 0
     }
 
     /// Closes all.

@@ -2,36 +2,40 @@
 
 use std::{
     collections::HashSet,
-    io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
 };
 
 use getifaddrs::{Address, Interface, InterfaceFlags, InterfaceIndex, getifaddrs};
 
 use super::ticket::{ADDRESSES_MAX, Fingerprint, Secret, Ticket};
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 
 /// Opens a listener at `address`; by default at any address of both families if the system has both, else of IPv4.
 ///
 /// # Errors
 /// Those of `open`.
-pub fn bind<T>(address: Option<SocketAddr>, open: impl Fn(SocketAddr) -> io::Result<T>) -> io::Result<T> {
+pub fn bind<T, E>(
+    address: Option<SocketAddr>,
+    port: u16,
+    open: impl Fn(SocketAddr) -> Result<T, E>,
+) -> Result<T, E> {
+    let any = |ip: IpAddr| SocketAddr::new(ip, port);
     match address {
         Some(address) => open(address),
-        None => open((Ipv6Addr::UNSPECIFIED, 0).into()).or_else(|_| open((Ipv4Addr::UNSPECIFIED, 0).into())),
+        None => open(any(Ipv6Addr::UNSPECIFIED.into())).or_else(|_| open(any(Ipv4Addr::UNSPECIFIED.into()))),
     }
 }
 
 /// The ticket of a listener at `bound`, with the host and port to advertise if they differ from its addresses.
 ///
 /// # Errors
-/// [`TicketError::Host`] if the host is not a name or address.
+/// If the host is not a name or address.
 pub fn invite(
     bound: SocketAddr,
     advertise: Option<&(String, Option<u16>)>,
     fingerprint: Fingerprint,
     secret: Secret,
-) -> Result<Ticket> {
+) -> error::Result<Ticket> {
     let failed = |error| Error::local("make a ticket", error);
     if let Some((host, port)) = advertise {
         return Ticket::new(host, port.unwrap_or(bound.port()), fingerprint, secret).map_err(failed);
@@ -67,8 +71,7 @@ fn source_to(far: IpAddr) -> Option<IpAddr> {
 
 /// The source address of packets to `to`; `None` without a route.
 pub(super) fn route_to(to: SocketAddr) -> Option<IpAddr> {
-    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
+    let socket = UdpSocket::bind((unspecified(to), 0)).ok()?;
     socket.connect(to).ok()?;
     Some(socket.local_addr().ok()?.ip())
 }
@@ -80,6 +83,11 @@ fn own() -> impl Iterator<Item = Interface> {
         .into_iter()
         .flatten()
         .filter(move |own| own.flags.contains(carries) && !own.flags.contains(InterfaceFlags::LOOPBACK))
+}
+
+/// Any address of this host in the remote's family.
+pub(crate) fn unspecified(remote: SocketAddr) -> IpAddr {
+    if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
 }
 
 /// The interfaces with a link-local IPv6 address: each is a zone (RFC 4007 §6).

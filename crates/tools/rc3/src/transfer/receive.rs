@@ -212,7 +212,8 @@ impl Receiver {
                 }
                 _ = tick.tick() => {
                     self.reassure().await;
-                    if !self.waiting.is_empty() && transfers.len() >= most && pulses.give_way() {
+                    let silent = "was silent while another sender waited";
+                    if !self.waiting.is_empty() && transfers.len() >= most && pulses.give_way(silent) {
                         reporter
                             .note("a silent sender gave way to the one that waits; what arrived of it is kept");
                     }

@@ -18,8 +18,8 @@ use tokio::{
 
 use super::{
     asked::Asked,
-    background, lost,
-    message::{self, FromReceiver, FromSender, MESSAGES_AHEAD, Messages, Refusal, Work},
+    background, ended,
+    message::{self, FromReceiver, FromSender, MESSAGES_AHEAD, MessageError, Messages, Refusal, Work},
     outage::patiently,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -60,17 +60,12 @@ impl Control {
     /// Writes one message.
     pub(crate) async fn say(&mut self, message: &impl Serialize) -> Result<()> {
         let written = self.send.write_chunk(message::encode(message).into()).await;
-        written.map_err(|error| self.ended(Error::lost(error)))
+        written.map_err(|error| ended(&self.connection, Error::lost(error)))
     }
 
     /// Reads one message.
     pub(crate) async fn hear<M: DeserializeOwned>(&mut self) -> Result<M> {
-        message::read(&mut self.recv).await.map_err(|error| self.ended(error.into()))
-    }
-
-    /// Why the connection has ended; `error` if it has not.
-    fn ended(&self, error: Error) -> Error {
-        self.connection.close_reason().map_or(error, lost)
+        message::read(&mut self.recv).await.map_err(|error| ended(&self.connection, error))
     }
 }
 
@@ -97,12 +92,8 @@ impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
     ///
     /// Cancel-safe: dropping the future loses nothing.
     pub(super) async fn hear(&mut self) -> Result<R> {
-        match (self.messages.recv().await, self.connection.close_reason()) {
-            (Some(Ok(message)), _) => Ok(message),
-            (_, Some(error)) => Err(lost(error)),
-            (Some(Err(error)), None) => Err(error.into()),
-            (None, None) => Err(Error::lost("the control stream ended")),
-        }
+        let heard = self.messages.recv().await.unwrap_or(Err(MessageError::Ended));
+        heard.map_err(|error| ended(&self.connection, error))
     }
 
     /// Sends a message, when there is room for it.
@@ -115,8 +106,7 @@ impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
 
     /// Why the outbox is closed.
     pub(super) fn broken(&self) -> Error {
-        let broken = || Error::lost("the control stream broke");
-        self.connection.close_reason().map_or_else(broken, lost)
+        ended(&self.connection, Error::lost("the control stream broke"))
     }
 
     /// Sends the last message, and waits a limited time until it has arrived.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashSet,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{Ipv6Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -41,7 +41,7 @@ use crate::{
         network::Network,
         newcomers::{Newcomers, Rejection},
         progress::count,
-        pulse::gives_way,
+        pulse::Pulses,
         random::random,
         reachable,
         session::Control,
@@ -110,12 +110,10 @@ fn bind(
     address: Option<SocketAddr>,
 ) -> Result<Endpoint> {
     let open = |address| meet::listen(config, identity, network, address);
-    let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT));
-    let opened = match address {
-        Some(address) => open(address),
-        None => open(any).or_else(|_| open((Ipv4Addr::UNSPECIFIED, PORT).into())),
-    };
-    let endpoint = opened.map_err(|error| not_listening(address.unwrap_or(any), error))?;
+    let endpoint = reachable::bind(address, PORT, open).map_err(|error| {
+        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT));
+        not_listening(address.unwrap_or(any), error)
+    })?;
     endpoint.set_memory_max(MEMORY_MAX);
     Ok(endpoint)
 }
@@ -124,7 +122,7 @@ fn bind(
 async fn admit(endpoint: &Endpoint, peers: AllowedPeers, args: &Arc<TunnelArgs>) {
     let admit = move |connection: &Connection, hello: &FromClient| peers.admit(connection, hello);
     let mut newcomers = Newcomers::new(endpoint.clone(), admit);
-    let (mut sessions, mut connections) = (JoinSet::new(), Vec::new());
+    let (mut sessions, mut pulses) = (JoinSet::new(), Pulses::default());
     loop {
         let admitted = tokio::select! {
             Some(_) = sessions.join_next() => {
@@ -135,8 +133,7 @@ async fn admit(endpoint: &Endpoint, peers: AllowedPeers, args: &Arc<TunnelArgs>)
         };
         match admitted {
             Ok((peer, _)) if sessions.len() < PEERS_MAX => {
-                connections.retain(|connection: &Connection| connection.close_reason().is_none());
-                connections.push(peer.connection.clone());
+                pulses.add(peer.connection.clone());
                 let args = Arc::clone(args);
                 sessions.spawn(async move {
                     let remote = peer.connection.remote_address();
@@ -148,9 +145,7 @@ async fn admit(endpoint: &Endpoint, peers: AllowedPeers, args: &Arc<TunnelArgs>)
             }
             Ok((peer, _)) => {
                 // One that tries again finds the place of a silent one free.
-                for connection in connections.iter().filter(|connection| gives_way(connection)) {
-                    connection.close(FAILED, b"was silent while another peer waited");
-                }
+                pulses.give_way("was silent while another peer waited");
                 peer.connection.close(BUSY, b"is busy with other peers");
             }
             Err(line) => log::line(&line),
