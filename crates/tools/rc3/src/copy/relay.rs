@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tokio::{net::UdpSocket, task::JoinHandle};
+use tokio::{net::UdpSocket, task::JoinSet};
 
 use super::wire::Frame;
 use crate::transfer::{message::encode, session::Outbox};
@@ -21,14 +21,15 @@ const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// One end of the relay; ends when dropped.
 pub(super) struct Relay {
     socket: Arc<UdpSocket>,
-    sending: Option<JoinHandle<()>>,
+    /// The task that sends, once started.
+    sending: JoinSet<()>,
 }
 
 impl Relay {
     /// A socket on loopback.
     pub(super) async fn bind() -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        Ok(Self { socket: Arc::new(socket), sending: None })
+        Ok(Self { socket: Arc::new(socket), sending: JoinSet::new() })
     }
 
     /// Where an endpoint of this host reaches the peer.
@@ -40,7 +41,7 @@ impl Relay {
     pub(super) async fn start(&mut self, port: u16, outbox: Outbox) -> io::Result<()> {
         self.socket.connect((Ipv4Addr::LOCALHOST, port)).await?;
         let socket = Arc::clone(&self.socket);
-        self.sending = Some(tokio::spawn(async move {
+        self.sending.spawn(async move {
             let mut buf = vec![0; DATAGRAM_BYTES_MAX];
             loop {
                 // Errors are ICMP's, of an endpoint that is not ready or has left.
@@ -50,20 +51,12 @@ impl Relay {
                     return;
                 }
             }
-        }));
+        });
         Ok(())
     }
 
     /// A datagram of the peer. Lost if the endpoint does not take it, as in a network.
     pub(super) async fn deliver(&self, datagram: &[u8]) {
         let _ = self.socket.send(datagram).await;
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        if let Some(sending) = &self.sending {
-            sending.abort();
-        }
     }
 }

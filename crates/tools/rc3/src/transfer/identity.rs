@@ -18,7 +18,7 @@ use rustls::{
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::{CertifiedKey, SingleCertAndKey},
 };
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::ticket::Fingerprint;
 use crate::error::{Error, ErrorKind, Result};
@@ -33,7 +33,7 @@ const RESET_CONTEXT: &str = "rc3 2026 the stateless resets of one identity at on
 #[derive(Debug)]
 pub struct Identity {
     certificate: CertificateDer<'static>,
-    key: PrivateKeyDer<'static>,
+    key: Zeroizing<PrivateKeyDer<'static>>,
 }
 
 /// Certificates and keys need random numbers.
@@ -51,12 +51,12 @@ impl Identity {
         let mut made = rcgen::generate_simple_self_signed([SERVER_NAME.to_owned()]).map_err(failed)?;
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
         made.signing_key.zeroize();
-        Ok(Self { certificate: made.cert.into(), key })
+        Ok(Self::from_parts(made.cert.into(), key))
     }
 
     /// A certificate and its key from elsewhere.
     pub(crate) fn from_parts(certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> Self {
-        Self { certificate, key }
+        Self { certificate, key: Zeroizing::new(key) }
     }
 
     /// The certificate's key.
@@ -120,12 +120,6 @@ impl Identity {
         config.alpn_protocols = vec![alpn.to_vec()];
         config.key_log = Arc::new(rustls::KeyLogFile::new());
         Ok(config)
-    }
-}
-
-impl Drop for Identity {
-    fn drop(&mut self) {
-        self.key.zeroize();
     }
 }
 
