@@ -86,21 +86,14 @@ impl<'a> Places<'a> {
             return sure(self.another_name(file));
         }
         let seen = self.claimed(file, &file.path);
-        let mut otherwise = Verdict::Conflict;
-        let candidates = match &seen {
+        let (candidates, otherwise) = match &seen {
             Seen::Nothing => return sure(Fate::Receive(file.path.clone(), None)),
             Seen::Impossible => return sure(Fate::Settled(Verdict::Name)),
             Seen::Same(_) => return sure(Fate::There(file.path.clone())),
-            Seen::SameLength => vec![file.path.clone()],
-            Seen::Shared => {
-                otherwise = Verdict::Shared;
-                Vec::new()
-            }
-            Seen::Directory => {
-                otherwise = Verdict::taken_by("a directory");
-                Vec::new()
-            }
-            Seen::Other => Vec::new(),
+            Seen::SameLength => (vec![file.path.clone()], Verdict::Conflict),
+            Seen::Shared => (Vec::new(), Verdict::Shared),
+            Seen::Directory => (Vec::new(), Verdict::taken_by("a directory")),
+            Seen::Other => (Vec::new(), Verdict::Conflict),
         };
         let fate = match self.destination.policy().existing {
             Existing::Replace if seen != Seen::Directory => {
