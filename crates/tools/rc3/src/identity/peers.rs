@@ -52,11 +52,6 @@ impl AuthorizedPeers {
         Self { path }
     }
 
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Whether the file lists this identity now.
     ///
     /// # Errors
@@ -245,13 +240,13 @@ mod tests {
         let (one, two) = (Fingerprint([1; 32]), Fingerprint([2; 32]));
         assert!(!peers.contains(one).unwrap());
         peers.add(one, "from 192.0.2.1").unwrap();
-        assert_eq!(fs::metadata(peers.path()).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(&peers.path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(peers.contains(one).unwrap() && !peers.contains(two).unwrap());
         // An editor may leave the last line without its end.
-        fs::write(peers.path(), format!("# mine\n\n{one}")).unwrap();
+        fs::write(&peers.path, format!("# mine\n\n{one}")).unwrap();
         peers.add(two, "").unwrap();
         assert!(peers.contains(one).unwrap() && peers.contains(two).unwrap());
-        fs::write(peers.path(), format!("# {one}\n")).unwrap();
+        fs::write(&peers.path, format!("# {one}\n")).unwrap();
         assert!(!peers.contains(one).unwrap());
     }
 
@@ -261,15 +256,15 @@ mod tests {
         let peers = AuthorizedPeers::new(directory.path().join("authorized_peers"));
         let one = Fingerprint([1; 32]);
         peers.add(one, "").unwrap();
-        let text = fs::read_to_string(peers.path()).unwrap();
-        fs::write(peers.path(), format!("{text}truncated\n")).unwrap();
+        let text = fs::read_to_string(&peers.path).unwrap();
+        fs::write(&peers.path, format!("{text}truncated\n")).unwrap();
         assert!(peers.contains(one).unwrap_err().to_string().starts_with("line 2 of "));
-        fs::write(peers.path(), &text).unwrap();
-        fs::set_permissions(peers.path(), Permissions::from_mode(0o620)).unwrap();
+        fs::write(&peers.path, &text).unwrap();
+        fs::set_permissions(&peers.path, Permissions::from_mode(0o620)).unwrap();
         assert!(peers.contains(one).unwrap_err().to_string().contains("has mode 620"));
-        fs::set_permissions(peers.path(), Permissions::from_mode(0o644)).unwrap();
+        fs::set_permissions(&peers.path, Permissions::from_mode(0o644)).unwrap();
         assert!(peers.contains(one).unwrap());
-        fs::write(peers.path(), vec![b'#'; FILE_BYTES_MAX as usize]).unwrap();
+        fs::write(&peers.path, vec![b'#'; FILE_BYTES_MAX as usize]).unwrap();
         assert!(peers.contains(one).unwrap_err().to_string().contains("more than 1 MiB"));
     }
 

@@ -38,11 +38,6 @@ impl Stamp {
         self.file
     }
 
-    /// Length of the file in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Whether a write from now on changes the stamp. One in the tick of the last change would not.
     pub fn is_settled(&self) -> bool {
         let since = self.modified.map(|modified| SystemTime::now().duration_since(modified));
