@@ -1,11 +1,13 @@
 //! What a sender measured of its path and sent there, as text and as JSON.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
 use rc3_core::units::Level;
 use rc3_net::{ConnectionStats, Verdict, marks::Marks};
 use rc3_text::units::{about_bytes, about_rate};
 use serde::{Deserialize, Serialize};
+
+use crate::table::milliseconds;
 
 /// The code points that have names (RFC 2474, 2597, 3246, 5865, 8622).
 pub fn dscp_name(dscp: u8) -> String {
@@ -87,7 +89,6 @@ impl PathFigures {
     /// The figures of a connection with these marks.
     pub fn of(stats: &ConnectionStats, marks: &Marks) -> Self {
         let clock = stats.clock.unwrap_or_default();
-        let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
         let packets = |level: Level| match level {
             Level::PRIMARY => stats.path.sent_packets,
             level => stats.sent.levels[level.index()].packets,

@@ -182,7 +182,7 @@ impl CheckListener {
     /// Serves what a visitor asks for. Returns the number of the session if it is one of probes, which begins then.
     async fn host(&self, visitor: &mut Visitor, newcomers: &mut Newcomers<Hello>) -> Result<Option<u64>> {
         let session = u64::from_be_bytes(random()?);
-        send_reply(visitor, &Reply::Accepted { session }, self.patience).await?;
+        soon(self.patience, visitor.control.say(&Reply::Accepted { session })).await??;
         // Its reply may still be on its way.
         let _last = match visitor.request.clone() {
             Request::Flows(plan) => {
@@ -248,7 +248,7 @@ impl CheckListener {
                 Reply::Sent { path: PathFigures::of(&connection.stats(), self.endpoint.marks()) }
             }
         };
-        send_reply(visitor, &reply, self.patience).await
+        soon(self.patience, visitor.control.say(&reply)).await?
     }
 }
 
@@ -272,10 +272,6 @@ async fn while_open<T>(connection: &Connection, work: impl Future<Output = T>) -
         done = work => Ok(done),
         error = connection.closed() => Err(error.into()),
     }
-}
-
-async fn send_reply(visitor: &mut Visitor, reply: &Reply, patience: Duration) -> Result<()> {
-    soon(patience, visitor.control.say(reply)).await?
 }
 
 /// Opens a socket at a port that was released a moment ago.

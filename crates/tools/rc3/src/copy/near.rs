@@ -34,6 +34,7 @@ use crate::transfer::{
     outage::Tries,
     paths::printable,
     progress::{Event, Reporter},
+    send::or_stop,
     session::{Control, Outbox, outbox},
     side::{Meeting, Side},
     ticket::{Fingerprint, Secret, Ticket},
@@ -85,12 +86,8 @@ pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: 
             carrier = Carrier::Ssh;
             continue;
         }
-        tokio::select! {
-            // If `stop` was the failure, it must not be awaited again.
-            biased;
-            again = tries.wait_after(error, reporter) => again?,
-            () = stop.as_mut() => return Err(Error::interrupted(0)),
-        }
+        // If `stop` was the failure, it is not awaited again.
+        or_stop(stop.as_mut(), tries.wait_after(error, reporter)).await?;
     };
     if skipped == 0 { Ok(()) } else { Err(Error::left_out(skipped)) }
 }

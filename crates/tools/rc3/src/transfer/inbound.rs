@@ -283,13 +283,6 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Removes content that is void; other content that is not wanted may be continued by another run.
-    fn dispose(&self, at: u32, unwanted: Option<Box<Arrived>>) {
-        if self.arrivals.is_void(at) {
-            discard(unwanted, None);
-        }
-    }
-
     /// The sender leaves a file out. What arrived of an unreadable one may be continued later.
     fn on_omit(&mut self, at: u32, omission: Omission) -> Result<()> {
         let void = self.arrivals.on_omit(at, omission == Omission::Changed).map_err(Error::protocol)?;
@@ -346,7 +339,8 @@ impl Transfer<'_> {
                 } else {
                     self.arrivals.on_content(at, content)
                 };
-                self.dispose(at, unwanted);
+                // Other content that is not wanted may be continued by another run.
+                discard(unwanted.filter(|_| self.arrivals.is_void(at)), None);
                 self.place(at);
                 Ok(())
             }

@@ -412,7 +412,7 @@ fn look(path: &Path) -> Result<(SafePath, Metadata), LeaveOut> {
 }
 
 fn kind(path: &Path, metadata: &Metadata, links: bool) -> Result<Kind, LeaveOut> {
-    let modified = modified(metadata);
+    let modified = metadata.modified().ok().and_then(since_1970);
     if metadata.is_dir() {
         return Ok(Kind::Directory { mode: rights::of(path, metadata), modified });
     }
@@ -431,10 +431,6 @@ fn kind(path: &Path, metadata: &Metadata, links: bool) -> Result<Kind, LeaveOut>
 }
 
 /// Seconds and nanoseconds since 1970.
-fn modified(metadata: &Metadata) -> Option<Modified> {
-    since_1970(metadata.modified().ok()?)
-}
-
 fn since_1970(time: SystemTime) -> Option<Modified> {
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => Some((i64::try_from(after.as_secs()).ok()?, after.subsec_nanos())),

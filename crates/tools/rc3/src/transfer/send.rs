@@ -136,12 +136,13 @@ async fn send_found(
     conclude(&endpoint, work, stopped, |error| parting(error, None)).await
 }
 
-/// The outcome of `work`, or that `stop` came first.
-async fn or_stop<T>(
+/// The outcome of `work`, or that `stop` came first. Work that fails at once does not await `stop`, which may have come before.
+pub(crate) async fn or_stop<T>(
     stop: Pin<&mut impl Future<Output = ()>>,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     tokio::select! {
+        biased;
         outcome = work => outcome,
         () = stop => Err(Error::interrupted(0)),
     }
