@@ -167,13 +167,10 @@ impl Drop for Content {
 }
 
 impl WriteAt for Content {
-    fn write_all_at(&self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let Some((at, room)) = self.missing.locate(offset) else {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than was missing"));
-            };
-            let (now, later) = bytes.split_at(usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len()));
-            let (part, data) = (&self.part, &self.data);
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let (part, data) = (&self.part, &self.data);
+        self.missing.pieces(offset, bytes.len(), |at, now| {
+            let now = &bytes[now];
             data.pieces(at, now.len(), |place, piece| {
                 let piece = &now[piece];
                 if self.new { part.write_new_at(piece, place) } else { part.write_at(piece, place) }
@@ -184,10 +181,8 @@ impl WriteAt for Content {
             if self.file.bytes >= RESUMED_BYTES_MIN && progress.recorded.elapsed() >= RECORD_EVERY {
                 self.write_down(&mut progress)?;
             }
-            offset += now.len() as u64;
-            bytes = later;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

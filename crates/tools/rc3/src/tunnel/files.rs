@@ -29,10 +29,8 @@ impl Files {
     /// # Errors
     /// See [`file::open`].
     pub fn identity(&self) -> Result<Identity> {
-        match &self.identity {
-            Some(path) => file::open(path),
-            None => file::open(&self.directory.join("identity")),
-        }
+        let usual = || self.directory.join("identity");
+        file::open(&self.identity.clone().unwrap_or_else(usual))
     }
 
     /// The peers that may connect.
