@@ -11,18 +11,15 @@ use std::{
 use rc3_core::ConnectionError;
 use tokio::sync::oneshot;
 
-use crate::{
-    connection::Connection, connection_ref::ConnectionRef, state::Access, wake::until,
-    zero_rtt::ZeroRttAccepted,
-};
+use crate::{connection_handle::Connection, state::Access, wake::until, zero_rtt::ZeroRttAccepted};
 
 /// A handshake in progress; awaiting it yields the connection. Dropping it aborts the handshake.
 #[derive(Debug)]
 #[must_use = "dropping it aborts the handshake"]
-pub struct Connecting(Option<ConnectionRef>);
+pub struct Connecting(Option<Connection>);
 
 impl Connecting {
-    pub(crate) fn new(connection: ConnectionRef) -> Self {
+    pub(crate) fn new(connection: Connection) -> Self {
         Self(Some(connection))
     }
 
@@ -56,7 +53,7 @@ impl Connecting {
             true
         });
         match (begun, self.0.take()) {
-            (Ok(true), Some(connection)) => Ok((Connection(connection), ZeroRttAccepted(accepted))),
+            (Ok(true), Some(connection)) => Ok((connection, ZeroRttAccepted(accepted))),
             (_, connection) => Err(Self(connection)),
         }
     }
@@ -97,7 +94,7 @@ impl Connecting {
         self.inner().remote_address()
     }
 
-    fn inner(&self) -> &ConnectionRef {
+    fn inner(&self) -> &Connection {
         self.0.as_ref().expect("used after it has yielded its connection")
     }
 }
@@ -120,6 +117,6 @@ impl Future for Connecting {
             Err(error) => Err(error),
         };
         let connection = self.0.take();
-        Poll::Ready(result.map(|()| Connection(connection.expect("checked above"))))
+        Poll::Ready(result.map(|()| connection.expect("checked above")))
     }
 }

@@ -1,29 +1,18 @@
-//! The handle of a connection.
+//! What an application does with a connection.
 
-use std::{
-    any::Any,
-    net::{IpAddr, SocketAddr},
-    time::Duration,
-};
+use std::{any::Any, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
-use rc3_core::{self as core, ConnectionError, ConnectionStats, Dir, Side, VarInt, congestion::Controller};
+use rc3_core::{self as core, ConnectionError, ConnectionStats, Dir, VarInt, congestion::Controller};
 
 use crate::{
-    connection_ref::ConnectionRef,
+    connection_handle::Connection,
     datagram::{self, ReadDatagram, SendDatagram},
     error::{ExportKeyingMaterialError, SendDatagramError},
     open::{AcceptBi, AcceptUni, OpenBi, OpenUni},
     state::Access,
     wake::until,
 };
-
-/// A connection. Clones are handles to the same one.
-///
-/// When the last handle, including those of all streams, is dropped, the connection closes with code 0 at once, and
-/// undelivered bytes are lost. [`Self::close_gracefully`] delivers them first.
-#[derive(Debug, Clone)]
-pub struct Connection(pub(crate) ConnectionRef);
 
 impl Connection {
     /// Opens a stream for sending, as soon as the peer allows another one.
@@ -36,7 +25,7 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future opens nothing.
     pub fn open_uni(&self) -> OpenUni<'_> {
-        OpenUni::new(&self.0)
+        OpenUni::new(self)
     }
 
     /// Opens a stream for both directions, as soon as the peer allows another one.
@@ -50,7 +39,7 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future opens nothing.
     pub fn open_bi(&self) -> OpenBi<'_> {
-        OpenBi::new(&self.0)
+        OpenBi::new(self)
     }
 
     /// The next stream the peer opened for sending to this side.
@@ -61,7 +50,7 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future loses no stream.
     pub fn accept_uni(&self) -> AcceptUni<'_> {
-        AcceptUni::new(&self.0)
+        AcceptUni::new(self)
     }
 
     /// The next stream the peer opened for both directions.
@@ -72,7 +61,7 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future loses no stream.
     pub fn accept_bi(&self) -> AcceptBi<'_> {
-        AcceptBi::new(&self.0)
+        AcceptBi::new(self)
     }
 
     /// Sends an application datagram: unreliable, unordered, by the primary and within its congestion window. If too
@@ -102,7 +91,7 @@ impl Connection {
     /// configuration, [`SendDatagramError::TooLarge`] above [`Self::max_datagram_size`],
     /// [`SendDatagramError::ConnectionLost`].
     pub fn send_datagram(&self, data: Bytes) -> Result<(), SendDatagramError> {
-        datagram::send(&self.0, data, true).map(|_| ())
+        datagram::send(self, data, true).map(|_| ())
     }
 
     /// As [`Self::send_datagram`], but waits for room and drops none.
@@ -113,7 +102,7 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future sends nothing.
     pub fn send_datagram_wait(&self, data: Bytes) -> SendDatagram<'_> {
-        SendDatagram::new(&self.0, data)
+        SendDatagram::new(self, data)
     }
 
     /// The next received application datagram.
@@ -124,28 +113,28 @@ impl Connection {
     /// # Cancel safety
     /// Dropping the future loses none.
     pub fn read_datagram(&self) -> ReadDatagram<'_> {
-        ReadDatagram::new(&self.0)
+        ReadDatagram::new(self)
     }
 
     /// Most bytes of an application datagram; `None` if either side has disabled datagrams. At least a little over 1
     /// KB, unless the peer accepts less; follows the path MTU.
     pub fn max_datagram_size(&self) -> Option<usize> {
-        self.0.access(Access::Change, |core, _| core.max_datagram_size()).ok()?
+        self.access(Access::Change, |core, _| core.max_datagram_size()).ok()?
     }
 
     /// Bytes of the largest application datagram that can be queued without dropping another.
     pub fn datagram_send_buffer_space(&self) -> usize {
-        self.0.access(Access::Change, |core, _| core.datagram_send_buffer_space()).unwrap_or_default()
+        self.access(Access::Change, |core, _| core.datagram_send_buffer_space()).unwrap_or_default()
     }
 
     /// Waits until the connection is lost or closed by either side.
     pub async fn closed(&self) -> ConnectionError {
-        until(&self.0.waiters().closed, || self.close_reason()).await
+        until(&self.waiters().closed, || self.close_reason()).await
     }
 
     /// Why the connection is lost or closed, if it is.
     pub fn close_reason(&self) -> Option<ConnectionError> {
-        match self.0.peek(|_, state| state.error.clone()) {
+        match self.peek(|_, state| state.error.clone()) {
             Ok(error) => error,
             Err(error) => Some(error),
         }
@@ -155,7 +144,7 @@ impl Connection {
     /// The peer receives `code` and `reason` (below 1 KB, to fit into one packet).
     pub fn close(&self, code: VarInt, reason: &[u8]) {
         let reason = Bytes::copy_from_slice(reason);
-        self.0.shared().with(|state| state.close(self.0.id(), code, reason));
+        self.shared().with(|state| state.close(self.id(), code, reason));
     }
 
     /// Closes the connection once every byte that was accepted, on any stream, has been delivered to the peer's
@@ -199,32 +188,27 @@ impl Connection {
             return Err(error);
         }
         let reason = Bytes::copy_from_slice(reason);
-        let id = self.0.id();
-        self.0.shared().with(|state| state.close_when_delivered(id, code, reason));
+        let id = self.id();
+        self.shared().with(|state| state.close_when_delivered(id, code, reason));
         match self.closed().await {
-            ConnectionError::LocallyClosed if self.0.is_delivered() => Ok(()),
+            ConnectionError::LocallyClosed if self.is_delivered() => Ok(()),
             error => Err(error),
         }
     }
 
-    /// The peer's current address; clients may change theirs.
-    pub fn remote_address(&self) -> SocketAddr {
-        self.0.remote_address()
-    }
-
     /// The local address of the connection, if known.
     pub fn local_ip(&self) -> Option<IpAddr> {
-        self.0.peek(|core, _| core.local_ip()).ok().flatten()
+        self.peek(|core, _| core.local_ip()).ok().flatten()
     }
 
     /// The smoothed round-trip time.
     pub fn rtt(&self) -> Duration {
-        self.0.peek(|core, _| core.rtt()).unwrap_or_default()
+        self.peek(|core, _| core.rtt()).unwrap_or_default()
     }
 
     /// The smallest round-trip time seen on the path.
     pub fn min_rtt(&self) -> Duration {
-        self.0.peek(|core, _| core.min_rtt()).unwrap_or_default()
+        self.peek(|core, _| core.min_rtt()).unwrap_or_default()
     }
 
     /// The numbers of the primary's congestion controller now: window, slow start threshold, pacing rate. Later changes
@@ -233,7 +217,7 @@ impl Connection {
     /// # Panics
     /// As [`Self::stats`].
     pub fn congestion_state(&self) -> Box<dyn Controller> {
-        let state = self.0.peek(|core, _| core.congestion_state());
+        let state = self.peek(|core, _| core.congestion_state());
         state.expect("the runtime of the endpoint has not ended")
     }
 
@@ -270,7 +254,7 @@ impl Connection {
 
     /// Counters of both loops; `None` once the runtime of the endpoint has ended.
     pub fn try_stats(&self) -> Option<ConnectionStats> {
-        self.0.peek(|core, _| core.stats()).ok()
+        self.peek(|core, _| core.stats()).ok()
     }
 
     /// Counters of both loops.
@@ -281,31 +265,21 @@ impl Connection {
         self.try_stats().expect("the runtime of the endpoint has ended")
     }
 
-    /// Client or server.
-    pub fn side(&self) -> Side {
-        self.0.side()
-    }
-
     /// Whether both sides use rc3. Otherwise this is a plain QUIC connection.
     pub fn is_rc3(&self) -> bool {
-        self.0.peek(|core, _| core.is_rc3()).unwrap_or_default()
+        self.peek(|core, _| core.is_rc3()).unwrap_or_default()
     }
 
     /// The result of the handshake: a [`HandshakeData`](crate::crypto::rustls::HandshakeData). Its protocol is the
     /// application's own name, with or without rc3.
     pub fn handshake_data(&self) -> Option<Box<dyn Any>> {
-        let data = self.0.peek(|core, _| core.handshake_data()).ok()??;
+        let data = self.peek(|core, _| core.handshake_data()).ok()??;
         Some(Box::new(data))
     }
 
     /// The peer's certificates: a `Vec<rustls::pki_types::CertificateDer>`.
     pub fn peer_identity(&self) -> Option<Box<dyn Any>> {
-        self.0.peek(|core, _| core.peer_identity()).ok()?
-    }
-
-    /// A number that no other open connection of the endpoint has, as long as a handle exists.
-    pub fn stable_id(&self) -> usize {
-        self.0.stable_id()
+        self.peek(|core, _| core.peer_identity()).ok()?
     }
 
     /// Fills `output` with keying material that only the two ends know (RFC 8446 §7.5).
@@ -319,17 +293,12 @@ impl Connection {
         label: &[u8],
         context: &[u8],
     ) -> Result<(), ExportKeyingMaterialError> {
-        let exported = self.0.peek(|core, _| core.export_keying_material(output, label, context));
+        let exported = self.peek(|core, _| core.export_keying_material(output, label, context));
         exported.ok().flatten().ok_or(ExportKeyingMaterialError)
     }
 
     fn set(&self, change: impl FnOnce(&mut core::Connection)) {
         // Without a connection there is nothing to set.
-        let _: Result<(), ConnectionError> = self.0.access(Access::Command, |core, _| change(core));
-    }
-
-    /// Lets the connection deliver accepted bytes when its last handle is dropped.
-    pub(crate) fn linger(&self) {
-        self.0.linger();
+        let _: Result<(), ConnectionError> = self.access(Access::Command, |core, _| change(core));
     }
 }

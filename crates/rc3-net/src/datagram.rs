@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError};
 
 use crate::{
-    connection_ref::ConnectionRef, error::SendDatagramError, named_future::named_future, state::Access,
+    connection_handle::Connection, error::SendDatagramError, named_future::named_future, state::Access,
 };
 
 named_future! {
@@ -22,7 +22,7 @@ named_future! {
 }
 
 /// Datagrams received before the connection was lost can still be read.
-fn try_read(connection: &ConnectionRef) -> Option<Result<Bytes, ConnectionError>> {
+fn try_read(connection: &Connection) -> Option<Result<Bytes, ConnectionError>> {
     let read = connection.access(Access::Change, |core, state| match core.read_datagram() {
         Some(data) => Some(Ok(data)),
         None => state.error.clone().map(Err),
@@ -32,7 +32,7 @@ fn try_read(connection: &ConnectionRef) -> Option<Result<Bytes, ConnectionError>
 
 /// Sends now; `None` if it would have to wait.
 pub(crate) fn send(
-    connection: &ConnectionRef,
+    connection: &Connection,
     data: Bytes,
     drop_old: bool,
 ) -> Result<Option<()>, SendDatagramError> {

@@ -20,7 +20,7 @@ use tokio::sync::futures::Notified;
 use crate::{
     bound::{Bound, Pair},
     connecting::Connecting,
-    connection_ref::ConnectionRef,
+    connection_handle::Connection,
     driver::Driver,
     endpoint_ref::EndpointRef,
     error::ConnectError,
@@ -303,7 +303,7 @@ impl Endpoint {
             state.handshakes.outgoing += 1;
             Ok(state.add(handle))
         })?;
-        Ok(Connecting::new(ConnectionRef::new(shared.clone(), id, waiters)))
+        Ok(Connecting::new(Connection::new(shared.clone(), id, waiters)))
     }
 
     /// Waits for the next peer that wants to connect; `None` once the endpoint is closed.

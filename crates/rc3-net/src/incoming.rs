@@ -16,8 +16,8 @@ use rc3_core::{
 use thiserror::Error;
 
 use crate::{
-    connecting::Connecting, connection::Connection, connection_ref::ConnectionRef, endpoint_ref::EndpointRef,
-    shared::Shared, state::EndpointState,
+    connecting::Connecting, connection_handle::Connection, endpoint_ref::EndpointRef, shared::Shared,
+    state::EndpointState,
 };
 
 /// A handshake that waits for an answer. Dropping it without one [refuses](Self::refuse) it.
@@ -87,7 +87,7 @@ impl Incoming {
             state.handshakes.accepted += 1;
             Ok(added)
         })?;
-        Ok(Connecting::new(ConnectionRef::new(shared.clone(), id, waiters)))
+        Ok(Connecting::new(Connection::new(shared.clone(), id, waiters)))
     }
 
     /// Refuses the handshake; the peer receives `CONNECTION_REFUSED` (RFC 9000 §20.1).

@@ -38,7 +38,7 @@
 mod bound;
 mod connecting;
 mod connection;
-mod connection_ref;
+mod connection_handle;
 mod datagram;
 mod driver;
 mod endpoint;
@@ -99,7 +99,7 @@ pub use rustls;
 
 pub use self::{
     connecting::Connecting,
-    connection::Connection,
+    connection_handle::Connection,
     datagram::{ReadDatagram, SendDatagram},
     endpoint::{Accept, Capabilities, Endpoint, EndpointOptions, EndpointStats},
     error::{

@@ -8,7 +8,7 @@ macro_rules! named_future {
             #[must_use = "futures do nothing unless polled"]
             #[derive(Debug)]
             pub struct $name<'a> {
-                connection: &'a ConnectionRef,
+                connection: &'a Connection,
                 $($field: $type,)?
                 #[pin]
                 notified: tokio::sync::futures::Notified<'a>,
@@ -16,7 +16,7 @@ macro_rules! named_future {
         }
 
         impl<'a> $name<'a> {
-            pub(crate) fn new($connection: &'a ConnectionRef $(, $field: $type)?) -> Self {
+            pub(crate) fn new($connection: &'a Connection $(, $field: $type)?) -> Self {
                 Self { notified: $notify.notified(), connection: $connection $(, $field)? }
             }
         }
@@ -29,7 +29,7 @@ macro_rules! named_future {
                 cx: &mut std::task::Context<'_>,
             ) -> std::task::Poll<Self::Output> {
                 let this = self.project();
-                let $connection: &ConnectionRef = this.connection;
+                let $connection: &Connection = this.connection;
                 $(let $field: &$type = this.$field;)?
                 crate::wake::poll_until(cx, $notify, this.notified, || $attempt)
             }

@@ -4,7 +4,7 @@ use rc3_core::{ConnectionError, Dir, Side, StreamId};
 use tokio::sync::Notify;
 
 use crate::{
-    connection_ref::ConnectionRef, named_future::named_future, recv_stream::RecvStream,
+    connection_handle::Connection, named_future::named_future, recv_stream::RecvStream,
     send_stream::SendStream, state::Access,
 };
 
@@ -36,23 +36,23 @@ named_future! {
     try_accept(connection, Dir::Bi, both)
 }
 
-fn both(connection: ConnectionRef, id: StreamId, zero_rtt: bool) -> (SendStream, RecvStream) {
+fn both(connection: Connection, id: StreamId, zero_rtt: bool) -> (SendStream, RecvStream) {
     (SendStream::new(connection.clone(), id, zero_rtt), RecvStream::new(connection, id, zero_rtt))
 }
 
-fn available(connection: &ConnectionRef, dir: Dir) -> &Notify {
+fn available(connection: &Connection, dir: Dir) -> &Notify {
     &connection.waiters().available[dir as usize]
 }
 
-fn opened(connection: &ConnectionRef, dir: Dir) -> &Notify {
+fn opened(connection: &Connection, dir: Dir) -> &Notify {
     &connection.waiters().opened[dir as usize]
 }
 
 /// A new stream, made by `new`, which also receives whether it is 0-RTT.
 fn try_open<S>(
-    connection: &ConnectionRef,
+    connection: &Connection,
     dir: Dir,
-    new: impl FnOnce(ConnectionRef, StreamId, bool) -> S,
+    new: impl FnOnce(Connection, StreamId, bool) -> S,
 ) -> Option<Result<S, ConnectionError>> {
     let opened = connection.access(Access::Write, |core, state| match &state.error {
         Some(error) => Some(Err(error.clone())),
@@ -67,9 +67,9 @@ fn try_open<S>(
 
 /// A stream of the peer, made by `new`, which also receives whether it was opened before the handshake was complete.
 fn try_accept<S>(
-    connection: &ConnectionRef,
+    connection: &Connection,
     dir: Dir,
-    new: impl FnOnce(ConnectionRef, StreamId, bool) -> S,
+    new: impl FnOnce(Connection, StreamId, bool) -> S,
 ) -> Option<Result<S, ConnectionError>> {
     let accepted = connection.access(Access::Read, |core, state| match core.accept(dir) {
         Some(id) => Some(Ok((id, core.is_handshaking()))),

@@ -12,7 +12,7 @@ use rc3_core::{self as core, Chunk, ClosedStream, StreamId, VarInt};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::{
-    connection_ref::ConnectionRef,
+    connection_handle::Connection,
     error::{ReadError, ReadExactError, ReadToEndError, ResetError},
     state::Access,
     stream_ref::StreamRef,
@@ -67,7 +67,7 @@ pub struct RecvStream {
 }
 
 impl RecvStream {
-    pub(crate) fn new(connection: ConnectionRef, id: StreamId, zero_rtt: bool) -> Self {
+    pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
         let stream = StreamRef::new(connection, id, zero_rtt);
         Self { stream, over: false, reset: None, consumed: 0, fetched: Vec::new() }
     }

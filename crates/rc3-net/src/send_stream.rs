@@ -13,7 +13,7 @@ use rc3_core::{self as core, ClosedStream, StreamId, VarInt};
 use tokio::io::AsyncWrite;
 
 use crate::{
-    connection_ref::ConnectionRef,
+    connection_handle::Connection,
     error::{StoppedError, WriteError},
     state::{Access, ConnectionState},
     stream_ref::{StreamRef, Unavailable},
@@ -54,7 +54,7 @@ pub struct SendStream {
 }
 
 impl SendStream {
-    pub(crate) fn new(connection: ConnectionRef, id: StreamId, zero_rtt: bool) -> Self {
+    pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
         Self { stream: StreamRef::new(connection, id, zero_rtt) }
     }
 

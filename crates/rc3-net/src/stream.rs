@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    connection::Connection, endpoint::Endpoint, error::ConnectError, recv_stream::RecvStream,
+    connection_handle::Connection, endpoint::Endpoint, error::ConnectError, recv_stream::RecvStream,
     send_stream::SendStream,
 };
 

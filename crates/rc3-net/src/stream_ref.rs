@@ -3,7 +3,7 @@
 use rc3_core::{self as core, ClosedStream, ConnectionError, StreamId, VarInt};
 
 use crate::{
-    connection_ref::ConnectionRef,
+    connection_handle::Connection,
     error::{ReadError, ResetError, StoppedError, WriteError},
     state::{Access, ConnectionState, EndpointState},
 };
@@ -11,7 +11,7 @@ use crate::{
 /// A stream of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamRef {
-    connection: ConnectionRef,
+    connection: Connection,
     id: StreamId,
     /// Opened or accepted before the handshake was complete.
     zero_rtt: bool,
@@ -48,11 +48,11 @@ macro_rules! from_unavailable {
 from_unavailable!(ReadError, ResetError, StoppedError, WriteError);
 
 impl StreamRef {
-    pub(crate) fn new(connection: ConnectionRef, id: StreamId, zero_rtt: bool) -> Self {
+    pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
         Self { connection, id, zero_rtt }
     }
 
-    pub(crate) fn connection(&self) -> &ConnectionRef {
+    pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
 

@@ -12,7 +12,7 @@ const FLOORS: [&[&str]; 16] = [
     &["workers"],
     &["state"],
     &["shared"],
-    &["connection_ref", "driver", "endpoint_ref"],
+    &["connection_handle", "driver", "endpoint_ref"],
     &["named_future", "stream_ref"],
     &["datagram", "recv_stream", "send_stream"],
     &["file", "open"],

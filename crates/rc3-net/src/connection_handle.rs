@@ -1,4 +1,4 @@
-//! The shared part of handles to a connection, its streams or its handshake.
+//! The handle of a connection, which its streams and its handshake hold too.
 
 use std::{
     net::SocketAddr,
@@ -16,9 +16,12 @@ use crate::{
     waiters::ConnectionWaiters,
 };
 
-/// A reference to a connection: of a [`Connection`](crate::Connection), a stream, or a handshake.
+/// A connection. Clones are handles to the same one.
+///
+/// When the last handle, including those of all streams, is dropped, the connection closes with code 0 at once, and
+/// undelivered bytes are lost. [`Self::close_gracefully`] delivers them first.
 #[derive(Debug, Clone)]
-pub(crate) struct ConnectionRef(Arc<Inner>);
+pub struct Connection(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -29,18 +32,19 @@ struct Inner {
     linger: AtomicBool,
 }
 
-impl ConnectionRef {
+impl Connection {
     pub(crate) fn new(shared: Arc<Shared>, id: ConnectionId, waiters: Arc<ConnectionWaiters>) -> Self {
         let side = shared.with(|state| state.peek(id, |core, _| core.side())).unwrap_or(Side::Client);
         Self(Arc::new(Inner { shared, id, waiters, side, linger: AtomicBool::new(false) }))
     }
 
-    pub(crate) fn side(&self) -> Side {
+    /// Client or server.
+    pub fn side(&self) -> Side {
         self.0.side
     }
 
-    /// See [`Connection::stable_id`](crate::Connection::stable_id).
-    pub(crate) fn stable_id(&self) -> usize {
+    /// A number that no other open connection of the endpoint has, as long as a handle exists.
+    pub fn stable_id(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
     }
 
@@ -78,7 +82,8 @@ impl ConnectionRef {
         self.shared().with(|state| state.access(self.id(), access, with))
     }
 
-    pub(crate) fn remote_address(&self) -> SocketAddr {
+    /// The peer's current address; clients may change theirs.
+    pub fn remote_address(&self) -> SocketAddr {
         let unspecified = SocketAddr::from(([0, 0, 0, 0], 0));
         self.peek(|core, _| core.remote_address()).unwrap_or(unspecified)
     }
