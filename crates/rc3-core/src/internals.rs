@@ -49,7 +49,7 @@ pub mod security {
 pub mod wire {
     pub use crate::wire::{
         arrival::Arrival,
-        control::{ControlDecoder, ControlFrame, EarlySecret, PAYLOAD_LEN_MAX},
+        control::{ControlDecoder, ControlFrame, EarlySecret},
         frame::{DataHeader, Frame, Frames, complete_len, emit_complete},
         head::{Head, HeadDecoder, HeadEncoder},
         header::{HEADER_LEN, ReceiverId, TAG_LEN},

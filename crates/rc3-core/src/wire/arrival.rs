@@ -1,10 +1,7 @@
 //! The ARRIVAL frame (`docs/WIRE.md#arrival`): the peer's arrival times, by its own clock. It precedes SACKs, for a
 //! sender that requested it in its SETTINGS.
 
-use super::{
-    malformed::Malformed,
-    varint::{self, Reader},
-};
+use super::varint::{self, Reader};
 
 /// Frame type of an ARRIVAL.
 pub(super) const TYPE: u64 = 0x05;
@@ -23,9 +20,9 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut field = || reader.varint().ok_or(Malformed::Truncated);
-        Ok(Self { packet_number: field()?, datagrams: field()?, bytes: field()?, micros: field()? })
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Option<Self> {
+        let mut field = || reader.varint();
+        Some(Self { packet_number: field()?, datagrams: field()?, bytes: field()?, micros: field()? })
     }
 
     /// Appends the frame to `out`.

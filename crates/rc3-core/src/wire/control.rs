@@ -21,7 +21,7 @@ use super::{
 pub(crate) const INITIAL_CREDIT: u64 = 1 << 20;
 
 /// Longest payload of a control frame in bytes, unknown types included.
-pub const PAYLOAD_LEN_MAX: u64 = 4096;
+pub(crate) const PAYLOAD_LEN_MAX: u64 = 4096;
 
 const SETTINGS: u64 = 0x00;
 const MAX_RLP_DATA: u64 = 0x01;
@@ -107,15 +107,14 @@ impl Default for Settings {
 }
 
 impl Settings {
-    fn parse(payload: &[u8]) -> Result<Self, Malformed> {
+    /// `None` also when a setting is repeated.
+    fn parse(payload: &[u8]) -> Option<Self> {
         let mut settings = Self::default();
         let mut reader = Reader::new(payload);
         // At most half as many ids as the payload has bytes.
         let mut ids = Vec::new();
         while !reader.is_empty() {
-            let (Some(id), Some(value)) = (reader.varint(), reader.varint()) else {
-                return Err(Malformed::Fields);
-            };
+            let (id, value) = (reader.varint()?, reader.varint()?);
             match id {
                 SETTING_CONNECTION_CREDIT => settings.connection_credit = value,
                 SETTING_STREAM_CREDIT => settings.stream_credit = value,
@@ -125,10 +124,7 @@ impl Settings {
             ids.push(id);
         }
         ids.sort_unstable();
-        match ids.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(Malformed::DuplicateSetting(pair[0])),
-            None => Ok(settings),
-        }
+        ids.is_sorted_by(|one, next| one < next).then_some(settings)
     }
 }
 
@@ -167,10 +163,10 @@ impl ControlFrame {
         }
     }
 
-    /// `None` for a type that rc3/1 does not know.
-    fn parse(kind: u64, payload: &[u8]) -> Result<Option<Self>, Malformed> {
+    /// `Some(None)` for a type that rc3/1 does not know.
+    fn parse(kind: u64, payload: &[u8]) -> Option<Option<Self>> {
         let mut reader = Reader::new(payload);
-        let mut field = || reader.varint().ok_or(Malformed::Fields);
+        let mut field = || reader.varint();
         let frame = match kind {
             SETTINGS => return Settings::parse(payload).map(|settings| Some(Self::Settings(settings))),
             MAX_RLP_DATA => Self::MaxRlpData(field()?),
@@ -179,24 +175,24 @@ impl ControlFrame {
             SIGNAL => Self::Signal { leading: field()? },
             PATH => Self::Path(field()?),
             EARLY => {
-                let secret: [u8; _] = payload.try_into().map_err(|_| Malformed::Fields)?;
-                return Ok(Some(Self::Early(EarlySecret(secret.into()))));
+                let secret: [u8; _] = payload.try_into().ok()?;
+                return Some(Some(Self::Early(EarlySecret(secret.into()))));
             }
             RECEIVER_ID => {
                 let number = field()?;
-                let id = reader.take(size_of::<ReceiverId>() as u64).and_then(|id| id.try_into().ok());
-                Self::ReceiverId { number, id: ReceiverId(id.ok_or(Malformed::Fields)?) }
+                let id = reader.take(size_of::<ReceiverId>() as u64)?;
+                Self::ReceiverId { number, id: ReceiverId(id.try_into().ok()?) }
             }
-            _ => return Ok(None),
+            _ => return Some(None),
         };
-        if reader.is_empty() { Ok(Some(frame)) } else { Err(Malformed::Fields) }
+        reader.is_empty().then_some(Some(frame))
     }
 }
 
 /// Parses the control stream as its bytes arrive.
 ///
 /// Stores bytes that were pushed and not yet decoded: with [`Self::next`] called until `None` after each push, that is
-/// less than one frame of [`PAYLOAD_LEN_MAX`] bytes, plus the chunk.
+/// less than one frame of `PAYLOAD_LEN_MAX` bytes, plus the chunk.
 #[derive(Debug, Default)]
 pub struct ControlDecoder {
     buffer: Vec<u8>,
@@ -223,17 +219,15 @@ impl ControlDecoder {
             let mut reader = Reader::new(self.buffer.get(self.decoded..).unwrap_or_default());
             let Some(kind) = reader.varint() else { return Ok(None) };
             // Nothing may precede SETTINGS, nor may they be repeated: no need to wait for the payload.
-            match (kind == SETTINGS, self.settings_seen) {
-                (false, false) => return Err(Malformed::MissingSettings),
-                (true, true) => return Err(Malformed::DuplicateSettings),
-                _ => {}
+            if (kind == SETTINGS) == self.settings_seen {
+                return Err(Malformed);
             }
             let Some(len) = reader.varint() else { return Ok(None) };
             if len > PAYLOAD_LEN_MAX {
-                return Err(Malformed::TooLong(len));
+                return Err(Malformed);
             }
             let Some(payload) = reader.take(len) else { return Ok(None) };
-            let frame = ControlFrame::parse(kind, payload)?;
+            let frame = ControlFrame::parse(kind, payload).ok_or(Malformed)?;
             self.decoded += reader.position();
             self.settings_seen = true;
             if frame.is_some() {
@@ -324,25 +318,25 @@ mod tests {
 
     #[test]
     fn faults_are_named_again_and_again() {
-        for (bytes, error) in [
-            (&[1, 1, 5][..], Malformed::MissingSettings),
-            (&[0x21, 0], Malformed::MissingSettings),
-            (&[0, 0, 0, 0], Malformed::DuplicateSettings),
-            (&[0, 4, 1, 2, 1, 3], Malformed::DuplicateSetting(1)),
-            (&[0, 4, 0x21, 2, 0x21, 3], Malformed::DuplicateSetting(0x21)),
-            (&[0, 1, 1], Malformed::Fields),
-            (&[0, 0, 1, 2, 5, 5], Malformed::Fields),
-            (&[0, 0, 2, 1, 5], Malformed::Fields),
-            (&[0, 0, 6, 3, 1, 2, 3], Malformed::Fields),
-            (&[0, 0, 7, 0], Malformed::Fields),
-            (&[0, 0, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8], Malformed::Fields),
-            (&[0, 0, 7, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], Malformed::Fields),
-            (&[0, 0x50, 0x01], Malformed::TooLong(4097)),
-            (&[0, 0, 0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Malformed::TooLong(VARINT_MAX)),
+        for (bytes, why) in [
+            (&[1, 1, 5][..], "no settings"),
+            (&[0x21, 0], "no settings"),
+            (&[0, 0, 0, 0], "settings twice"),
+            (&[0, 4, 1, 2, 1, 3], "a setting twice"),
+            (&[0, 4, 0x21, 2, 0x21, 3], "a setting twice"),
+            (&[0, 1, 1], "not its fields"),
+            (&[0, 0, 1, 2, 5, 5], "not its fields"),
+            (&[0, 0, 2, 1, 5], "not its fields"),
+            (&[0, 0, 6, 3, 1, 2, 3], "not its fields"),
+            (&[0, 0, 7, 0], "not its fields"),
+            (&[0, 0, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8], "not its fields"),
+            (&[0, 0, 7, 10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], "not its fields"),
+            (&[0, 0x50, 0x01], "too long"),
+            (&[0, 0, 0x21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], "too long"),
         ] {
             let mut decoder = ControlDecoder::default();
-            assert_eq!(decode_all(&mut decoder, bytes).map(|_| ()), Err(error), "{bytes:x?}");
-            assert_eq!(decode_all(&mut decoder, &[]), Err(error), "{bytes:x?}");
+            assert_eq!(decode_all(&mut decoder, bytes).map(|_| ()), Err(Malformed), "{why}: {bytes:x?}");
+            assert_eq!(decode_all(&mut decoder, &[]), Err(Malformed), "{why}: {bytes:x?}");
         }
     }
 

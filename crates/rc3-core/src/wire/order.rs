@@ -1,10 +1,7 @@
 //! The frames PROBE and ORDER (`docs/WIRE.md#order`): whether a datagram at normal priority arrived before earlier ones
 //! of low priority.
 
-use super::{
-    malformed::Malformed,
-    varint::{self, Reader},
-};
+use super::varint::{self, Reader};
 
 /// Frame type of a PROBE.
 pub(super) const PROBE: u64 = 0x06;
@@ -23,9 +20,9 @@ pub struct Order {
 }
 
 impl Order {
-    pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let mut field = || reader.varint().ok_or(Malformed::Truncated);
-        Ok(Self { packet_number: field()?, came: field()?, overtaken: field()? })
+    pub(super) fn parse(reader: &mut Reader<'_>) -> Option<Self> {
+        let mut field = || reader.varint();
+        Some(Self { packet_number: field()?, came: field()?, overtaken: field()? })
     }
 
     /// Appends the frame to `out`.

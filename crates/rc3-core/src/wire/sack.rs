@@ -3,10 +3,7 @@
 //! Spans ascend, are not empty and do not touch; parser and emitter both enforce that. A SACK is cumulative and
 //! idempotent: it only adds spans, and omitted spans have no meaning. Each span comes with its receipt.
 
-use super::{
-    malformed::Malformed,
-    varint::{self, Reader, VARINT_MAX},
-};
+use super::varint::{self, Reader, VARINT_MAX};
 use crate::units::{Receipt, Span};
 
 /// Frame type of a SACK.
@@ -29,20 +26,16 @@ pub struct Sack<'a> {
 
 impl<'a> Sack<'a> {
     /// Checks a frame whose type has been read and advances past it.
-    pub(super) fn parse(reader: &mut Reader<'a>) -> Result<Self, Malformed> {
-        let stream = reader.varint().ok_or(Malformed::Truncated)?;
-        let count = reader.varint().ok_or(Malformed::Truncated)?;
-        if count == 0 {
-            return Err(Malformed::EmptySack);
-        }
-        let fields = reader.rest();
-        let mut spans = Spans::new(fields);
+    pub(super) fn parse(reader: &mut Reader<'a>) -> Option<Self> {
+        let stream = reader.varint()?;
+        let count = reader.varint().filter(|&count| count > 0)?;
+        let mut spans = Spans::new(reader.rest());
         // Ends with the datagram at the latest, whatever the count claims: each span takes bytes.
         for _ in 0..count {
             spans.step()?;
         }
-        let fields = reader.take(spans.reader.position() as u64).ok_or(Malformed::Truncated)?;
-        Ok(Self { stream, fields })
+        let fields = reader.take(spans.reader.position() as u64)?;
+        Some(Self { stream, fields })
     }
 
     /// The spans, ascending, each with its receipt.
@@ -64,20 +57,17 @@ impl<'a> Spans<'a> {
         Self { reader: Reader::new(fields), end: None }
     }
 
-    fn step(&mut self) -> Result<(Span, Receipt), Malformed> {
-        let distance = self.reader.varint().ok_or(Malformed::Truncated)?;
-        let len = self.reader.varint().ok_or(Malformed::Truncated)?;
-        if len == 0 || (distance == 0 && self.end.is_some()) {
-            return Err(Malformed::EmptySpan);
-        }
+    /// `None` also for an empty span, an empty gap, and an end past the largest offset.
+    fn step(&mut self) -> Option<(Span, Receipt)> {
+        let (distance, len) = (self.reader.varint()?, self.reader.varint()?);
         // Three values below 2^62 do not overflow.
         let start = self.end.unwrap_or(0) + distance;
         let end = start + len;
-        if end > VARINT_MAX {
-            return Err(Malformed::OffsetOverflow);
+        if len == 0 || (distance == 0 && self.end.is_some()) || end > VARINT_MAX {
+            return None;
         }
         self.end = Some(end);
-        Ok((Span::new(start, end), Receipt::parse(&mut self.reader)?))
+        Some((Span::new(start, end), Receipt::parse(&mut self.reader)?))
     }
 }
 
@@ -89,7 +79,7 @@ impl Iterator for Spans<'_> {
             return None;
         }
         // `Sack::parse` took the same steps: they cannot fail here.
-        self.step().ok()
+        self.step()
     }
 }
 
@@ -154,7 +144,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::wire::frame::{Frame, Frames};
+    use crate::wire::{
+        frame::{Frame, Frames},
+        malformed::Malformed,
+    };
 
     fn parsed(frame: &[u8]) -> (u64, Vec<(Span, Receipt)>) {
         let mut frames = Frames::new(frame);
@@ -203,16 +196,16 @@ mod tests {
 
     #[test]
     fn spans_that_are_no_spans_are_refused() {
-        for (frame, error) in [
-            (&[2, 0, 0][..], Malformed::EmptySack),
-            (&[2, 0, 1, 9, 0], Malformed::EmptySpan),
-            (&[2, 0, 2, 9, 1, 0, 0, 0, 0, 0, 1], Malformed::EmptySpan),
-            (&[2, 0, 2, 9, 1, 0, 0, 0, 0], Malformed::Truncated),
-            (&[2, 0, 1, 9, 1, 0, 0, 0], Malformed::Truncated),
-            (&[2, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 9, 1], Malformed::Truncated),
-            (&[2, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::OffsetOverflow),
+        for (frame, why) in [
+            (&[2, 0, 0][..], "no span"),
+            (&[2, 0, 1, 9, 0], "empty"),
+            (&[2, 0, 2, 9, 1, 0, 0, 0, 0, 0, 1], "empty"),
+            (&[2, 0, 2, 9, 1, 0, 0, 0, 0], "cut short"),
+            (&[2, 0, 1, 9, 1, 0, 0, 0], "cut short"),
+            (&[2, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 9, 1], "cut short"),
+            (&[2, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], "past the largest offset"),
         ] {
-            assert_eq!(Frames::new(frame).next(), Some(Err(error)), "{frame:x?}");
+            assert_eq!(Frames::new(frame).next(), Some(Err(Malformed)), "{why}: {frame:x?}");
         }
     }
 
