@@ -264,7 +264,7 @@ impl Connection {
     pub(super) fn on_receiver_id(&mut self, number: u64, id: ReceiverId) {
         let established = !self.primary.is_handshaking();
         if let Some(rlp) = self.rlp().filter(|_| established) {
-            rlp.seal().on_chosen_id(number, id);
+            rlp.seal().ids.on_chosen(number, id);
         }
     }
 }

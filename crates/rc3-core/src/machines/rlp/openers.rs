@@ -36,10 +36,10 @@ impl Openers {
     pub(crate) fn establish(&mut self, mut opener: Opener) {
         if self.may_choose {
             // Handed out before.
-            opener.take_unchosen_ids();
+            opener.ids.take_unchosen();
         }
         for (number, id) in mem::take(&mut self.chosen) {
-            opener.choose_id(number, id);
+            opener.ids.choose(number, id);
         }
         self.established = Some(opener);
     }
@@ -59,7 +59,7 @@ impl Openers {
     /// As [`Opener::open`].
     pub(crate) fn open(&mut self, datagram: &mut [u8]) -> Result<(Opened, bool), OpenError> {
         let zero_rtt = receiver_id(datagram)
-            .and_then(|id| self.zero_rtt.as_mut().filter(|opener| opener.ids().any(|taken| taken == id)));
+            .and_then(|id| self.zero_rtt.as_mut().filter(|opener| opener.ids.number(id).is_some()));
         match (zero_rtt, &mut self.established) {
             (Some(opener), _) => opener.open(datagram).map(|opened| (opened, true)),
             (None, Some(opener)) => opener.open(datagram).map(|opened| (opened, false)),
@@ -70,7 +70,7 @@ impl Openers {
     /// The peer uses the path with this number now.
     pub(crate) fn on_path(&mut self, number: u64) {
         if let Some(opener) = &mut self.established {
-            opener.on_path(number);
+            opener.ids.on_number(number);
         }
     }
 
@@ -78,7 +78,7 @@ impl Openers {
     /// are keys, so that the peer has them when its handshake is complete. Early data has only its derived id.
     pub(crate) fn take_unchosen_ids(&mut self) -> Range<u64> {
         match &mut self.established {
-            Some(opener) => opener.take_unchosen_ids(),
+            Some(opener) => opener.ids.take_unchosen(),
             None if mem::replace(&mut self.may_choose, true) => 0..0,
             None => 0..FIRST_NUMBERS,
         }
@@ -87,7 +87,7 @@ impl Openers {
     /// The endpoint has chosen an id. `false`: it is not needed.
     pub(crate) fn choose_id(&mut self, number: u64, id: ReceiverId) -> bool {
         match &mut self.established {
-            Some(opener) => opener.choose_id(number, id),
+            Some(opener) => opener.ids.choose(number, id),
             None => {
                 self.chosen.push((number, id));
                 true
@@ -99,21 +99,21 @@ impl Openers {
     pub(crate) fn expire_early(&mut self, now: Instant) {
         let Some(opener) = &self.zero_rtt else { return };
         if now >= *self.early_until.get_or_insert(now + EARLY_KEPT) {
-            self.retired.extend(opener.ids());
+            self.retired.extend(opener.ids.iter());
             self.zero_rtt = None;
         }
     }
 
     /// The accepted ids.
     pub(crate) fn ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
-        self.established.iter().chain(&self.zero_rtt).flat_map(Opener::ids)
+        self.established.iter().chain(&self.zero_rtt).flat_map(|opener| opener.ids.iter())
     }
 
     /// Changes of these ids since the last call.
     pub(crate) fn take_id_change(&mut self) -> IdChange {
         let mut change = IdChange { retired: mem::take(&mut self.retired), ..IdChange::default() };
         for opener in self.established.iter_mut().chain(&mut self.zero_rtt) {
-            let IdChange { retired, issued, chosen } = opener.take_id_change();
+            let IdChange { retired, issued, chosen } = opener.ids.take_change();
             change.retired.extend(retired);
             change.issued.extend(issued);
             change.chosen.extend(chosen);

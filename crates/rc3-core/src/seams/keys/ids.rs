@@ -18,7 +18,7 @@ pub(crate) const FIRST_NUMBERS: u64 = AHEAD + 1;
 const CHOSEN_AHEAD: u64 = AHEAD + 1;
 
 /// The sequence at the sender.
-pub(super) struct SendingIds {
+pub(crate) struct SendingIds {
     direction: Arc<dyn DirectionKeys>,
     index: u64,
     current: ReceiverId,
@@ -29,22 +29,22 @@ pub(super) struct SendingIds {
 }
 
 impl SendingIds {
-    pub(super) fn new(direction: Arc<dyn DirectionKeys>) -> Self {
+    pub(crate) fn new(direction: Arc<dyn DirectionKeys>) -> Self {
         Self { current: direction.id(0), next: direction.id(1), index: 0, chosen: Vec::new(), direction }
     }
 
     /// The id of the path in use.
-    pub(super) fn current(&self) -> ReceiverId {
+    pub(crate) fn current(&self) -> ReceiverId {
         self.current
     }
 
     /// The id of the path that may be used next.
-    pub(super) fn next(&self) -> ReceiverId {
+    pub(crate) fn next(&self) -> ReceiverId {
         self.next
     }
 
     /// Another path is in use; returns the number of its id.
-    pub(super) fn advance(&mut self) -> u64 {
+    pub(crate) fn advance(&mut self) -> u64 {
         self.index += 1;
         self.current = self.next;
         self.next = self.of(self.index + 1);
@@ -54,7 +54,7 @@ impl SendingIds {
 
     /// The receiver has chosen `id` for the path with this number. A number that is past or far ahead is ignored, and
     /// so is a second id for a number. An id that another path has would link the two: that is ignored, too.
-    pub(super) fn on_chosen(&mut self, number: u64, id: ReceiverId) {
+    pub(crate) fn on_chosen(&mut self, number: u64, id: ReceiverId) {
         let in_reach = (self.index..=self.index + CHOSEN_AHEAD).contains(&number);
         let repeated = |&(known, taken): &(u64, ReceiverId)| known == number || taken == id;
         let linked = number != self.index && id == self.current;
@@ -76,7 +76,7 @@ impl SendingIds {
 }
 
 /// The part of the sequence that a receiver accepts: the last known id, the one before, and those ahead.
-pub(super) struct ReceivingIds {
+pub(crate) struct ReceivingIds {
     direction: Arc<dyn DirectionKeys>,
     /// The number of the first id in `taken`.
     first: u64,
@@ -102,7 +102,7 @@ impl Accepted {
 
 /// Changes of the ids that a connection accepts. None is issued again after it was retired.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct IdChange {
+pub(crate) struct IdChange {
     /// Ids no longer accepted.
     pub retired: Vec<ReceiverId>,
     /// Derived ids accepted from now on.
@@ -112,7 +112,7 @@ pub struct IdChange {
 }
 
 impl ReceivingIds {
-    pub(super) fn new(direction: Arc<dyn DirectionKeys>) -> Self {
+    pub(crate) fn new(direction: Arc<dyn DirectionKeys>) -> Self {
         let mut ids =
             Self { direction, first: 0, taken: VecDeque::new(), unchosen: 0, change: IdChange::default() };
         ids.on_number(0);
@@ -120,19 +120,19 @@ impl ReceivingIds {
     }
 
     /// The number of an id, if it is accepted.
-    pub(super) fn number(&self, id: ReceiverId) -> Option<u64> {
+    pub(crate) fn number(&self, id: ReceiverId) -> Option<u64> {
         let mut numbered = (self.first..).zip(&self.taken);
         numbered.find(|(_, accepted)| accepted.ids().any(|taken| taken == id)).map(|(number, _)| number)
     }
 
     /// The first accepted id.
     #[cfg(test)]
-    pub(super) fn first(&self) -> ReceiverId {
+    pub(crate) fn first(&self) -> ReceiverId {
         self.taken[0].derived
     }
 
     /// The sender is, or was, on the path with this number.
-    pub(super) fn on_number(&mut self, number: u64) {
+    pub(crate) fn on_number(&mut self, number: u64) {
         // The one before may still be on datagrams in flight.
         let first = number.saturating_sub(1).max(self.first);
         while self.first < first && !self.taken.is_empty() {
@@ -150,7 +150,7 @@ impl ReceivingIds {
     }
 
     /// Accepted numbers that were not returned before: the endpoint may choose an id for each.
-    pub(super) fn take_unchosen(&mut self) -> Range<u64> {
+    pub(crate) fn take_unchosen(&mut self) -> Range<u64> {
         let end = self.first + self.taken.len() as u64;
         let numbers = self.unchosen.max(self.first)..end;
         self.unchosen = end;
@@ -158,7 +158,7 @@ impl ReceivingIds {
     }
 
     /// The endpoint has chosen `id` for this number. `false`: the number is not accepted any more, or has an id.
-    pub(super) fn choose(&mut self, number: u64, id: ReceiverId) -> bool {
+    pub(crate) fn choose(&mut self, number: u64, id: ReceiverId) -> bool {
         let place = number.checked_sub(self.first).and_then(|nth| usize::try_from(nth).ok());
         match place.and_then(|place| self.taken.get_mut(place)) {
             Some(Accepted { chosen: chosen @ None, .. }) => {
@@ -171,12 +171,12 @@ impl ReceivingIds {
     }
 
     /// Changes since the last call; at first, all ids.
-    pub(super) fn take_change(&mut self) -> IdChange {
+    pub(crate) fn take_change(&mut self) -> IdChange {
         std::mem::take(&mut self.change)
     }
 
     /// All accepted ids.
-    pub(super) fn iter(&self) -> impl Iterator<Item = ReceiverId> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ReceiverId> + '_ {
         self.taken.iter().copied().flat_map(Accepted::ids)
     }
 }

@@ -2,11 +2,9 @@
 
 use std::{fmt, ops::Range, sync::Arc};
 
-use thiserror::Error;
-
 use super::{
-    Limits, ReceiverId,
-    ids::{IdChange, ReceivingIds},
+    Limits,
+    ids::ReceivingIds,
     protection::{DirectionKeys, Generation, Mask},
     receiver_id,
 };
@@ -22,7 +20,7 @@ use crate::{
 /// that can be chosen exist beforehand: a forged key phase costs the same as any other forgery. The first datagram with
 /// an id of ours makes all of them, whatever else is in it: most connections never receive one.
 pub struct Opener {
-    pub(super) ids: ReceivingIds,
+    pub(crate) ids: ReceivingIds,
     direction: Arc<dyn DirectionKeys>,
     /// `None` before the first datagram.
     ready: Option<Box<OpenerKeys>>,
@@ -134,32 +132,6 @@ impl Opener {
         Ok(Opened { level: fields.level, packet_number, payload: HEADER_LEN..HEADER_LEN + payload_len })
     }
 
-    /// The accepted ids.
-    pub fn ids(&self) -> impl Iterator<Item = ReceiverId> + '_ {
-        self.ids.iter()
-    }
-
-    /// The sender uses the path with this number now.
-    pub fn on_path(&mut self, number: u64) {
-        self.ids.on_number(number);
-    }
-
-    /// Numbers of paths for which the endpoint may choose an id; each once.
-    pub fn take_unchosen_ids(&mut self) -> Range<u64> {
-        self.ids.take_unchosen()
-    }
-
-    /// The endpoint has chosen an id for this number, which it reports to the sender. `false`: the number is not
-    /// accepted any more, or has one.
-    pub fn choose_id(&mut self, number: u64, id: ReceiverId) -> bool {
-        self.ids.choose(number, id)
-    }
-
-    /// Changes of these ids since the last call; at first, all of them.
-    pub fn take_id_change(&mut self) -> IdChange {
-        self.ids.take_change()
-    }
-
     /// One above the highest packet number authenticated; 0 before the first.
     #[cfg(test)]
     pub(super) fn next_number(&self) -> u64 {
@@ -190,30 +162,23 @@ pub struct Opened {
 }
 
 /// Why a datagram was not opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Not an RLP datagram, or one with another receiver id. Drop it.
-    #[error("not an rlp datagram of this connection")]
     NotForUs,
     /// Forged, damaged, or sealed with outdated keys. Drop it.
-    #[error("an rlp datagram did not authenticate")]
     Unauthentic,
     /// Opened before. Drop it.
-    #[error("an rlp datagram was received twice")]
     Duplicate,
     /// Below the replay window, so it may have been opened before. Drop it.
-    #[error("an rlp packet number is below the replay window")]
     TooOld,
     /// The peer set a bit that rc3/1 reserves.
-    #[error("an rlp datagram has its reserved bit set")]
     ReservedBit,
     /// The datagram claims level 0.
-    #[error("an rlp datagram has the level of the primary loop")]
     PrimaryLevel,
     /// So many datagrams failed to authenticate that the next could be a lucky forgery (RFC 9001 §6.6): this and all
     /// further ones are refused.
-    #[error("too many rlp datagrams did not authenticate, stop using these keys")]
     IntegrityLimit,
 }
 

@@ -14,7 +14,7 @@ use crate::{
 
 /// Seals datagrams in the order they are finished, which is the order of their packet numbers.
 pub struct Sealer {
-    pub(super) ids: SendingIds,
+    pub(crate) ids: SendingIds,
     direction: Arc<dyn DirectionKeys>,
     /// `None` before the first datagram: most connections never send one.
     ready: Option<SealerKeys>,
@@ -76,11 +76,6 @@ impl Sealer {
     /// receiver must be informed of.
     pub fn change_path(&mut self) -> u64 {
         self.ids.advance()
-    }
-
-    /// The receiver has chosen `id` for the path with this number.
-    pub fn on_chosen_id(&mut self, number: u64, id: ReceiverId) {
-        self.ids.on_chosen(number, id);
     }
 
     fn begin_for(&mut self, level: Level, receiver: ReceiverId, buf: &mut Vec<u8>) -> Sealing {
