@@ -22,6 +22,7 @@ mod zero_rtt;
 
 use std::{
     collections::VecDeque,
+    fmt,
     net::{IpAddr, SocketAddr},
     ops::Range,
     sync::Arc,
@@ -92,7 +93,6 @@ use crate::{
 /// })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Connection {
     primary: Quic,
     config: Arc<TransportConfig>,
@@ -144,7 +144,7 @@ impl Connection {
             rate_signals: RateSignals::default(),
             secrets,
             life: Life::default(),
-            telemetry: Telemetry::new(primary.take_trace()),
+            telemetry: Telemetry { trace: primary.take_trace(), ..Telemetry::default() },
             schedule: Schedule::default(),
             config,
             primary,
@@ -813,5 +813,14 @@ impl Connection {
             // These can never be put in order.
             self.streams.drop_pending_records();
         }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("side", &self.side())
+            .field("life", &self.life)
+            .finish_non_exhaustive()
     }
 }

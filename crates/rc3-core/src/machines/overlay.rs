@@ -17,7 +17,6 @@ use crate::{
 };
 
 /// The rc3 part of a connection.
-#[derive(Debug)]
 pub(crate) struct Overlay {
     /// The sending side. `None` until there are keys: of the handshake, or on clients of early data.
     pub(crate) rlp: Option<Rlp>,

@@ -6,15 +6,9 @@ use crate::{
 };
 
 /// Counters and events of one connection.
-#[derive(Debug)]
+#[derive(Default)]
 pub(crate) struct Telemetry {
     pub(crate) sent: SentStats,
     pub(crate) received: ReceivedStats,
     pub(crate) trace: Trace,
-}
-
-impl Telemetry {
-    pub(crate) fn new(trace: Trace) -> Self {
-        Self { sent: SentStats::default(), received: ReceivedStats::default(), trace }
-    }
 }

@@ -43,7 +43,7 @@ pub(crate) enum QlogEvent {
 }
 
 /// The file of one connection, if there is one.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Trace {
     #[cfg(feature = "qlog")]
     writer: Option<writer::Writer>,

@@ -95,12 +95,6 @@ impl ReplayWindow {
     }
 }
 
-impl std::fmt::Debug for ReplayWindow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReplayWindow").field("next", &self.next).finish_non_exhaustive()
-    }
-}
-
 const fn word_index(packet_number: u64) -> usize {
     (packet_number % WINDOW / WORD_BITS) as usize
 }

@@ -46,7 +46,6 @@ const EARLY_PART: u64 = 2;
 const HEADER_LEVEL: Level = Level::FIRST;
 
 /// The sending side of the RLP loop of one connection, once keys exist. `openers` is the receiving side.
-#[derive(Debug)]
 pub(crate) struct Rlp {
     seal: Sealer,
     /// The first packet number after early data.

@@ -15,7 +15,7 @@ use crate::wire::control::EarlySecret;
 const EARLY_KEPT: Duration = Duration::from_secs(3);
 
 /// The openers of one connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Openers {
     /// Present once the handshake is complete.
     established: Option<Opener>,

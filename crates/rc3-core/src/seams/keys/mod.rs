@@ -56,7 +56,6 @@ impl Default for Limits {
 }
 
 /// Both directions of one connection.
-#[derive(Debug)]
 pub struct RlpKeys {
     /// Seals what we send.
     pub seal: Sealer,

@@ -1,6 +1,6 @@
 //! The opener: the receiving direction.
 
-use std::{fmt, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use super::{
     Limits,
@@ -136,17 +136,6 @@ impl Opener {
     #[cfg(test)]
     pub(super) fn next_number(&self) -> u64 {
         self.ready.as_ref().map_or(0, |ready| ready.replay.next())
-    }
-}
-
-impl fmt::Debug for Opener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Opener")
-            .field("ids", &self.ids.iter().collect::<Vec<_>>())
-            .field("key_phase", &self.key_phase)
-            .field("replay", &self.ready.as_ref().map(|ready| &ready.replay))
-            .field("failures", &self.failures)
-            .finish_non_exhaustive()
     }
 }
 

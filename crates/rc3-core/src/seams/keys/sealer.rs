@@ -1,6 +1,6 @@
 //! The sealer: the sending direction.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     Limits, ReceiverId,
@@ -129,16 +129,6 @@ impl Sealer {
     fn ready(&mut self) -> &mut SealerKeys {
         let Self { direction, ready, .. } = self;
         ready.get_or_insert_with(|| SealerKeys { mask: direction.mask(), generation: direction.generation() })
-    }
-}
-
-impl fmt::Debug for Sealer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealer")
-            .field("id", &self.ids.current())
-            .field("packet_number", &self.packet_number)
-            .field("key_phase", &self.key_phase)
-            .finish_non_exhaustive()
     }
 }
 

@@ -132,12 +132,6 @@ pub(super) struct Writer {
     start: Instant,
 }
 
-impl fmt::Debug for Writer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").field("start", &self.start).finish_non_exhaustive()
-    }
-}
-
 /// The log of a connection that starts.
 pub(crate) struct Begun {
     /// rc3's part.

@@ -1,7 +1,6 @@
 //! One QUIC connection, and its state in quinn-proto other than streams.
 
 use std::{
-    fmt,
     net::{IpAddr, SocketAddr},
     ops::Deref,
     sync::atomic::Ordering::Relaxed,
@@ -259,11 +258,5 @@ impl Deref for Quic {
 
     fn deref(&self) -> &Self::Target {
         &self.conn
-    }
-}
-
-impl fmt::Debug for Quic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Quic").field("side", &self.conn.side()).finish_non_exhaustive()
     }
 }
