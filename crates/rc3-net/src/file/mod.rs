@@ -9,8 +9,6 @@ use std::{fs::File, io, sync::Arc};
 use rc3_core::{ConnectionError, VarInt};
 use thiserror::Error;
 
-use crate::stream_ref::Unavailable;
-
 mod receive;
 mod send;
 
@@ -157,24 +155,6 @@ pub enum RecvFileError {
     /// Stopped or read to its end already; or opened in 0-RTT that the server rejected.
     #[error("closed stream")]
     ClosedStream,
-}
-
-impl From<Unavailable> for SendFileError {
-    fn from(unavailable: Unavailable) -> Self {
-        match unavailable {
-            Unavailable::ConnectionLost(error) => Self::ConnectionLost(error),
-            Unavailable::ZeroRttRejected => Self::ClosedStream,
-        }
-    }
-}
-
-impl From<Unavailable> for RecvFileError {
-    fn from(unavailable: Unavailable) -> Self {
-        match unavailable {
-            Unavailable::ConnectionLost(error) => Self::ConnectionLost(error),
-            Unavailable::ZeroRttRejected => Self::ClosedStream,
-        }
-    }
 }
 
 /// A task that could not run: its thread panicked, or the runtime ends.

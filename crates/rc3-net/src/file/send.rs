@@ -6,7 +6,12 @@ use bytes::Bytes;
 use rc3_core::{self as core, SourceError, SourceRead, VarInt, units::Span};
 
 use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError, join_error};
-use crate::{send_stream::SendStream, state::Access, stream_ref::StreamRef, wake::remember};
+use crate::{
+    send_stream::SendStream,
+    state::Access,
+    stream_ref::{StreamRef, Unavailable},
+    wake::remember,
+};
 
 impl SendStream {
     /// Ends the stream with the first `len` bytes of `source`, after earlier writes. The whole length is on offer to
@@ -161,6 +166,15 @@ fn read_some(source: &impl ReadAt, span: Span) -> Result<Bytes, SendFileError> {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(SendFileError::Read { offset: span.start, error }),
+        }
+    }
+}
+
+impl From<Unavailable> for SendFileError {
+    fn from(unavailable: Unavailable) -> Self {
+        match unavailable {
+            Unavailable::ConnectionLost(error) => Self::ConnectionLost(error),
+            Unavailable::ZeroRttRejected => Self::ClosedStream,
         }
     }
 }
