@@ -5,7 +5,7 @@ mod restart;
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr},
     ops::Deref,
     sync::Arc,
 };
@@ -14,7 +14,7 @@ use rc3_core::WorkerHash;
 
 use crate::{
     runtime::AsyncUdpSocket,
-    socket::{ApplicationSocket, AsyncSocket, EndpointSocket, Options, Sockets},
+    socket::{ApplicationSocket, AsyncSocket, EndpointSocket, Options, Socket, Sockets},
 };
 
 /// The sockets of one worker.
@@ -65,33 +65,14 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Binds them to `addr`, for one worker or those of `hash`. One for each worker.
+    /// `first` and those that join it on its port, for one worker or those of `hash`. One for each worker.
     ///
     /// # Errors
-    /// When the address is taken or not local, or the system cannot have several workers.
-    pub(crate) fn new(
-        addr: SocketAddr,
-        options: &Options,
-        hash: Option<&WorkerHash>,
-    ) -> io::Result<Vec<Self>> {
+    /// When the runtime cannot watch it, or it cannot have several workers.
+    pub(crate) fn new(first: Socket, options: &Options, hash: Option<&WorkerHash>) -> io::Result<Vec<Self>> {
         Self::system(match hash {
-            None => vec![Sockets::bind(addr, options)?],
-            Some(hash) => Sockets::bind_group(addr, options, hash)?,
-        })
-    }
-
-    /// Takes over a socket that the application has bound.
-    ///
-    /// # Errors
-    /// When it is not a UDP socket, the runtime cannot watch it, or it cannot have several workers.
-    pub(crate) fn adopt(
-        socket: UdpSocket,
-        options: &Options,
-        hash: Option<&WorkerHash>,
-    ) -> io::Result<Vec<Self>> {
-        Self::system(match hash {
-            None => vec![Sockets::adopt(socket, options)?],
-            Some(hash) => Sockets::adopt_group(socket, options, hash)?,
+            None => vec![Sockets::beside(first, options)],
+            Some(hash) => Sockets::group(first, options, hash)?,
         })
     }
 

@@ -30,7 +30,7 @@ use crate::{
     paths::PathMemory,
     runtime::{AsyncUdpSocket, Runtime, TokioRuntime, is_tokio},
     shared::Shared,
-    socket::{self, EndpointSocket, canonical},
+    socket::{self, EndpointSocket, Socket, canonical},
     state::EndpointState,
     waiters::EndpointWaiters,
     wake::poll_until,
@@ -107,7 +107,9 @@ impl Endpoint {
         server: Option<ServerConfig>,
         addr: SocketAddr,
     ) -> io::Result<Self> {
-        Self::make(options, server, Arc::new(TokioRuntime), |socket, hash| Bound::new(addr, socket, hash))
+        Self::make(options, server, Arc::new(TokioRuntime), |settings, hash| {
+            Bound::new(Socket::bind_plain(addr, settings)?, settings, hash)
+        })
     }
 
     /// An endpoint on a socket that the application has bound, with quinn's parameters.
@@ -161,7 +163,7 @@ impl Endpoint {
         socket: UdpSocket,
     ) -> io::Result<Self> {
         Self::make(options, server, Arc::new(TokioRuntime), |settings, hash| {
-            Bound::adopt(socket, settings, hash)
+            Bound::new(Socket::adopt_plain(socket, settings)?, settings, hash)
         })
     }
 
@@ -343,7 +345,8 @@ impl Endpoint {
         if !is_tokio(runtime) {
             return self.rebind_abstract(runtime.wrap_udp_socket(socket)?);
         }
-        self.move_to(|hash| Bound::adopt(socket, &self.handle.socket, hash))
+        let settings = &self.handle.socket;
+        self.move_to(|hash| Bound::new(Socket::adopt_plain(socket, settings)?, settings, hash))
     }
 
     /// As [`Self::rebind`], to a socket that the application implements.
@@ -363,7 +366,8 @@ impl Endpoint {
     /// # Panics
     /// As [`Self::client`].
     pub fn rebind_to(&self, addr: SocketAddr) -> io::Result<()> {
-        self.move_to(|hash| Bound::new(addr, &self.handle.socket, hash))
+        let settings = &self.handle.socket;
+        self.move_to(|hash| Bound::new(Socket::bind_plain(addr, settings)?, settings, hash))
     }
 
     fn move_to(&self, bind: impl FnOnce(Option<&WorkerHash>) -> io::Result<Vec<Bound>>) -> io::Result<()> {

@@ -355,15 +355,6 @@ impl Sockets {
         Self::group(Socket::bind_plain(address, options)?, options, hash)
     }
 
-    /// As [`Self::bind_group`], with a socket that the application has bound as the first one.
-    ///
-    /// # Errors
-    /// As [`Socket::adopt_plain`], and [`io::ErrorKind::Unsupported`] if the kernel cannot steer or, for the reasons at
-    /// [`Self::adopt`], should not.
-    pub fn adopt_group(socket: UdpSocket, options: &Options, hash: &WorkerHash) -> io::Result<Vec<Self>> {
-        Self::group(Socket::adopt_plain(socket, options)?, options, hash)
-    }
-
     /// The sockets of one worker that another process has bound, and sent. They have their options and steering.
     ///
     /// # Errors
@@ -387,7 +378,11 @@ impl Sockets {
         })
     }
 
-    fn group(first: Socket, options: &Options, hash: &WorkerHash) -> io::Result<Vec<Self>> {
+    /// As [`Self::bind_group`], with a socket that is bound as the first one.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] if the kernel cannot steer or, for the reasons at [`Self::adopt`], should not.
+    pub(crate) fn group(first: Socket, options: &Options, hash: &WorkerHash) -> io::Result<Vec<Self>> {
         let others = sys::open_group(&first.io, options, hash)?;
         let mut sockets =
             std::iter::once(first).chain(others.into_iter().map(|(io, state)| Socket { io, state }));
@@ -396,7 +391,7 @@ impl Sockets {
     }
 
     /// With a second socket, if possible.
-    fn beside(primary: Socket, options: &Options) -> Self {
+    pub(crate) fn beside(primary: Socket, options: &Options) -> Self {
         let low = match sys::open_steered(&primary.io, options) {
             Ok(low) => low.map(|(io, state)| Socket { io, state }),
             Err(error) => {
