@@ -1,7 +1,6 @@
 //! A socket that an application implements, in the form the driver uses.
 
 use std::{
-    fmt,
     io::{self, IoSliceMut},
     net::{IpAddr, SocketAddr},
     pin::Pin,
@@ -129,11 +128,5 @@ fn meta_of(meta: &UdpMeta) -> RecvMeta {
         local: meta.dst_ip.map(|ip| ip.to_canonical()).filter(|ip: &IpAddr| !ip.is_unspecified()),
         ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
         ..RecvMeta::of(meta.addr)
-    }
-}
-
-impl fmt::Debug for ApplicationSocket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ApplicationSocket").field("io", &self.io).finish_non_exhaustive()
     }
 }

@@ -9,7 +9,6 @@ use std::{
 use super::{ApplicationSocket, AsyncSocket, Capabilities, Outgoing, RecvBatch, Socket, Stats};
 
 /// A socket of an endpoint.
-#[derive(Debug)]
 pub(crate) enum EndpointSocket {
     /// The operating system's, with marks.
     System(AsyncSocket),
