@@ -18,19 +18,13 @@ pub(super) struct Validation {
     unvalidated: Option<(SocketAddr, u64)>,
 }
 
-/// The counts before a packet was made.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Before {
-    challenges: u64,
-}
-
 impl Validation {
     pub(super) fn new(remote: SocketAddr) -> Self {
         Self { validated: remote, unvalidated: None }
     }
 
-    /// Call it before a packet is made. `None`: on a validated path.
-    pub(super) fn before(&mut self, conn: &quic::Connection) -> Option<Before> {
+    /// The challenges sent before a packet is made. `None`: on a validated path.
+    pub(super) fn before(&mut self, conn: &quic::Connection) -> Option<u64> {
         let remote = conn.remote_address();
         if remote == self.validated {
             self.unvalidated = None;
@@ -40,12 +34,12 @@ impl Validation {
         if self.unvalidated.is_none_or(|(unvalidated, _)| unvalidated != remote) {
             self.unvalidated = Some((remote, stats.frame_rx.path_response));
         }
-        Some(Before { challenges: stats.frame_tx.path_challenge })
+        Some(stats.frame_tx.path_challenge)
     }
 
-    /// A packet for `destination` was made that is not a probe of the path MTU.
-    pub(super) fn after(&mut self, conn: &quic::Connection, before: Before, destination: SocketAddr) {
-        let challenged = conn.stats().frame_tx.path_challenge > before.challenges;
+    /// A packet for `destination` was made that is not a probe of the path MTU. `challenges` were sent before it.
+    pub(super) fn after(&mut self, conn: &quic::Connection, challenges: u64, destination: SocketAddr) {
+        let challenged = conn.stats().frame_tx.path_challenge > challenges;
         if destination == conn.remote_address() && !challenged && self.is_answered(conn) && !conn.is_closed()
         {
             self.validated = destination;
