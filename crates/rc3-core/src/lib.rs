@@ -100,7 +100,7 @@ pub use laws::{
     clock::ClockStats,
     guard::{GuardStats, Verdict},
     ladder::{Ladder, LadderError},
-    verdicts::{DestinationVerdict, KnownPath, Pace},
+    verdicts::{DestinationVerdict, KnownPath, Pace, network_of},
     worker_hash::WorkerHash,
 };
 pub use machines::{
@@ -131,7 +131,7 @@ pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
 pub use stats::{KickAssStats, SwitchCounts};
 pub use structures::reassembler::Chunk;
 pub use transmit::{BATCH_BYTES_MAX, Transmit};
-pub use wire::ALPN_VERSION;
+pub use wire::{ALPN_VERSION, header::is_rlp};
 
 /// The README's example runs.
 #[cfg(doctest)]

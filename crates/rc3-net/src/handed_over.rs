@@ -2,13 +2,7 @@
 
 use std::ops::AddAssign;
 
-/// The two top bits of the first byte: both clear in RLP datagrams (docs/WIRE.md).
-const QUIC_BITS: u8 = 0xc0;
-
-/// Whether a datagram belongs to RLP, and not to the primary.
-pub(crate) fn is_rlp(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| first & QUIC_BITS == 0)
-}
+use rc3_core::is_rlp;
 
 /// Counters of datagrams that arrived at another worker, or in another process, than their connection's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -15,9 +15,10 @@ use std::{
     task::Poll,
 };
 
+use rc3_core::network_of;
 use tokio::sync::oneshot;
 
-use crate::{incoming::Incoming, paths::network_of};
+use crate::incoming::Incoming;
 
 /// A limit on connections that holds without locking anybody out.
 ///

@@ -150,11 +150,12 @@ fn as_sure_as_needed(score: i32) -> i32 {
     }
 }
 
-/// The network of a local address, as far as the address shows it: addresses of IPv6 change in their last 64 bits.
-pub(crate) fn network(local: IpAddr) -> IpAddr {
-    match local.to_canonical() {
-        IpAddr::V6(local) => Ipv6Addr::from_bits(local.to_bits() >> 64 << 64).into(),
-        local => local,
+/// The network of an address, as far as the address shows it: the first 64 bits of IPv6, of which one host can have all
+/// addresses and changes its own (RFC 8981).
+pub fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        ip @ IpAddr::V4(_) => ip,
     }
 }
 
@@ -343,9 +344,9 @@ mod tests {
             memory.learn(now, remote(), PathRecord { score: 3, pace: None, network: away, ..record });
         assert_eq!((learned.pace, of(&mut memory, home)), (None, None));
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
-        assert_eq!(network(ip("2001:db8::1:2:3:4")), network(ip("2001:db8::5")));
-        assert_ne!(network(ip("2001:db8::5")), network(ip("2001:db8:0:1::5")));
-        assert_eq!(network(ip("::ffff:10.0.0.7")), ip("10.0.0.7"));
+        assert_eq!(network_of(ip("2001:db8::1:2:3:4")), network_of(ip("2001:db8::5")));
+        assert_ne!(network_of(ip("2001:db8::5")), network_of(ip("2001:db8:0:1::5")));
+        assert_eq!(network_of(ip("::ffff:10.0.0.7")), ip("10.0.0.7"));
     }
 
     proptest! {

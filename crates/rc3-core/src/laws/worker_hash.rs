@@ -9,15 +9,11 @@
 
 use std::fmt;
 
+use crate::wire::header::{has_long_header, is_rlp};
+
 /// Bytes of the id that decide. Every id has as many: RFC 9000 §7.2 requires it of a client's first ones, settings of
 /// an endpoint's own ones, and ids of RLP have just these.
 const HASHED_BYTES: usize = 8;
-
-/// The bits of the first byte that only QUIC sets, see [`crate::wire::header`].
-const QUIC_BITS: u8 = 0xc0;
-
-/// The bit of long headers (RFC 8999 §5.1).
-const LONG: u8 = 0x80;
 
 /// Where a long header has the length of the destination's id, which follows (RFC 8999 §5.1).
 const LONG_ID_LEN_AT: usize = 5;
@@ -74,14 +70,13 @@ impl WorkerHash {
     ///
     /// Receiver ids that were derived from secrets (`docs/WIRE.md#protection`) lead to any worker.
     pub fn worker_of(&self, datagram: &[u8]) -> Option<usize> {
-        let first = datagram.first()?;
-        let offset = if first & QUIC_BITS == 0 {
+        let offset = if is_rlp(datagram) {
             1
-        } else if first & LONG == 0 {
-            self.short_header_offset()
-        } else {
+        } else if has_long_header(datagram) {
             let len = usize::from(*datagram.get(LONG_ID_LEN_AT)?);
             LONG_ID_LEN_AT + 1 + len.checked_sub(HASHED_BYTES)?
+        } else {
+            self.short_header_offset()
         };
         Some(self.worker_of_bytes(*datagram.get(offset..)?.first_chunk()?))
     }

@@ -44,11 +44,8 @@ use crate::{
         tls::ConfigError,
     },
     transmit::Transmit,
+    wire::header::is_rlp,
 };
-
-/// The two top bits of the first byte: both clear in RLP datagrams. QUIC sets the lower of them (RFC 9000 §17), except
-/// in Version Negotiation, which sets the upper.
-const QUIC_BITS: u8 = 0xc0;
 
 /// What [`Endpoint::poll_event`] reports.
 #[derive(Debug)]
@@ -184,10 +181,12 @@ impl Endpoint {
         datagrams: impl Iterator<Item = (DatagramMeta, BytesMut, DatagramOrigin)>,
     ) {
         for (meta, datagram, origin) in datagrams {
-            let concerned = match datagram.first() {
-                None => None,
-                Some(first) if first & QUIC_BITS == 0 => self.handle_rlp(now, meta, datagram, origin),
-                Some(_) => self.handle_quic(now, meta, datagram, origin),
+            let concerned = if datagram.is_empty() {
+                None
+            } else if is_rlp(&datagram) {
+                self.handle_rlp(now, meta, datagram, origin)
+            } else {
+                self.handle_quic(now, meta, datagram, origin)
             };
             if let Some(handle) = concerned {
                 self.schedule.changed.push(handle);

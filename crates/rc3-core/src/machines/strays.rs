@@ -6,7 +6,10 @@ use std::collections::VecDeque;
 
 use bytes::BytesMut;
 
-use crate::datagram_meta::DatagramMeta;
+use crate::{
+    datagram_meta::DatagramMeta,
+    wire::header::{has_long_header, is_rlp},
+};
 
 /// Most RLP datagrams: as many as arrive in one batch.
 const DATAGRAMS_MAX: usize = 1024;
@@ -18,8 +21,7 @@ const RESETS_MAX: usize = 64;
 const RESET_TOKEN_LEN: usize = 16;
 const RESET_LEN_MIN: usize = 21;
 
-/// The first two bits of QUIC packets with a short header (RFC 9000 §17.3).
-const HEADER_BITS: u8 = 0xc0;
+/// The first byte of a QUIC packet with a short header (RFC 9000 §17.3).
 const SHORT_HEADER: u8 = 0x40;
 
 /// The end of a stateless reset.
@@ -58,7 +60,7 @@ impl Strays {
 
 /// The last bytes of a packet with a short header, if it is long enough for a stateless reset.
 pub(super) fn reset_token(datagram: &[u8]) -> Option<ResetToken> {
-    let is_short = datagram.first().is_some_and(|first| first & HEADER_BITS == SHORT_HEADER);
+    let is_short = !is_rlp(datagram) && !has_long_header(datagram);
     (is_short && datagram.len() >= RESET_LEN_MIN).then(|| datagram.last_chunk().copied()).flatten()
 }
 

@@ -15,7 +15,10 @@ use std::{
 
 use bytes::BytesMut;
 
-use crate::{datagram_meta::DatagramMeta, seams::primary::quinn::Incoming, transmit::Transmit};
+use crate::{
+    datagram_meta::DatagramMeta, seams::primary::quinn::Incoming, transmit::Transmit,
+    wire::header::has_long_header,
+};
 
 /// Most datagrams that wait for the driver, which takes them once a round.
 const DETOURS_MAX: usize = 4096;
@@ -33,9 +36,6 @@ const SETTLE_AFTER: Duration = Duration::from_secs(3);
 
 /// How often it looks from then on.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
-
-/// The bit of long headers (RFC 8999 §5.1).
-const LONG_HEADER: u8 = 0x80;
 
 /// A datagram on its way to the endpoint that had the port before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,11 +191,6 @@ impl Retirement {
             self.reports.push_back(report);
         }
     }
-}
-
-/// Whether a QUIC packet has a long header.
-pub(crate) fn has_long_header(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| first & LONG_HEADER != 0)
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub(crate) const SAMPLE_LEN: usize = 16;
 pub(crate) const PACKET_NUMBER_END: u64 = 1 << 62;
 
 const NOT_RLP: u8 = 0b1100_0000;
+/// The bit of QUIC's long headers (RFC 8999 §5.1).
+const LONG: u8 = 0b1000_0000;
 const KEY_PHASE: u8 = 0b0010_0000;
 const RESERVED: u8 = 0b0001_0000;
 const LEVEL: u8 = 0b0000_1111;
@@ -45,8 +47,19 @@ impl fmt::Debug for ReceiverId {
 /// Reads nine bytes without keys: it routes datagrams but does not authenticate them.
 pub fn receiver_id(datagram: &[u8]) -> Option<ReceiverId> {
     let &[first, a, b, c, d, e, f, g, h, ..] = datagram else { return None };
-    let is_rlp = first & NOT_RLP == 0 && datagram.len() >= HEADER_LEN + TAG_LEN;
-    is_rlp.then_some(ReceiverId([a, b, c, d, e, f, g, h]))
+    let is_whole = first & NOT_RLP == 0 && datagram.len() >= HEADER_LEN + TAG_LEN;
+    is_whole.then_some(ReceiverId([a, b, c, d, e, f, g, h]))
+}
+
+/// Whether a datagram belongs to RLP, and not to the primary, by its first byte.
+#[inline]
+pub fn is_rlp(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & NOT_RLP == 0)
+}
+
+/// Whether a QUIC packet has a long header.
+pub(crate) fn has_long_header(datagram: &[u8]) -> bool {
+    datagram.first().is_some_and(|first| first & LONG != 0)
 }
 
 /// The header without its protection.

@@ -31,7 +31,6 @@ use std::{
 
 use rc3_core::{DestinationVerdict, KnownPath};
 
-pub(crate) use self::network::network_of;
 use self::{
     entry::{Evidence, PathEntry, PathKey},
     file::{ENTRIES_MAX, PathEntries},

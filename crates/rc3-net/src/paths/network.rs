@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use rc3_core::network_of;
+
 /// Identifies the network from which packets to `destination` leave, for an endpoint bound to `bound`: their source
 /// address, for IPv6 its first 64 bits, since hosts change the rest by themselves (RFC 8981). `None` without a route.
 /// Finding it sends nothing.
@@ -18,14 +20,6 @@ fn source(destination: IpAddr) -> Option<IpAddr> {
     // Any port will do: only the route is looked up.
     socket.connect(SocketAddr::new(destination, 9)).ok()?;
     Some(socket.local_addr().ok()?.ip())
-}
-
-/// The name of the network of an address: the first 64 bits of IPv6, of which one host can have all addresses.
-pub(crate) fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-        ip @ IpAddr::V4(_) => ip,
-    }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use std::{
 };
 
 use bytes::BytesMut;
-use rc3_core::{DatagramMeta, RouteChange, WorkerHash};
+use rc3_core::{DatagramMeta, RouteChange, WorkerHash, is_rlp};
 
 pub(crate) use self::inbox::{Inbox, Mail};
 use self::{
@@ -40,7 +40,7 @@ use self::{
 #[cfg(feature = "metrics")]
 use crate::metrics::EndpointGauges;
 use crate::{
-    handed_over::{HandedOver, is_rlp},
+    handed_over::HandedOver,
     sync::{Mutex, PoisonError},
 };
 

@@ -144,7 +144,7 @@ impl Connection {
 
     /// The local network of the path, if known.
     pub(crate) fn network(&self) -> Option<IpAddr> {
-        self.local_ip().or(self.addresses.local_ip).map(verdicts::network)
+        self.local_ip().or(self.addresses.local_ip).map(verdicts::network_of)
     }
 
     /// A QUIC datagram arrived from `remote`. Returns whether the primary may process it: not while its answer could

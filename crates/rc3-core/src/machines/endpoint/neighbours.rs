@@ -13,9 +13,10 @@ use crate::{
     machines::{
         receivers::RouteChange,
         strays::{ResetToken, Strays, reset_of, reset_token},
-        succession::{FromPredecessor, Predecessor, Retirement, has_long_header},
+        succession::{FromPredecessor, Predecessor, Retirement},
     },
     seams::primary::quinn::RoutedDatagram,
+    wire::header::has_long_header,
 };
 
 /// How a datagram reached an endpoint.
