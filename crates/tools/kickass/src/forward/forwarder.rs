@@ -31,7 +31,6 @@ const PACKET_MAX: usize = 65_535;
 const SHARED_MAX: u64 = 16 << 20;
 
 /// Ports and the routes between them. `now` never runs backwards between calls.
-#[derive(Debug)]
 pub struct Forwarder {
     ports: Vec<Port>,
     routes: Routes,

@@ -26,7 +26,6 @@ const FIRST_INTERVALS: [Duration; 4] = [
 ];
 
 /// One port.
-#[derive(Debug)]
 pub(crate) struct Port {
     config: PortConfig,
     number: usize,

@@ -143,9 +143,3 @@ impl Queue<Passing> for PortQueue {
         self.marked_before + self.discipline.marked()
     }
 }
-
-impl std::fmt::Debug for PortQueue {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PortQueue").field("bytes", &self.bytes()).finish_non_exhaustive()
-    }
-}
