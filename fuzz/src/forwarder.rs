@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use arbitrary::{Arbitrary, Unstructured};
+use etherparse::checksum::Sum16BitWords;
 use kickass::{
     offload::{Offload, PartialChecksum, SegmentRun},
     packet::Packet,
@@ -297,10 +298,8 @@ fn datagram(from: u8, to: u8, payload: u16, tcp: bool, dscp: u8, hop_limit: u8, 
         packet[..12].copy_from_slice(&[0x45, dscp << 2, 0, 0, 0, 7, flags, 0, hop_limit, protocol, 0, 0]);
         packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
         packet[12..20].copy_from_slice(&[10, 0, net[0], 2, 10, 0, net[1], 2]);
-        let words = packet[..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
-        let sum = words.sum::<u32>();
-        let sum = (sum & 0xffff) + (sum >> 16);
-        packet[10..12].copy_from_slice(&(!(((sum & 0xffff) + (sum >> 16)) as u16)).to_be_bytes());
+        let checksum = Sum16BitWords::new().add_slice(&packet[..20]).ones_complement();
+        packet[10..12].copy_from_slice(&checksum.to_ne_bytes());
     }
     if tcp {
         // Five words of header, ACK.

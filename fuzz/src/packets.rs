@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use etherparse::checksum::Sum16BitWords;
 use kickass::{
     code::Code,
     law::{Fixed, RateLaw},
@@ -201,11 +202,7 @@ fn packet(repair: bool, bytes: &[u8]) -> Vec<u8> {
     bytes[0] = 0x40 | words;
     bytes[2..4].copy_from_slice(&(len as u16).to_be_bytes());
     bytes[10..12].fill(0);
-    let mut sum: u32 =
-        bytes[..header].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    bytes[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    let checksum = Sum16BitWords::new().add_slice(&bytes[..header]).ones_complement();
+    bytes[10..12].copy_from_slice(&checksum.to_ne_bytes());
     bytes
 }
