@@ -51,6 +51,11 @@ impl MeasuredRate {
     fn max(self, other: Self) -> Self {
         if other.rate > self.rate { other } else { self }
     }
+
+    /// The one of which more is certain: of two samples that the path limited, the longer one, unless it met others.
+    fn surest(self, other: Self) -> Self {
+        if other.certain > self.certain { other } else { self }
+    }
 }
 
 /// Bytes of UDP payload that may have arrived, whatever the peer reports.
@@ -100,7 +105,7 @@ pub(super) struct RateEstimate {
 #[derive(Debug, Clone, Copy, Default)]
 struct Largest {
     /// Of this round trip and the one before: of those that the path limited,
-    limited: [f64; 2],
+    limited: [MeasuredRate; 2],
     /// and of the others, which are only lower bounds.
     taken: [MeasuredRate; 2],
     /// The most bytes of a run in these round trips.
@@ -109,16 +114,16 @@ struct Largest {
 }
 
 impl Largest {
-    /// The path limited a sample of this `rate`.
-    fn limit(&mut self, now: Instant, rate: f64, of_run: u64, rtt: Duration) {
+    /// The path limited a sample.
+    fn limit(&mut self, now: Instant, sample: MeasuredRate, of_run: u64, rtt: Duration) {
         // Only such samples end a round: the sender's own limits do not slow the path.
         if self.round_began.is_none_or(|began| now >= began + rtt) {
             self.round_began = Some(now);
-            self.limited = [self.limited[1], 0.0];
+            self.limited = [self.limited[1], MeasuredRate::default()];
             self.taken = [self.taken[1], MeasuredRate::default()];
             self.measured = [self.measured[1], of_run];
         }
-        self.limited[1] = self.limited[1].max(rate);
+        self.limited[1] = self.limited[1].surest(sample);
     }
 }
 
@@ -198,7 +203,7 @@ impl RateEstimate {
         }
         let of_run = to.departed.sent_bytes.saturating_sub(self.run_began);
         self.largest.measured[1] = self.largest.measured[1].max(of_run);
-        let rate = bytes as f64 * 1e6 / micros.max(self.resolution()) as f64;
+        let sample = MeasuredRate::of(bytes, micros, self.resolution());
         let sent = to.departed.at.saturating_duration_since(from.departed.at).as_micros() as u64;
         // They arrived more slowly than they left, and RLP had data all the time; or not all arrived: the path limited them.
         let is_late = micros > sent + self.lateness(sent, rtt, late);
@@ -209,10 +214,9 @@ impl RateEstimate {
             self.doubted.get_or_insert((to, self.largest));
         }
         if is_policed || (is_late && from.departed.run == to.departed.run) {
-            self.largest.limit(now, rate, of_run, rtt);
+            self.largest.limit(now, sample, of_run, rtt);
         } else {
-            self.largest.taken[1] =
-                self.largest.taken[1].max(MeasuredRate::of(bytes, micros, self.resolution()));
+            self.largest.taken[1] = self.largest.taken[1].max(sample);
         }
     }
 
@@ -241,7 +245,7 @@ impl RateEstimate {
     /// The path's rate.
     pub(super) fn rate(&self) -> Option<PathRate> {
         let Largest { limited, taken, measured, .. } = self.largest;
-        let limited = limited[0].max(limited[1]);
+        let limited = limited[0].surest(limited[1]).rate;
         let taken = taken[0].max(taken[1]);
         let rate = if limited >= taken.certain { limited } else { limited.max(taken.rate) };
         let measured = measured[0].max(measured[1]);
@@ -331,6 +335,20 @@ mod tests {
             stream_of(&mut estimate, 600, times, left, |nth| burst(nth) + nth % 15 * 100);
             assert_eq!(mbits(&estimate).1, limited, "{rtt} ms");
         }
+    }
+
+    #[test]
+    fn a_train_that_hosts_pushed_together_gives_way_to_a_longer_sample_that_was_limited() {
+        let mut estimate = RateEstimate::default();
+        // 16 packets as at 107 Mbit/s, then 100 Mbit/s while 120 leave.
+        let left = |nth: u64| if nth < 16 { 0 } else { (nth - 15) * 80 };
+        let came = |nth: u64| if nth < 16 { nth * 90 } else { 1350 + (nth - 15) * 96 };
+        stream_of(&mut estimate, 16, TIMES, left, came);
+        let (train, _) = mbits(&estimate);
+        let mut estimate = RateEstimate::default();
+        stream_of(&mut estimate, 400, TIMES, left, came);
+        let (rate, known) = mbits(&estimate);
+        assert!(train > 106.0 && (99.0..102.0).contains(&rate) && known, "{train} {rate}");
     }
 
     #[test]
