@@ -175,9 +175,11 @@ impl RateEstimate {
         // However many packets arrive in it, the points reach back beyond the span of a sample: of three, the first and the
         // last are a part of it apart.
         let near = span / (ARRIVALS_MAX as u64 / 4);
-        if let [.., before, last] = self.points.make_contiguous()
-            && (last.micros == point.micros || point.micros < before.micros + near)
-        {
+        let len = self.points.len();
+        let is_near = |point: &RatePoint| {
+            self.points[len - 1].micros == point.micros || point.micros < self.points[len - 2].micros + near
+        };
+        if len >= 2 && is_near(&point) {
             self.points.pop_back();
         }
         if self.points.len() >= ARRIVALS_MAX {

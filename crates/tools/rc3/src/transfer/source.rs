@@ -128,7 +128,7 @@ impl FileSource {
             && let Some(hash) = hashing.passing.tree().root()
         {
             self.origin.check()?;
-            // Whoever waited may have lost interest.
+            // The stream may have ended meanwhile.
             hashing.announced = hashing.waiting.take().is_some_and(|waiting| waiting.send(hash).is_ok());
         }
         Ok(())
