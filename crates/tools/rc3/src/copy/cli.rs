@@ -63,7 +63,7 @@ pub struct CopyArgs {
     pub address: Option<String>,
     /// Carry the data through ssh
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true)]
-    #[arg(default_value = "never", default_missing_value = "always")]
+    #[arg(default_value = "auto", default_missing_value = "always")]
     pub via_ssh: ViaSsh,
     /// What happens to files that exist, and to incomplete ones
     #[command(flatten)]

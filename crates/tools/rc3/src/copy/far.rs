@@ -1,23 +1,25 @@
 //! The far end: what ssh starts. It ends with its standard input, so that it never outlives ssh.
 
 use std::{
-    env, io,
+    env,
     net::{IpAddr, Ipv4Addr},
+    pin::pin,
     time::Duration,
 };
 
 use rc3_core::units::Rate;
 use tokio::{
     io::{AsyncWriteExt, BufReader, stdin, stdout},
+    sync::oneshot,
     time::timeout,
 };
 
 use super::{
-    END_PATIENCE,
+    END_PATIENCE, Met,
     place::path_of,
-    relay::Relay,
+    punch::punch,
     settings, transfer,
-    wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, Listening, MAGIC, Reply, Request, VERSION, Wire},
+    wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, MAGIC, Reply, Request, Terms, UdpTerms, VERSION, Wire},
 };
 use crate::{
     cli::low::NetworkArgs,
@@ -26,14 +28,16 @@ use crate::{
     transfer::{
         asked::Asked,
         attributes::Preserve,
+        identity::Identity,
         interrupted,
         meet::{Listener, Settings},
         message::{FromReceiver, FromSender, encode, listen_up_to},
         progress::{Observer, Reporter, Style},
-        reachable,
+        reachable::{beyond_link, bind},
         receive::new_identity,
         session::{Outbox, outbox},
-        side::{Meeting, Side},
+        side::Side,
+        ticket::Secret,
     },
 };
 
@@ -48,7 +52,7 @@ const ORIGINAL_COMMAND: &str = "SSH_ORIGINAL_COMMAND";
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn serve(listening: Option<String>) {
+pub async fn serve(terms: Option<String>) {
     let mut to = stdout();
     let hello = format!("\n{MAGIC}{VERSION}\n");
     if to.write_all(hello.as_bytes()).await.is_err() || to.flush().await.is_err() {
@@ -56,49 +60,81 @@ pub async fn serve(listening: Option<String>) {
     }
     let asked = || Some(env::var(ORIGINAL_COMMAND).ok()?.split(' ').next_back()?.to_owned());
     // A near end of another version has read enough.
-    let Some(listening) = listening.or_else(asked).and_then(|word| Listening::from_word(&word)) else {
-        return;
-    };
+    let Some(terms) = terms.or_else(asked).and_then(|word| Terms::from_word(&word)) else { return };
     let mut wire = Wire::new(listen_up_to(FRAME_BYTES_MAX, BufReader::new(stdin())), outbox(to).0);
-    if let Err(error) = copy(listening, &mut wire).await {
+    if let Err(error) = copy(terms, &mut wire).await {
         wire.reply(Reply::Failed { message: error.to_string(), hint: error.hint().to_owned() }).await;
     }
     // The last frames must leave before the process does. The near end leaves as soon as it has them.
     let _ = timeout(END_PATIENCE, wire.run()).await;
 }
 
-async fn copy(
-    Listening { sends, carrier, rlp, congestion, marks }: Listening,
-    wire: &mut Wire,
-) -> Result<()> {
-    let settings = settings(rlp, congestion, NetworkArgs::with_marks(marks), carrier);
-    let listener = listen(sends, &settings, carrier)?;
+async fn copy(terms: Terms, wire: &mut Wire) -> Result<()> {
+    let there = Listening { identity: new_identity()?, terms };
+    let carrier = if there.terms.udp.is_some() { Carrier::Udp } else { Carrier::Ssh };
+    let listener = there.listen(carrier)?;
     if carrier == Carrier::Ssh {
-        let relayed = async {
-            let mut relay = Relay::bind().await?;
-            relay.start(listener.address.port(), wire.outbox.clone()).await?;
-            io::Result::Ok(relay)
-        };
-        wire.relay = Some(relayed.await.map_err(|error| Error::local("relay", error))?);
+        wire.relay_to(listener.address.port()).await?;
     }
+    let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
     wire.reply(Reply::Listening {
-        address: env::var("SSH_CONNECTION").ok().and_then(|text| server_address(&text)),
+        addresses: addresses(server_address(&ssh), beyond_link(listener.address.ip())),
         port: listener.address.port(),
         fingerprint: listener.fingerprint.0,
         secret: listener.secret.0,
     })
     .await;
+    let punching = match &there.terms.udp {
+        Some(udp) => punch(&listener.endpoint, client_address(&ssh), udp, &there.settings(carrier))?,
+        None => Vec::new(),
+    };
     // Without a request nobody reads an answer.
     let heard = timeout(REQUEST_PATIENCE, wire.hear()).await;
     let Ok(Ok(Frame::Request(request))) = heard else { return Ok(()) };
-    let meeting = Meeting::Listen(listener);
-    let outbox = wire.outbox.clone();
-    let begun = async { tokio::try_join!(prepared(request, &outbox), meeting.meet(sends)) };
-    let (side, control) = wire.during(begun).await?;
+    let (side, met) = begin(&there, request, listener, wire).await?;
+    drop(punching);
     // The near end learns the outcome by the transfer itself, and prints it.
     let mut reporter = Reporter::observed(Observer::new(|_| {}));
-    let _ = transfer(&side, &meeting, control, wire, interrupted(), &mut reporter).await;
+    let _ = transfer(&side, met, wire, interrupted(), &mut reporter).await;
     Ok(())
+}
+
+/// Prepares the copy and meets the near end, by UDP or, if that asks for it, through ssh.
+async fn begin(
+    there: &Listening,
+    request: Request,
+    listener: Listener,
+    wire: &mut Wire,
+) -> Result<(Side, Met)> {
+    let outbox = wire.outbox.clone();
+    let (relayed, instead) = oneshot::channel();
+    let begun = async { tokio::try_join!(prepared(request, &outbox), meet(listener, instead)) };
+    let mut begun = pin!(begun);
+    tokio::select! {
+        begun = begun.as_mut() => return begun,
+        heard = wire.hear() => if let Ok(Frame::ThroughSsh) = heard {
+            let listener = there.listen(Carrier::Ssh)?;
+            wire.relay_to(listener.address.port()).await?;
+            // If the near end has been met by now, it has given up on that.
+            let _ = relayed.send(listener);
+        },
+    }
+    wire.during(begun).await
+}
+
+/// The near end, at this port or that one if it comes.
+async fn meet(listener: Listener, instead: oneshot::Receiver<Listener>) -> Result<Met> {
+    let instead = async {
+        match instead.await {
+            Ok(listener) => listener,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    let listener = tokio::select! {
+        control = listener.meet() => return Ok(Met { control: control?, endpoint: listener.endpoint }),
+        instead = instead => instead,
+    };
+    Ok(Met { control: listener.meet().await?, endpoint: listener.endpoint })
 }
 
 /// Prepares in the background, with signs of life: listing many files takes long. Says when it is ready.
@@ -145,30 +181,55 @@ fn report_left_out(side: &Side) -> u32 {
     u32::try_from(lines.count()).unwrap_or(u32::MAX)
 }
 
-/// The first free port of the range, or only loopback if ssh carries the datagrams.
-fn listen(sends: bool, settings: &Settings, carrier: Carrier) -> Result<Listener> {
-    let open = |address| {
-        let identity = new_identity()?;
-        if sends {
-            Listener::open::<FromReceiver>(identity, settings, Some(address))
-        } else {
-            Listener::open::<FromSender>(identity, settings, Some(address))
-        }
-    };
-    let Carrier::Udp { first, last } = carrier else { return open((Ipv4Addr::LOCALHOST, 0).into()) };
-    let mut outcome = Err(Error::nothing());
-    for port in first..=last.max(first) {
-        outcome = reachable::bind(None, port, open);
-        if outcome.is_ok() {
-            break;
-        }
+/// How this end listens, whatever carries the datagrams.
+struct Listening {
+    identity: (Identity, Secret),
+    terms: Terms,
+}
+
+impl Listening {
+    fn settings(&self, carrier: Carrier) -> Settings {
+        let Terms { rlp, congestion, marks, .. } = self.terms;
+        settings(rlp, congestion, NetworkArgs::with_marks(marks), carrier)
     }
-    outcome
+
+    /// The first free port of the range, or only loopback if ssh carries the datagrams.
+    fn listen(&self, carrier: Carrier) -> Result<Listener> {
+        let settings = self.settings(carrier);
+        let open = |address| {
+            if self.terms.sends {
+                Listener::open::<FromReceiver>(&self.identity, &settings, Some(address))
+            } else {
+                Listener::open::<FromSender>(&self.identity, &settings, Some(address))
+            }
+        };
+        let (Carrier::Udp, Some(UdpTerms { ports: (first, last), .. })) = (carrier, &self.terms.udp) else {
+            return open((Ipv4Addr::LOCALHOST, 0).into());
+        };
+        let mut outcome = Err(Error::nothing());
+        for port in *first..=*last.max(first) {
+            outcome = bind(None, port, open);
+            if outcome.is_ok() {
+                break;
+            }
+        }
+        outcome
+    }
 }
 
 /// `SSH_CONNECTION` has the client's address and port, then the server's.
+fn client_address(connection: &str) -> Option<IpAddr> {
+    connection.split(' ').next()?.parse().ok()
+}
+
 fn server_address(connection: &str) -> Option<IpAddr> {
     connection.split(' ').nth(2)?.parse().ok()
+}
+
+/// The addresses to tell: that which ssh has reached works mostly.
+fn addresses(reached: Option<IpAddr>, own: Vec<IpAddr>) -> Vec<IpAddr> {
+    let own = own.into_iter().filter(|ip| Some(*ip) != reached);
+    reached.into_iter().chain(own).collect()
 }
 
 #[cfg(test)]
@@ -182,5 +243,9 @@ mod tests {
         assert_eq!(address("2001:db8::1 50000 2001:db8::7 22"), Some("2001:db8::7".to_owned()));
         assert_eq!(address("UNKNOWN 65535 UNKNOWN 65535"), None);
         assert_eq!(address(""), None);
+        let client = client_address("192.0.2.1 50000 198.51.100.7 22").unwrap();
+        let own = ["198.51.100.7", "10.0.0.5"].map(|ip| ip.parse().unwrap()).to_vec();
+        assert_eq!(addresses(own.first().copied(), own.clone()), own);
+        assert_eq!(addresses(Some(client), own.clone()), [vec![client], own].concat());
     }
 }

@@ -1,12 +1,14 @@
 //! `rc3 copy`: files from or to another host, where ssh starts the peer.
 //!
-//! The near end starts `ssh HOST -- rc3 copy-peer`; both ends talk in frames (`wire`) through the standard input and
-//! output of ssh. The far end listens on UDP and says its port, fingerprint and secret; then the request and the handshake
-//! travel at the same time. The transfer is that of `rc3 send` and `rc3 recv` (`transfer::side`). With `--via-ssh`, frames
-//! carry the datagrams too (`relay`).
+//! The near end opens a UDP port (`direct`) and starts `ssh HOST -- rc3 copy-peer`; both ends talk in frames (`wire`)
+//! through the standard input and output of ssh. The far end listens on UDP and says its addresses, port, fingerprint and
+//! secret; then the request and the handshake travel at the same time. Behind NATs, first packets of the far end open its
+//! own (`punch`), and tell the near end where they come from (`callers`). The transfer is that of `rc3 send` and `rc3 recv`
+//! (`transfer::side`). Where UDP does not pass, frames carry the datagrams too (`relay`).
 
 use std::{path::PathBuf, pin::pin, time::Duration};
 
+use rc3_net::Endpoint;
 use tokio::time::timeout;
 
 pub use far::serve;
@@ -24,19 +26,22 @@ use crate::{
     },
     error::{Error, Result},
     transfer::{
-        meet::Settings,
+        meet::{PATIENCE, Settings},
         network::{Marking, Network},
         progress::Reporter,
         receive::wind_up,
         session::Control,
-        side::{Meeting, Side},
+        side::Side,
     },
 };
 
+mod callers;
 pub mod cli;
+mod direct;
 mod far;
 mod near;
 mod place;
+mod punch;
 mod relay;
 mod ssh;
 mod wire;
@@ -71,7 +76,7 @@ fn settings(
     carrier: Carrier,
 ) -> Settings {
     let network = match carrier {
-        Carrier::Udp { .. } => high::network(network),
+        Carrier::Udp => high::network(network),
         Carrier::Ssh => {
             Network { marking: Marking::None, path_memory: None, give_up_after: network.give_up_after }
         }
@@ -80,17 +85,22 @@ fn settings(
     Settings { rlp, congestion, network, ..Settings::default() }
 }
 
+/// A connection with the other end, which has shown the secret or seen it.
+struct Met {
+    endpoint: Endpoint,
+    control: Control,
+}
+
 /// Transfers while the wire carries datagrams, until `stop`.
 async fn transfer(
     side: &Side,
-    meeting: &Meeting,
-    control: Control,
+    Met { endpoint, control }: Met,
     wire: &mut Wire,
     stop: impl Future<Output = ()>,
     reporter: &mut Reporter,
 ) -> Result<()> {
     // Dropped after the close: the end of its streams must not arrive before the reason.
-    let mut moving = pin!(side.run(meeting, control, reporter));
+    let mut moving = pin!(side.run(&endpoint, control, PATIENCE, reporter));
     let outcome = tokio::select! {
         outcome = moving.as_mut() => outcome,
         // The last packets may still be on their way.
@@ -100,5 +110,5 @@ async fn transfer(
         },
         () = stop => Err(Error::interrupted(0)),
     };
-    wire.during(wind_up(meeting.endpoint(), side.destination(), outcome)).await
+    wire.during(wind_up(&endpoint, side.destination(), outcome)).await
 }

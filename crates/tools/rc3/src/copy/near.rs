@@ -1,42 +1,41 @@
 //! The near end: starts ssh, asks the far end to listen, and transfers.
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::{Pin, pin},
     time::Duration,
 };
 
 use rc3_core::units::Rate;
-use rc3_net::Endpoint;
 use tokio::{io::AsyncBufRead, time::timeout};
 
 use super::{
-    CopyJob, Direction, END_PATIENCE,
+    CopyJob, Direction, END_PATIENCE, Met,
     cli::{CopyArgs, ViaSsh},
+    direct::Direct,
     place::last_name,
-    relay::Relay,
     settings,
     ssh::Ssh,
     transfer,
     wire::{
-        Action, Carrier, FRAME_BYTES_MAX, Frame, Listening, Reply, Request, Unanswered, VERSION, Wire,
+        Action, Carrier, FRAME_BYTES_MAX, Frame, Reply, Request, Terms, Unanswered, VERSION, Wire,
         skip_banner,
     },
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::{
-    addresses::resolve,
+    addresses::{addresses_of, ordered, single_hosts},
     asked::Asked,
     interrupted,
     manifest::Found,
-    meet::{Settings, open},
+    meet::{Settings, join, open},
     message::{MessageError, Messages, encode, listen_up_to},
     outage::Tries,
     paths::printable,
     progress::{Event, Reporter},
     send::or_stop,
-    session::{Control, Outbox, outbox},
-    side::{Meeting, Side},
+    session::{Outbox, outbox},
+    side::Side,
     ticket::{Fingerprint, Secret, Ticket},
 };
 
@@ -70,22 +69,13 @@ pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: 
         dropped.report(reporter);
         left_out.iter().for_each(|left_out| reporter.report(&Event::from(left_out)));
     }
-    let (first, last) = job.args.port;
-    let udp = Carrier::Udp { first, last };
-    let mut carrier = if job.args.via_ssh == ViaSsh::Always { Carrier::Ssh } else { udp };
     let action = action(&job, rename);
     let mut tries = Tries::new(job.args.network.give_up_after);
     let skipped = loop {
-        let error = match attempt(stop.as_mut(), &job, &mut side, &action, carrier, reporter).await {
+        let error = match attempt(stop.as_mut(), &job, &mut side, &action, reporter).await {
             Ok(skipped) => break skipped,
             Err(error) => error,
         };
-        let auto = job.args.via_ssh == ViaSsh::Auto && carrier == udp;
-        if auto && error.kind() == ErrorKind::NoUdp {
-            reporter.note("UDP does not answer; trying again through ssh");
-            carrier = Carrier::Ssh;
-            continue;
-        }
         // If `stop` was the failure, it is not awaited again.
         or_stop(stop.as_mut(), tries.wait_after(error, reporter)).await?;
     };
@@ -137,21 +127,23 @@ async fn attempt(
     job: &CopyJob,
     side: &mut Side,
     action: &Action,
-    carrier: Carrier,
     reporter: &mut Reporter,
 ) -> Result<usize> {
-    let CopyArgs { preserve, rlp, congestion, network, .. } = &job.args;
+    let CopyArgs { preserve, rlp, congestion, network, via_ssh, .. } = &job.args;
     let sends = matches!(side, Side::Send(..));
     let (rlp, congestion, marks) = (*rlp, *congestion, network.marks);
-    let (mut ssh, from, to) = Ssh::start(job, &Listening { sends: !sends, carrier, rlp, congestion, marks })?;
+    let network = settings_of(job, Carrier::Udp).network;
+    let direct = (*via_ssh != ViaSsh::Always).then(|| Direct::open(job, &network)).transpose()?;
+    let udp = direct.as_ref().map(|direct| direct.terms(job.args.port)).transpose()?;
+    let (mut ssh, from, to) = Ssh::start(job, &Terms { sends: !sends, udp, rlp, congestion, marks })?;
     let (outbox, _) = outbox(to);
     let request = Request { action: action.clone(), preserve: *preserve };
     let _ = outbox.send(encode(&Frame::Request(request))).await;
     let begun = tokio::select! {
-        begun = begin(job, sends, carrier, from, outbox) => begun,
+        begun = begin(job, sends, direct, from, outbox, reporter) => begun,
         () = stop.as_mut() => return Err(Error::interrupted(0)),
     };
-    let Begun { meeting, control, mut wire, rename, left_out } = match begun {
+    let Begun { met, mut wire, prepared: Prepared { rename, left_out } } = match begun {
         Ok(begun) => begun,
         Err(unanswered) => {
             let code = ssh.exit_code().await;
@@ -161,7 +153,7 @@ async fn attempt(
     if let (Side::Send(found, _), Some(name)) = (&mut *side, &rename) {
         found.rename(name).map_err(|fault| invalid(job, &fault.to_string()))?;
     }
-    let moved = match transfer(side, &meeting, control, &mut wire, stop, reporter).await {
+    let moved = match transfer(side, met, &mut wire, stop, reporter).await {
         Ok(()) => Ok(0),
         Err(error) => match error.kind() {
             ErrorKind::LeftOut(entries) => Ok(entries),
@@ -180,49 +172,108 @@ async fn attempt(
 
 /// A copy of which both ends are ready.
 struct Begun {
-    meeting: Meeting,
-    control: Control,
+    met: Met,
     wire: Wire,
+    prepared: Prepared,
+}
+
+/// What the far end says when it has prepared the copy.
+struct Prepared {
     /// The new name of a single source there.
     rename: Option<Vec<u8>>,
     /// How many sources the far end leaves out.
     left_out: u32,
 }
 
-/// Meets the far end while that prepares the copy.
+/// The transport of this end.
+fn settings_of(job: &CopyJob, carrier: Carrier) -> Settings {
+    let CopyArgs { rlp, congestion, network, output, .. } = &job.args;
+    Settings { qlog: output.qlog(), ..settings(*rlp, *congestion, network.clone(), carrier) }
+}
+
+/// Meets the far end while that prepares the copy: by UDP if that is open, else through ssh.
 async fn begin(
     job: &CopyJob,
     sends: bool,
-    carrier: Carrier,
+    direct: Option<Direct>,
     from: impl AsyncBufRead + Unpin + Send + 'static,
     outbox: Outbox,
+    reporter: &mut Reporter,
 ) -> Result<Begun, Unanswered> {
     let (reply, messages) = reply(from, START_PATIENCE).await?;
-    let ticket = ticket(job, reply, carrier)?;
-    let mut wire = Wire::new(messages, outbox);
-    let CopyArgs { rlp, congestion, network, output, .. } = &job.args;
-    let settings = Settings { qlog: output.qlog(), ..settings(*rlp, *congestion, network.clone(), carrier) };
-    let (endpoint, addresses) = reach(&ticket, &settings, carrier, &mut wire).await?;
-    let meeting = Meeting::Connect(endpoint, addresses, ticket.clone(), settings);
-    let met = async { meeting.meet(sends).await.map_err(|error| not_met(error, &ticket, carrier)) };
-    let (control, (rename, left_out)) = {
-        let mut met = pin!(met);
-        tokio::select! {
-            ready = ready(&mut wire, WORK_PATIENCE) => {
-                let ready = ready?;
-                (wire.during(met).await?, ready)
+    let (ticket, ips) = listening(reply)?;
+    let (mut wire, mut prepared) = (Wire::new(messages, outbox), None);
+    let met = match direct {
+        Some(direct) => {
+            let connecting = async {
+                let addresses = addresses(job, &ips, ticket.port()).await?;
+                let settings = settings_of(job, Carrier::Udp);
+                direct.connect(&addresses, &ticket, sends, &settings, &job.host).await
+            };
+            match meet(&mut wire, &mut prepared, connecting).await {
+                Err(Unanswered::Here(error)) if falls_back(job, &error) => {
+                    reporter.note(&format!("{error}; the data goes through ssh"));
+                    let _ = wire.outbox.send(encode(&Frame::ThroughSsh)).await;
+                    through_ssh(job, sends, &ticket, &mut wire, &mut prepared).await
+                }
+                met => met,
             }
-            control = met.as_mut() => match control {
-                Ok(control) => (control, ready(&mut wire, WORK_PATIENCE).await?),
-                // If the far end has ended the connection, the reason is on its way through ssh.
-                Err(error) => match timeout(END_PATIENCE, ready(&mut wire, WORK_PATIENCE)).await {
-                    Ok(Err(reason)) => return Err(reason),
-                    _ => return Err(error.into()),
-                },
-            },
         }
+        None => through_ssh(job, sends, &ticket, &mut wire, &mut prepared).await,
     };
-    Ok(Begun { meeting, control, wire, rename, left_out })
+    match (met, prepared) {
+        (Ok(met), Some(prepared)) => Ok(Begun { met, wire, prepared }),
+        (Ok(met), None) => {
+            let prepared = ready(&mut wire, WORK_PATIENCE).await?;
+            Ok(Begun { met, wire, prepared })
+        }
+        // If the far end has ended the connection, the reason is on its way through ssh.
+        (Err(Unanswered::Here(error)), None) => {
+            match timeout(END_PATIENCE, ready(&mut wire, WORK_PATIENCE)).await {
+                Ok(Err(reason)) => Err(reason),
+                _ => Err(error.into()),
+            }
+        }
+        (Err(unanswered), _) => Err(unanswered),
+    }
+}
+
+/// Whether ssh carries the datagrams after this failure.
+fn falls_back(job: &CopyJob, error: &Error) -> bool {
+    error.kind() == ErrorKind::NoUdp && job.args.via_ssh == ViaSsh::Auto
+}
+
+/// The outcome of `meeting`, while the wire carries datagrams and tells what the far end has prepared.
+async fn meet(
+    wire: &mut Wire,
+    prepared: &mut Option<Prepared>,
+    meeting: impl Future<Output = Result<Met>>,
+) -> Result<Met, Unanswered> {
+    let mut meeting = pin!(meeting);
+    if prepared.is_none() {
+        tokio::select! {
+            ready = ready(wire, WORK_PATIENCE) => *prepared = Some(ready?),
+            met = meeting.as_mut() => return Ok(met?),
+        }
+    }
+    Ok(wire.during(meeting).await?)
+}
+
+/// Meets the far end by datagrams in frames.
+async fn through_ssh(
+    job: &CopyJob,
+    sends: bool,
+    ticket: &Ticket,
+    wire: &mut Wire,
+    prepared: &mut Option<Prepared>,
+) -> Result<Met, Unanswered> {
+    let settings = settings_of(job, Carrier::Ssh);
+    let endpoint = open(&settings.network, &[(Ipv4Addr::LOCALHOST, 0).into()])?;
+    let port = endpoint.local_addr().map_err(|error| Error::local("relay through ssh", error))?.port();
+    let at = [wire.relay_to(port).await?];
+    let joining =
+        async { Ok(Met { control: join(sends, &endpoint, &at, ticket, &settings).await?, endpoint }) };
+    meet(wire, prepared, joining).await
 }
 
 /// The far end's first answer, and its further messages.
@@ -242,14 +293,15 @@ async fn reply(
     timeout(patience, answered).await.unwrap_or(Err(Unanswered::Silent("start rc3", patience)))
 }
 
-/// Waits, for at most so long without a sign of life, until the far end has prepared the copy. Returns the new name of a
-/// single source there, and how many sources it leaves out.
-async fn ready(wire: &mut Wire, patience: Duration) -> Result<(Option<Vec<u8>>, u32), Unanswered> {
+/// Waits, for at most so long without a sign of life, until the far end has prepared the copy.
+///
+/// Cancel-safe, as [`Wire::run`].
+async fn ready(wire: &mut Wire, patience: Duration) -> Result<Prepared, Unanswered> {
     loop {
         let heard = timeout(patience, wire.hear()).await;
         match heard.map_err(|_| Unanswered::Silent("prepare the copy", patience))?? {
             Frame::Reply(Reply::Working) => {}
-            Frame::Reply(Reply::Ready { rename, left_out }) => return Ok((rename, left_out)),
+            Frame::Reply(Reply::Ready { rename, left_out }) => return Ok(Prepared { rename, left_out }),
             Frame::Reply(Reply::Failed { message, hint }) => {
                 return Err(Unanswered::Failed { message, hint });
             }
@@ -258,38 +310,33 @@ async fn ready(wire: &mut Wire, patience: Duration) -> Result<(Option<Vec<u8>>, 
     }
 }
 
-fn not_met(error: Error, ticket: &Ticket, carrier: Carrier) -> Error {
-    if error.kind() != ErrorKind::Connect || carrier == Carrier::Ssh {
-        return error;
-    }
-    Error::new(
-        ErrorKind::NoUdp,
-        format!("UDP {} of {} does not answer", ticket.port(), ticket.host()),
-        "open it there or choose another by --port, pass another --address, or use --via-ssh",
-    )
-}
-
-/// Where the far end listens.
-fn ticket(job: &CopyJob, reply: Reply, carrier: Carrier) -> Result<Ticket, Unanswered> {
+/// What the far end shows and wants to be shown, and the addresses that it names.
+fn listening(reply: Reply) -> Result<(Ticket, Vec<IpAddr>), Unanswered> {
     match reply {
         Reply::Failed { message, hint } => Err(Unanswered::Failed { message, hint }),
         Reply::Working | Reply::Ready { .. } => {
             Err(Unanswered::Invalid("it works before it listens".to_owned()))
         }
-        Reply::Listening { address, port, fingerprint, secret } => {
-            let host = match (carrier, &job.args.address, address) {
-                (Carrier::Ssh, ..) => "127.0.0.1".to_owned(),
-                (_, Some(address), _) => address.clone(),
-                (_, None, Some(address)) => address.to_string(),
-                (_, None, None) => {
-                    let message = format!("{} does not report its address", job.host);
-                    let hint = "pass its address by --address, or use --via-ssh";
-                    return Err(Error::new(ErrorKind::Other, message, hint).into());
-                }
-            };
+        Reply::Listening { addresses, port, fingerprint, secret } => {
+            // The host of the ticket is that of the relay.
+            let host = Ipv4Addr::LOCALHOST.to_string();
             let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret));
-            ticket.map_err(|error| Unanswered::Invalid(error.to_string()))
+            Ok((ticket.map_err(|error| Unanswered::Invalid(error.to_string()))?, addresses))
         }
+    }
+}
+
+/// Where to try, in this order: the user's address, or those that the far end names.
+async fn addresses(job: &CopyJob, ips: &[IpAddr], port: u16) -> Result<Vec<SocketAddr>> {
+    match &job.args.address {
+        Some(host) => addresses_of(host, port).await.map_err(|error| {
+            Error::new(ErrorKind::Resolve, format!("cannot find {host}: {error}"), "check --address")
+        }),
+        // Both ends may be on this host.
+        None if ips.first().is_some_and(IpAddr::is_loopback) => {
+            Ok([vec![SocketAddr::new(ips[0], port)], single_hosts(&ips[1..], port)].concat())
+        }
+        None => Ok(ordered(single_hosts(ips, port))),
     }
 }
 
@@ -344,27 +391,6 @@ fn invalid(job: &CopyJob, reason: &str) -> Error {
     Error::new(ErrorKind::Other, message, hint)
 }
 
-/// An endpoint, and the addresses that may reach the far end.
-async fn reach(
-    ticket: &Ticket,
-    settings: &Settings,
-    carrier: Carrier,
-    wire: &mut Wire,
-) -> Result<(Endpoint, Vec<SocketAddr>)> {
-    if carrier != Carrier::Ssh {
-        let addresses = resolve(ticket).await?;
-        return Ok((open(&settings.network, &addresses)?, addresses));
-    }
-    let failed = |error| Error::local("relay through ssh", error);
-    let mut relay = Relay::bind().await.map_err(failed)?;
-    let addresses = vec![relay.address().map_err(failed)?];
-    let endpoint = open(&settings.network, &addresses)?;
-    let port = endpoint.local_addr().map_err(failed)?.port();
-    relay.start(port, wire.outbox.clone()).await.map_err(failed)?;
-    wire.relay = Some(relay);
-    Ok((endpoint, addresses))
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncWriteExt, BufReader};
@@ -386,7 +412,8 @@ mod tests {
         let limit = Duration::from_millis(200);
         let hearing = async {
             let (_, messages) = reply(BufReader::new(near), 10 * limit).await?;
-            let (_, left_out) = ready(&mut Wire::new(messages, outbox(tokio::io::sink()).0), limit).await?;
+            let Prepared { left_out, .. } =
+                ready(&mut Wire::new(messages, outbox(tokio::io::sink()).0), limit).await?;
             Ok(left_out)
         };
         tokio::select! {
@@ -400,7 +427,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_far_end_that_says_nothing_more_is_given_up_at_each_step() {
-        let listening = Reply::Listening { address: None, port: 1, fingerprint: [0; 32], secret: [0; 16] };
+        let listening =
+            Reply::Listening { addresses: Vec::new(), port: 1, fingerprint: [0; 32], secret: [0; 16] };
         assert_eq!(heard(Vec::new()).await, Err("start rc3"));
         assert_eq!(heard(vec![listening.clone(), Reply::Working]).await, Err("prepare the copy"));
         // As long as it works.

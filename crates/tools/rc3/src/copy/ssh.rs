@@ -1,16 +1,19 @@
 //! The ssh process that starts the far end.
 
-use std::{io, process::Stdio, time::Duration};
+use std::{io, net::IpAddr, process::Stdio, time::Duration};
 
 use tokio::{
     io::BufReader,
+    net::lookup_host,
     process::{Child, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
 
-use super::{CopyJob, wire::Listening};
+use super::{CopyJob, wire::Terms};
 use crate::error::{Error, ErrorKind, Result};
 
+/// Most addresses of [`addresses`].
+pub(super) const ADDRESSES_MAX: usize = 4;
 /// Time for ssh to end by itself.
 const END_PATIENCE: Duration = Duration::from_secs(3);
 /// The same as scp's: nothing of the user's configuration may start another command or terminal.
@@ -24,10 +27,7 @@ pub(super) struct Ssh(Option<Child>);
 impl Ssh {
     /// Starts the far end. What ssh prints on standard error passes through. Nothing secret is in the arguments or the
     /// environment.
-    pub(super) fn start(
-        job: &CopyJob,
-        listening: &Listening,
-    ) -> Result<(Self, BufReader<ChildStdout>, ChildStdin)> {
+    pub(super) fn start(job: &CopyJob, terms: &Terms) -> Result<(Self, BufReader<ChildStdout>, ChildStdin)> {
         let mut words = job.ssh.iter();
         let program = words.next().map_or("ssh", String::as_str);
         let mut command = Command::new(program);
@@ -38,7 +38,7 @@ impl Ssh {
         command.arg(&job.host).arg(format!(
             "{} {PEER_COMMAND} {}",
             shell_word(&job.args.rc3_path),
-            listening.to_word()
+            terms.to_word()
         ));
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let failed = |error: io::Error| {
@@ -60,6 +60,28 @@ impl Ssh {
     pub(super) fn leave(mut self) {
         self.0 = None;
     }
+}
+
+/// The addresses of the host that ssh connects to by its configuration; none if `job` names another program than ssh. Not
+/// those of the far end's choice, so useful where that is behind a NAT that forwards ssh.
+///
+/// Cancel-safe: dropping the future ends the program.
+pub(super) async fn addresses(job: &CopyJob) -> Vec<IpAddr> {
+    let mut words = job.ssh.iter();
+    if words.next().is_some_and(|program| program != "ssh") {
+        return Vec::new();
+    }
+    let mut command = Command::new("ssh");
+    command.args(words).args(["-G", "--", &job.host]).stdin(Stdio::null()).stderr(Stdio::null());
+    let Ok(output) = command.kill_on_drop(true).output().await else { return Vec::new() };
+    let Some(host) = hostname(&String::from_utf8_lossy(&output.stdout)) else { return Vec::new() };
+    let found = lookup_host((host.as_str(), 0)).await.into_iter().flatten();
+    found.map(|address| address.ip()).take(ADDRESSES_MAX).collect()
+}
+
+/// The host's name or address in what `ssh -G` prints.
+fn hostname(configuration: &str) -> Option<String> {
+    configuration.lines().find_map(|line| Some(line.strip_prefix("hostname ")?.to_owned()))
 }
 
 impl Drop for Ssh {
@@ -87,6 +109,13 @@ fn shell_word(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ssh_says_to_which_host_it_connects() {
+        let configuration = "host alias\nuser me\nhostname 192.0.2.7\nport 22\nproxyjump jump\n";
+        assert_eq!(hostname(configuration).as_deref(), Some("192.0.2.7"));
+        assert_eq!(hostname("usage: ssh"), None);
+    }
 
     #[test]
     fn paths_reach_the_remote_shell_as_one_word() {

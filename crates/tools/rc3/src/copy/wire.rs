@@ -4,7 +4,10 @@
 //! [`BANNER_BYTES_MAX`]. Then both ends write [`Frame`]s, in the form of [`crate::transfer::message`]. Invariant: no frame
 //! makes the reader allocate more than [`FRAME_BYTES_MAX`].
 
-use std::{net::IpAddr, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use data_encoding::BASE32_NOPAD_NOCASE as BASE32;
@@ -25,7 +28,7 @@ use crate::{
 };
 
 /// The version of the frames.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// Begins the first line of the far end; ends with its version.
 pub(super) const MAGIC: &str = "rc3-copy-peer ";
 /// Most bytes of a remote shell before the magic line.
@@ -42,21 +45,35 @@ pub(super) enum Frame {
     Request(Request),
     /// From the far end.
     Reply(Reply),
+    /// To the far end: UDP does not reach it. From now on datagrams go through ssh, with the same fingerprint and secret.
+    ThroughSsh,
 }
 
-/// How the far end listens. Other users of that host can read it: it is the argument of the command there, so that the far
+/// How both ends meet. Other users of the far host can read it: it is the argument of the command there, so that the far
 /// end need not wait for ssh to take input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Listening {
+pub(super) struct Terms {
     /// Whether the far end sends.
     pub(super) sends: bool,
-    pub(super) carrier: Carrier,
+    /// How UDP may reach each end; `None` if datagrams go through ssh.
+    pub(super) udp: Option<UdpTerms>,
     pub(super) rlp: RlpChoice,
     pub(super) congestion: CongestionChoice,
     pub(super) marks: Marking,
 }
 
-impl Listening {
+/// Where the far end listens, and where the near end waits for packets that open the way of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct UdpTerms {
+    /// The far end takes the first free port from the first to the second; 0 is any.
+    pub(super) ports: (u16, u16),
+    /// The UDP port of the near end.
+    pub(super) near_port: u16,
+    /// Addresses of the near end besides the one that ssh comes from.
+    pub(super) near: Vec<IpAddr>,
+}
+
+impl Terms {
     /// A word for the remote shell.
     pub(super) fn to_word(&self) -> String {
         // Serializing into a vector cannot fail for these types: no maps, no unsized sequences.
@@ -98,10 +115,10 @@ pub(super) enum Action {
 }
 
 /// How datagrams travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carrier {
-    /// As UDP, to the first free port from the first to the second; 0 is any.
-    Udp { first: u16, last: u16 },
+    /// As UDP.
+    Udp,
     /// As frames through ssh.
     Ssh,
 }
@@ -111,8 +128,8 @@ pub(super) enum Carrier {
 pub(super) enum Reply {
     /// Connect.
     Listening {
-        /// The address that ssh reached, if sshd reports it.
-        address: Option<IpAddr>,
+        /// The address that ssh reached, if sshd reports it; then others of that host.
+        addresses: Vec<IpAddr>,
         port: u16,
         fingerprint: [u8; FINGERPRINT_BYTES],
         secret: [u8; SECRET_BYTES],
@@ -153,6 +170,14 @@ impl Wire {
     /// Cancel-safe: dropping the future loses at most one datagram.
     pub(super) async fn run(&mut self) {
         while self.hear().await.is_ok() {}
+    }
+
+    /// Carries datagrams of the endpoint at `port` of loopback from now on. Returns where that reaches the other end.
+    pub(super) async fn relay_to(&mut self, port: u16) -> Result<SocketAddr, Error> {
+        let failed = |error| Error::local("relay through ssh", error);
+        let mut relay = Relay::bind().await.map_err(failed)?;
+        relay.start(port, self.outbox.clone()).await.map_err(failed)?;
+        relay.address().map_err(failed).inspect(|_| self.relay = Some(relay))
     }
 
     /// Delivers datagrams until another frame comes.
@@ -260,6 +285,20 @@ mod tests {
         assert!(matches!(skip(&b"Welcome\n"[..]), Err(Unanswered::Ended)));
         let endless = tokio::io::repeat(b'y');
         assert!(matches!(skip(BufReader::new(endless)), Err(Unanswered::Invalid(_))));
+    }
+
+    #[test]
+    fn the_terms_are_one_word_whatever_they_are() {
+        let near = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
+        let udp = UdpTerms { ports: (4433, 4440), near_port: 50_000, near };
+        for udp in [None, Some(udp)] {
+            let (rlp, congestion) = (RlpChoice::Guard, CongestionChoice::Cubic);
+            let terms = Terms { sends: true, udp, rlp, congestion, marks: Marking::Auto };
+            let word = terms.to_word();
+            assert!(word.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{word}");
+            assert_eq!(Terms::from_word(&word), Some(terms));
+        }
+        assert_eq!(Terms::from_word("copy-peer"), None);
     }
 
     proptest! {

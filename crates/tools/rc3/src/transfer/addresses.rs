@@ -1,12 +1,13 @@
 //! The addresses of a peer: found, put in order, and raced.
 
 use std::{
+    collections::VecDeque,
     io,
     net::{IpAddr, SocketAddr, SocketAddrV6},
     time::Duration,
 };
 
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
 use super::{
     background,
@@ -25,14 +26,24 @@ pub(crate) async fn resolve(ticket: &Ticket) -> Result<Vec<SocketAddr>> {
         let hint = "check the host in the ticket; the receiver can set it with --advertise";
         Error::new(ErrorKind::Resolve, format!("cannot find {host}: {error}"), hint)
     };
-    // The ticket of an attacker must not reach more than single hosts. Broadcasts need a permission of the socket.
-    let is_one_host = |ip: &IpAddr| !ip.is_multicast() && !ip.is_unspecified() && !ip.is_loopback();
-    let others = ticket.others().iter().map(IpAddr::to_canonical).filter(is_one_host);
-    let others: Vec<_> = others.map(|ip| SocketAddr::new(ip, port)).collect();
+    let others = single_hosts(ticket.others(), port);
     match lookup(host, port).await {
         Err(error) if others.is_empty() => Err(failed(error)),
-        found => Ok(in_turn([found.unwrap_or_default(), others].concat(), &zones(), is_routed)),
+        found => Ok(ordered([found.unwrap_or_default(), others].concat())),
     }
+}
+
+/// Those of a peer's addresses that reach another host, and no more than one: an attacker may have named them. Broadcasts
+/// need a permission of the socket.
+pub(crate) fn single_hosts(ips: &[IpAddr], port: u16) -> Vec<SocketAddr> {
+    let is_one_host = |ip: &IpAddr| !ip.is_multicast() && !ip.is_unspecified() && !ip.is_loopback();
+    let ips = ips.iter().map(IpAddr::to_canonical).filter(is_one_host);
+    ips.take(ADDRESSES_MAX).map(|ip| SocketAddr::new(ip, port)).collect()
+}
+
+/// The order in which this host tries these addresses.
+pub(crate) fn ordered(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    in_turn(addresses, &zones(), is_routed)
 }
 
 /// The addresses of a host, in the order in which to try them.
@@ -40,7 +51,7 @@ pub(crate) async fn resolve(ticket: &Ticket) -> Result<Vec<SocketAddr>> {
 /// # Errors
 /// When there is none.
 pub(crate) async fn addresses_of(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    Ok(in_turn(lookup(host, port).await?, &zones(), is_routed))
+    Ok(ordered(lookup(host, port).await?))
 }
 
 async fn lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
@@ -84,28 +95,61 @@ fn in_turn(
     zoned
 }
 
-/// Tries the addresses in turn: the next one when one fails, or has not answered for a moment (RFC 8305 §5).
-pub(super) async fn race<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
-    addresses: &[SocketAddr],
-    connect: impl Fn(SocketAddr) -> F,
-) -> Result<T> {
-    let (mut untried, mut tries, mut failure) = (addresses.iter(), JoinSet::new(), None);
-    loop {
-        if let Some(&address) = untried.next() {
-            let connecting = connect(address);
-            tries.spawn(async move { connecting.await.map_err(|error| (address, error)) });
-        }
-        tokio::select! {
-            Some(tried) = tries.join_next() => match tried.map_err(background)? {
-                Ok(connection) => return Ok(connection),
-                // What a host answers says more than the silence of another.
-                Err(failed) => failure = failure.filter(|_| failed.1.kind() == ErrorKind::Connect).or(Some(failed)),
-            },
-            () = sleep(NEXT_ADDRESS_AFTER), if untried.len() > 0 => {}
-            else => {
-                let (at, error) = failure.ok_or_else(|| Error::lost("there is no address to connect to"))?;
-                let others: Vec<_> = addresses.iter().copied().filter(|other| *other != at).collect();
-                return Err(if error.kind() == ErrorKind::Connect { error.of_others(&others) } else { error });
+/// Addresses to try in turn: the next one when one fails, or has not answered for a moment (RFC 8305 §5).
+pub(crate) struct Race {
+    untried: VecDeque<SocketAddr>,
+    /// Those tried so far, each once.
+    pub(crate) tried: Vec<SocketAddr>,
+    /// More addresses, each tried when it comes; the race has no end before that of these.
+    further: mpsc::Receiver<SocketAddr>,
+    /// Time after which the next address is tried as well.
+    pace: Duration,
+}
+
+impl Race {
+    /// Between these addresses alone.
+    pub(super) fn of(addresses: &[SocketAddr]) -> Self {
+        // Nobody can send: nothing further comes.
+        let (_, further) = mpsc::channel(1);
+        Self::with(addresses, further, NEXT_ADDRESS_AFTER)
+    }
+
+    pub(crate) fn with(
+        addresses: &[SocketAddr],
+        further: mpsc::Receiver<SocketAddr>,
+        pace: Duration,
+    ) -> Self {
+        Self { untried: addresses.iter().copied().collect(), tried: Vec::new(), further, pace }
+    }
+
+    /// What the first address that answers gives.
+    pub(crate) async fn run<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+        &mut self,
+        connect: impl Fn(SocketAddr) -> F,
+    ) -> Result<T> {
+        let (mut tries, mut failure) = (JoinSet::new(), None);
+        loop {
+            self.untried.retain(|address| !self.tried.contains(address));
+            if let Some(address) = self.untried.pop_front() {
+                self.tried.push(address);
+                let connecting = connect(address);
+                tries.spawn(async move { connecting.await.map_err(|error| (address, error)) });
+            }
+            tokio::select! {
+                Some(done) = tries.join_next() => match done.map_err(background)? {
+                    Ok(connection) => return Ok(connection),
+                    // What a host answers says more than the silence of another.
+                    Err(failed) => {
+                        failure = failure.filter(|_| failed.1.kind() == ErrorKind::Connect).or(Some(failed));
+                    }
+                },
+                Some(further) = self.further.recv() => self.untried.push_front(further),
+                () = sleep(self.pace), if !self.untried.is_empty() => {}
+                else => {
+                    let (at, error) = failure.ok_or_else(|| Error::lost("there is no address to connect to"))?;
+                    let others: Vec<_> = self.tried.iter().copied().filter(|other| *other != at).collect();
+                    return Err(if error.kind() == ErrorKind::Connect { error.of_others(&others) } else { error });
+                }
             }
         }
     }
@@ -169,11 +213,33 @@ mod tests {
         };
         for (first, expected) in [(ErrorKind::Connect, 330), (ErrorKind::Refused, 80)] {
             let begun = tokio::time::Instant::now();
-            assert_eq!(race(&given, kinds(first)).await.unwrap(), given[1]);
+            assert_eq!(Race::of(&given).run(kinds(first)).await.unwrap(), given[1]);
             assert_eq!(begun.elapsed().as_millis(), expected, "{first:?}");
         }
         let nobody = |address| async move { Err::<(), _>(no_connection(address, "rc3 recv", "no answer")) };
-        let failed = race(&given, nobody).await.unwrap_err().to_string();
+        let failed = Race::of(&given).run(nobody).await.unwrap_err().to_string();
         assert!(given.iter().all(|address| failed.contains(&address.ip().to_string())), "{failed}");
+    }
+
+    /// In virtual time: addresses that come later do not wait for their turn, and none is tried twice.
+    #[tokio::test(start_paused = true)]
+    async fn further_addresses_are_tried_when_they_come() {
+        let given = addresses(&["192.0.2.1:9", "192.0.2.2:9", "192.0.2.3:9"]);
+        let (found, further) = mpsc::channel(4);
+        let mut race = Race::with(&given[..1], further, NEXT_ADDRESS_AFTER);
+        let third = given[2];
+        let connect = |address| async move {
+            if address == third { Ok(address) } else { Err(no_connection(address, "rc3 recv", "no answer")) }
+        };
+        let begun = tokio::time::Instant::now();
+        let finding = async {
+            for (millis, address) in [(100, given[1]), (100, given[0]), (100, third)] {
+                sleep(Duration::from_millis(millis)).await;
+                found.send(address).await.unwrap();
+            }
+        };
+        let (won, ()) = tokio::join!(race.run(connect), finding);
+        assert_eq!((won.unwrap(), begun.elapsed().as_millis()), (third, 300));
+        assert_eq!(race.tried, given);
     }
 }

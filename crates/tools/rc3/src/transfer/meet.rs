@@ -10,7 +10,7 @@ use tokio::{io::BufReader, time::timeout};
 
 use super::{
     REFUSED, UNAUTHORISED,
-    addresses::race,
+    addresses::Race,
     before_any_reply,
     identity::{Identity, SERVER_NAME, client},
     message::{ALPN, EARLY_FILES_MAX, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 /// Default time without progress after which a transfer fails, and for each message before its files.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 /// The command that listens.
-const COMMAND: &str = "rc3 recv";
+pub(crate) const COMMAND: &str = "rc3 recv";
 /// Time for the handshake.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two packets that ask a quiet peer for an acknowledgement: so an outage shows soon, and the mapping of a NAT
@@ -127,7 +127,11 @@ pub(crate) async fn connect(
 ) -> Result<Control> {
     let mut config = ClientConfig::new(Arc::new(tls));
     config.transport_config(transport.into());
-    let connection = connect_to_any(endpoint, addresses, command, &config).await?;
+    greet(connect_to_any(endpoint, addresses, command, &config).await?, hello).await
+}
+
+/// Opens the control stream of a connection, and writes the first message.
+pub(crate) async fn greet(connection: Connection, hello: &impl Serialize) -> Result<Control> {
     let opened = patiently(&connection, OPEN_PATIENCE, connection.open_bi()).await;
     let (send, recv) = opened.ok_or_else(|| Error::stalled(OPEN_PATIENCE))?.map_err(before_any_reply)?;
     let mut control = Control { connection, send, recv: BufReader::new(recv) };
@@ -143,29 +147,54 @@ async fn connect_to_any(
     command: &str,
     config: &ClientConfig,
 ) -> Result<Connection> {
-    let connect = |address| {
-        let begun = endpoint.connect_with(config.clone(), address, SERVER_NAME);
-        let command = command.to_owned();
-        async move {
-            let connecting = begun.map_err(|error| no_connection(address, &command, &error.to_string()))?;
-            let connected = timeout(CONNECT_PATIENCE, connecting).await;
-            let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
-            connected.map_err(|error| not_connected(address, &command, error))
-        }
-    };
-    race(addresses, connect).await
+    Race::of(addresses).run(|address| connect_to(endpoint, address, command.to_owned(), config)).await
 }
 
-/// Connects to the listener of a ticket, and shows its secret. This side will say `S`, the other `R`.
-pub(crate) async fn join<S: Says, R: Says>(
+/// Begins to connect to this address; the future ends with the connection, or a while after without an answer.
+pub(crate) fn connect_to(
+    endpoint: &Endpoint,
+    address: SocketAddr,
+    command: String,
+    config: &ClientConfig,
+) -> impl Future<Output = Result<Connection>> + Send + use<> {
+    let begun = endpoint.connect_with(config.clone(), address, SERVER_NAME);
+    async move {
+        let connecting = begun.map_err(|error| no_connection(address, &command, &error.to_string()))?;
+        let connected = timeout(CONNECT_PATIENCE, connecting).await;
+        let connected = connected.unwrap_or(Err(ConnectionError::TimedOut));
+        connected.map_err(|error| not_connected(address, &command, error))
+    }
+}
+
+/// TLS and transport of a side that connects to the listener with this certificate, and sends or receives.
+pub(crate) fn towards(
+    fingerprint: Fingerprint,
+    sends: bool,
+    settings: &Settings,
+) -> Result<(rustls::ClientConfig, TransportConfig)> {
+    let (alpn, streams_max) = if sends {
+        (FromSender::ALPN, FromReceiver::STREAMS_MAX)
+    } else {
+        (FromReceiver::ALPN, FromSender::STREAMS_MAX)
+    };
+    Ok((client(fingerprint, alpn)?, settings.transport(streams_max, 0)?))
+}
+
+/// The first message to a listener with this secret.
+pub(crate) fn hello(secret: Secret) -> Hello {
+    Hello { version: VERSION, secret: secret.0 }
+}
+
+/// Connects to the listener of a ticket, and shows its secret. This side sends or receives.
+pub(crate) async fn join(
+    sends: bool,
     endpoint: &Endpoint,
     addresses: &[SocketAddr],
     ticket: &Ticket,
     settings: &Settings,
 ) -> Result<Control> {
-    let (tls, transport) = (client(ticket.fingerprint(), S::ALPN)?, settings.transport(R::STREAMS_MAX, 0)?);
-    let hello = Hello { version: VERSION, secret: ticket.secret().0 };
-    connect(endpoint, addresses, COMMAND, tls, transport, &hello).await
+    let (tls, transport) = towards(ticket.fingerprint(), sends, settings)?;
+    connect(endpoint, addresses, COMMAND, tls, transport, &hello(ticket.secret())).await
 }
 
 /// An endpoint for connections to these addresses.
@@ -179,29 +208,22 @@ pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) secret: Secret,
-    pub(crate) patience: Duration,
 }
 
 impl Listener {
     /// Listens at `address` for a peer that says `R`; `None` is any address and port.
     pub(crate) fn open<R: Says>(
-        (identity, secret): (Identity, Secret),
+        (identity, secret): &(Identity, Secret),
         settings: &Settings,
         address: Option<SocketAddr>,
     ) -> Result<Self> {
         let transport = settings.transport(R::STREAMS_MAX, 1)?;
         let mut config = ServerConfig::with_crypto(Arc::new(identity.server(R::ALPN)?));
         config.transport_config(Arc::new(transport));
-        let endpoint = bind(&config, &identity, &settings.network, address)?;
+        let endpoint = bind(&config, identity, &settings.network, address)?;
         let found = endpoint.local_addr();
         let address = found.map_err(|error| Error::local("find the port", error))?;
-        Ok(Self {
-            endpoint,
-            address,
-            fingerprint: identity.fingerprint(),
-            secret,
-            patience: settings.patience,
-        })
+        Ok(Self { endpoint, address, fingerprint: identity.fingerprint(), secret: *secret })
     }
 
     /// The ticket for peers, with the host and port to advertise if they differ.

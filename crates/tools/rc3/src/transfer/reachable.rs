@@ -10,6 +10,9 @@ use getifaddrs::{Address, Interface, InterfaceFlags, InterfaceIndex, getifaddrs}
 use super::ticket::{ADDRESSES_MAX, Fingerprint, Secret, Ticket};
 use crate::error::{self, Error};
 
+/// Most addresses of [`beyond_link`].
+const BEYOND_LINK_MAX: usize = 4;
+
 /// Opens a listener at `address`; by default at any address of both families if the system has both, else of IPv4.
 ///
 /// # Errors
@@ -44,6 +47,14 @@ pub fn invite(
     let host = addresses.next().unwrap_or_else(|| bound.ip());
     let ticket = Ticket::new(&host.to_string(), bound.port(), fingerprint, secret).map_err(failed)?;
     Ok(ticket.with_others(addresses))
+}
+
+/// The addresses at which hosts beyond the own link may reach an endpoint bound to `ip`, a few at most.
+pub(crate) fn beyond_link(ip: IpAddr) -> Vec<IpAddr> {
+    let mut found = reachable(ip);
+    found.retain(|ip| scope(*ip) < 2 && !ip.is_loopback());
+    found.truncate(BEYOND_LINK_MAX);
+    found
 }
 
 /// The addresses to advertise when listening on `ip`: `ip` itself, or for an unspecified address those of this host that

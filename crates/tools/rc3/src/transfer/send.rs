@@ -14,7 +14,6 @@ use super::{
     interrupted,
     manifest::{Found, Selection},
     meet::{Settings, join, open},
-    message::{FromReceiver, FromSender},
     outage::Tries,
     outbound::{Input, Outbound},
     parting,
@@ -114,9 +113,7 @@ async fn send_found(
         let (mut tries, mut input) = (Tries::new(job.settings.network.give_up_after), input);
         loop {
             let once = async {
-                let control =
-                    join::<FromSender, FromReceiver>(&endpoint, &addresses, &job.ticket, &job.settings)
-                        .await?;
+                let control = join(true, &endpoint, &addresses, &job.ticket, &job.settings).await?;
                 let channel = Channel::new(control, job.settings.patience);
                 let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
                 outbound.run(&mut input, endpoint.marks(), reporter).await

@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,51 +14,13 @@ use super::{
     destination::{Destination, Policy},
     inbound::{self, Finish},
     manifest::{Found, Selection},
-    meet::{Listener, Settings, join},
-    message::{FromReceiver, FromSender},
     outbound::Outbound,
     paths::{directory_of, printable_path},
     progress::Reporter,
     random::random,
     session::{Channel, Control, Session},
-    ticket::Ticket,
 };
 use crate::error::{Error, Result};
-
-/// How this side meets its peer.
-pub(crate) enum Meeting {
-    Listen(Listener),
-    Connect(Endpoint, Vec<SocketAddr>, Ticket, Settings),
-}
-
-impl Meeting {
-    pub(crate) fn endpoint(&self) -> &Endpoint {
-        match self {
-            Self::Listen(listener) => &listener.endpoint,
-            Self::Connect(endpoint, ..) => endpoint,
-        }
-    }
-
-    /// The control stream of a connection with the peer, which sends if this side does not.
-    pub(crate) async fn meet(&self, sends: bool) -> Result<Control> {
-        match self {
-            Self::Listen(listener) => listener.meet().await,
-            Self::Connect(endpoint, addresses, ticket, settings) if sends => {
-                join::<FromSender, FromReceiver>(endpoint, addresses, ticket, settings).await
-            }
-            Self::Connect(endpoint, addresses, ticket, settings) => {
-                join::<FromReceiver, FromSender>(endpoint, addresses, ticket, settings).await
-            }
-        }
-    }
-
-    fn patience(&self) -> Duration {
-        match self {
-            Self::Listen(listener) => listener.patience,
-            Self::Connect(.., settings) => settings.patience,
-        }
-    }
-}
 
 /// What this side does.
 pub(crate) enum Side {
@@ -108,18 +69,18 @@ impl Side {
         }
     }
 
-    /// The whole transfer, after [`Meeting::meet`].
+    /// The whole transfer over a connection of this endpoint, with so much time for each message of the peer.
     pub(crate) async fn run(
         &self,
-        meeting: &Meeting,
+        endpoint: &Endpoint,
         control: Control,
+        patience: Duration,
         reporter: &mut Reporter,
     ) -> Result<()> {
-        let patience = meeting.patience();
         match self {
             Self::Send(found, limit) => {
                 let outbound = Outbound::new(Channel::new(control, patience), found, false, *limit);
-                outbound.run(&mut None, meeting.endpoint().marks(), reporter).await
+                outbound.run(&mut None, endpoint.marks(), reporter).await
             }
             Self::Receive(destination, asked) => {
                 let session = Session::new(Channel::new(control, patience), asked.clone());

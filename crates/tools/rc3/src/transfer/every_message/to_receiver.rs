@@ -13,11 +13,11 @@ use super::{
         asked::Asked,
         attributes::{Attribute, Preserve},
         destination::{Destination, Existing, Policy},
-        meet::{Listener, Settings, open},
+        meet::{Listener, Settings, join, open},
         message::{self, Entry, FromReceiver, FromSender, Hello, Kind},
         progress::{Reporter, Style},
         receive::new_identity,
-        side::{Meeting, Side},
+        side::Side,
     },
     FILES, entries, kinds, names, omissions, reporter, run,
 };
@@ -137,19 +137,21 @@ impl Place {
 async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
     let settings = Settings::default();
     let at = Some((Ipv4Addr::LOCALHOST, 0).into());
-    let listener = Listener::open::<FromReceiver>(new_identity().unwrap(), &settings, at).unwrap();
+    let listener = Listener::open::<FromReceiver>(&new_identity().unwrap(), &settings, at).unwrap();
     let place = Place::new();
     let preserve = Preserve { xattrs: true, acls: true, hard_links: true };
     let policy = Policy { existing, preserve, ..Policy::default() };
     let destination = Destination::open(&place.at("inside"), policy, [7; 32]).unwrap();
     let endpoint = open(&settings.network, &[listener.address]).unwrap();
     let ticket = listener.ticket(None).unwrap();
-    let meeting = Meeting::Connect(endpoint, vec![listener.address], ticket, settings);
     // The progress of a pipe may name what was not asked for.
     let (observed, done) = reporter();
     let mut reporter = if asked.is_download() { observed } else { Reporter::new(Style::Quiet, "") };
     let side = Side::Receive(destination.clone(), asked.clone());
-    let fetching = async { side.run(&meeting, meeting.meet(false).await?, &mut reporter).await };
+    let fetching = async {
+        let control = join(false, &endpoint, &[listener.address], &ticket, &settings).await?;
+        side.run(&endpoint, control, settings.patience, &mut reporter).await
+    };
     let (outcome, replies) = tokio::join!(fetching, act(&listener, &steps));
     while !destination.is_idle() {
         tokio::time::sleep(Duration::from_millis(1)).await;

@@ -6,6 +6,7 @@ use rc3::copy::VERSION;
 use tempfile::TempDir;
 
 use super::harness::*;
+use crate::{real_sshd::runs, skip::skipped};
 
 /// Copies a small file, which must fail; returns the exit code and standard error.
 fn failure(fake: &Fake, flags: &[&str]) -> (Option<i32>, String) {
@@ -55,42 +56,68 @@ fn udp_that_nobody_answers_is_named() {
         rest >>= 7;
     }
     varint.push(rest as u8);
-    // The reply `Listening` with an IPv4 address, a fingerprint and a secret.
+    // The reply `Listening` with one IPv4 address, a fingerprint and a secret.
     let body = [&[2, 0, 1, 0, 127, 0, 0, 1][..], &varint, &[7; 48]].concat();
     let frame =
         [format!("rc3-copy-peer {VERSION}\n\0\0\0").as_bytes(), &[body.len() as u8][..], &body].concat();
     let directory = temporary();
     fs::write(directory.path().join("frame"), frame).unwrap();
     let fake = Fake::script(&format!("cat {}/frame; cat >/dev/null", directory.path().display()));
-    let (code, said) = failure(&fake, &[]);
+    let (code, said) = failure(&fake, &["--via-ssh=never"]);
     assert_eq!((code, said.lines().count()), (Some(11), 2), "{said}");
-    assert!(said.contains(&format!("UDP {port} of 127.0.0.1 does not answer")), "{said}");
+    assert!(said.contains(&format!("UDP does not reach there (tried 127.0.0.1:{port})")), "{said}");
     silent.set_nonblocking(true).unwrap();
     assert!(silent.recv(&mut [0; 2000]).is_ok(), "it was asked");
 }
 
-/// An ssh server behind a firewall that passes TCP only, and a file of the source.
-fn firewalled(from: &TempDir) -> Fake {
+/// The far end in a network of its own, to which only ssh leads, and a file of the source; nothing if this user may not make
+/// networks.
+fn firewalled(from: &TempDir) -> Option<Fake> {
+    if !runs("unshare", &["-rn", "ip", "link", "set", "lo", "up"]) {
+        skipped("a network namespace (unshare -rn)");
+        return None;
+    }
     fs::write(from.path().join("f"), content(200_000)).unwrap();
-    // Documentation addresses (RFC 5737) are not assigned.
-    Fake::with("export SSH_CONNECTION='127.0.0.1 1 192.0.2.1 22'")
+    Some(Fake::script(
+        "shift; export SSH_CONNECTION='127.0.0.1 1 192.0.2.1 22'\n\
+         exec unshare -rn sh -c \"ip link set lo up; exec $*\"",
+    ))
 }
 
 #[test]
-fn firewalls_are_not_bypassed_without_a_request() {
+fn firewalls_are_bypassed_through_the_same_ssh() {
+    let (from, to, back) = (temporary(), temporary(), temporary());
+    let Some(fake) = firewalled(&from) else { return };
+    let source = from.path().join("f");
+    let copied = [[source.clone(), there(to.path())], [there(&to.path().join("f")), back.path().to_owned()]];
+    for [source, destination] in &copied {
+        let output = fake.copy(&[], &[source, destination]);
+        let said = said(&output);
+        assert!(output.status.success(), "{said}");
+        let note = said.lines().filter(|line| line.contains("UDP does not reach there (tried 192.0.2.1:"));
+        assert_eq!(note.filter(|line| line.ends_with("; the data goes through ssh")).count(), 1, "{said}");
+    }
+    assert_eq!(tree(back.path()), tree(from.path()));
+}
+
+#[test]
+fn ssh_carries_nothing_if_it_must_not() {
     let (from, to) = (temporary(), temporary());
-    let output = firewalled(&from).copy(&[], &[&*from.path().join("f"), &*there(to.path())]);
+    let Some(fake) = firewalled(&from) else { return };
+    let output = fake.copy(&["--via-ssh=never"], &[&*from.path().join("f"), &*there(to.path())]);
     assert_eq!(output.status.code(), Some(11), "{}", said(&output));
     assert!(said(&output).contains("--via-ssh"), "{}", said(&output));
     assert_eq!(tree(to.path()), []);
 }
 
+/// What was prepared before the near end gives UDP up counts, and what is wrong there is said at once.
 #[test]
-fn firewalls_are_bypassed_on_request() {
+fn a_far_end_that_fails_behind_a_firewall_says_why() {
     let (from, to) = (temporary(), temporary());
-    let output = firewalled(&from).copy(&["--via-ssh=auto"], &[&*from.path().join("f"), &*there(to.path())]);
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(tree(to.path()), tree(from.path()));
+    let Some(fake) = firewalled(&from) else { return };
+    let output = fake.copy(&[], &[&from.path().join("f"), &there(&to.path().join("no/dir/"))]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).starts_with("rc3: there: cannot copy into"), "{}", said(&output));
 }
 
 #[test]
@@ -133,7 +160,7 @@ fn what_is_wrong_there_is_explained_here() {
     let output = Fake::with("").copy(&[], &[from.path(), &nowhere]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).starts_with("rc3: there: cannot copy into"), "{}", said(&output));
-    let output = Fake::with("unset SSH_CONNECTION").copy(&[], &[from.path(), &there(to.path())]);
+    let output = Fake::with("").copy(&["--address", "rc3.invalid"], &[from.path(), &there(to.path())]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("--address"), "{}", said(&output));
 }
