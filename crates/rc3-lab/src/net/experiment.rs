@@ -6,7 +6,7 @@ use super::{
     args::NetRunArgs,
     cell::{Cell, Company},
     error::NetError,
-    forwarder, fragments, kickass, memory, outages,
+    forwarder, fragments, kickass, memory, nats, outages,
     path::{Card, Discipline, Loss, Path},
     priorities, programs,
     recipe::Recipe,
@@ -52,7 +52,7 @@ pub struct Options {
 use Work::{Flows, Local, Namespaces};
 
 /// All experiments. The first eight are the comparison of schemes.
-pub const EXPERIMENTS: [Experiment; 28] = [
+pub const EXPERIMENTS: [Experiment; 29] = [
     new("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", Flows(idle)),
     new("queues", "FCT with each queue discipline", Flows(queues)),
     new("card", "FCT when the sender's card is as fast as the link", Flows(card)),
@@ -142,6 +142,11 @@ pub const EXPERIMENTS: [Experiment; 28] = [
         "outages",
         "transfers, copies and tunnels over outages, new addresses, sleep and restarts of the other side",
         Namespaces(outages::measure),
+    ),
+    new(
+        "nats",
+        "copies between hosts behind NATs of each kind: directly or through ssh, and what that costs",
+        Namespaces(nats::measure),
     ),
     new("memory", "memory of many connections and streams, and what idle ones cost", Local(memory::measure)),
     new(

@@ -20,6 +20,7 @@ pub mod interrupt;
 pub mod kickass;
 pub mod memory;
 pub mod namespace;
+pub mod nats;
 pub mod others;
 pub mod outages;
 pub mod path;

@@ -6,6 +6,7 @@ mod echo;
 mod files;
 pub mod load;
 mod saturate;
+mod shell;
 pub mod watch;
 
 use std::{
@@ -64,6 +65,10 @@ pub enum Job {
     Upload(SocketAddr, PathBuf),
     /// Writes what comes over one TCP connection into a file.
     Collect(SocketAddr, PathBuf),
+    /// Runs what comes as the first line of a TCP connection.
+    Shell(SocketAddr),
+    /// Connects standard input and output to a shell.
+    Dial(SocketAddr),
     /// Prints when packets with content arrive at a device after a pause.
     Arrivals(String),
 }
@@ -85,7 +90,7 @@ impl Job {
         urgency::raise();
         match self {
             // They end by themselves, or read their standard input.
-            Self::Client(..) | Self::Exec(..) | Self::Wan(_) | Self::Watch(..) => {}
+            Self::Client(..) | Self::Exec(..) | Self::Wan(_) | Self::Watch(..) | Self::Dial(_) => {}
             // It must have one thread only until it has dropped its privileges.
             Self::Forward(_) => {}
             _ => end_with_input(),
@@ -113,6 +118,8 @@ impl Job {
             Self::Watch(from, to) => watch::run(&from, &to),
             Self::Upload(address, file) => files::upload(address, &file),
             Self::Collect(address, file) => files::collect(address, &file),
+            Self::Shell(address) => shell::serve(address),
+            Self::Dial(address) => shell::dial(address),
             Self::Arrivals(device) => files::arrivals(&device),
         }
     }

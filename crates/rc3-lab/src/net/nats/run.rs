@@ -1,0 +1,119 @@
+//! Copies between two hosts, each behind its translator.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path as FilePath, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::nat::{Nat, SHELL_PORT};
+use crate::net::{
+    act::Job,
+    error::NetError,
+    interrupt,
+    namespace::Namespace,
+    path::Path,
+    process::Process,
+    site::{RECEIVER, Site, Wan},
+};
+
+/// For one copy.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the far side is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Content of the file: one packet.
+const CONTENT: &[u8] = &[7; 1000];
+
+/// How a copy went.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct NatOutcome {
+    /// Whether UDP passed.
+    pub(super) is_direct: bool,
+    /// Seconds from the start of the command until the content was there.
+    pub(super) seconds: f64,
+}
+
+/// Two hosts.
+pub(super) struct NatPair<'a> {
+    program: &'a FilePath,
+    site: Site,
+    /// Behind the translators.
+    near: Vec<Namespace>,
+    far: Vec<Namespace>,
+    files: tempfile::TempDir,
+}
+
+impl<'a> NatPair<'a> {
+    pub(super) fn new(near: Nat, far: Nat, program: &'a FilePath) -> Result<Self, NetError> {
+        let (site, files) = (Site::new()?, tempfile::tempdir()?);
+        let (near, far) = (near.build(&site.sender)?, far.build(&site.receiver)?);
+        let pair = Self { program, site, near, far, files };
+        pair.write_ssh()?;
+        fs::write(pair.file("content"), CONTENT)?;
+        Ok(pair)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    /// A program in place of ssh: it reaches the far host's shell at the outermost translator, as a forwarded port does.
+    fn write_ssh(&self) -> Result<(), NetError> {
+        let at = format!("{RECEIVER}:{SHELL_PORT}").parse().expect("an address");
+        let words = Job::Dial(at).words()?.map(|word| format!("'{word}'")).join(" ");
+        let script = format!(
+            "#!/bin/sh\nif [ \"$1\" = -G ]; then echo hostname {RECEIVER}; exit; fi\n\
+             for word; do command=$word; done\n\
+             {{ printf '%s\\n' \"$command\"; exec cat; }} | exec '{}' {words}\n",
+            std::env::current_exe()?.display()
+        );
+        fs::create_dir(self.file("bin"))?;
+        let path = self.file("bin/ssh");
+        fs::write(&path, script)?;
+        Ok(fs::set_permissions(path, fs::Permissions::from_mode(0o755))?)
+    }
+
+    /// Starts the path between the translators, and the shell of the far host.
+    pub(super) fn start(&self, path: &Path) -> Result<(Wan<'_>, Process), NetError> {
+        let wan = self.site.start_wan(path, 1)?;
+        let job = Job::Shell(([0, 0, 0, 0], SHELL_PORT).into());
+        let shell = Process::job("shell", self.far.last().unwrap_or(&self.site.receiver), &job)?;
+        shell.line()?;
+        Ok((wan, shell))
+    }
+
+    /// Copies once.
+    pub(super) fn copy(&self) -> Result<NatOutcome, NetError> {
+        let (there, said) = (self.file("there"), self.file("said"));
+        // It may not be there so far.
+        let _ = fs::remove_dir_all(&there);
+        fs::create_dir(&there)?;
+        let script = format!(
+            "exec '{0}' copy --no-path-memory --rc3-path '{0}' '{1}' host:'{2}' 2>'{3}'",
+            self.program.display(),
+            self.file("content").display(),
+            there.display(),
+            said.display()
+        );
+        let mut command = self.near.last().unwrap_or(&self.site.sender).command("sh");
+        let search = std::env::var("PATH").unwrap_or_default();
+        command.args(["-c", &script]).env("PATH", format!("{}:{search}", self.file("bin").display()));
+        command.env("HOME", self.files.path()).env_remove("XDG_STATE_HOME");
+        let began = Instant::now();
+        let near = Process::start("rc3 copy", command)?;
+        let arrived = there.join("content");
+        while !arrived.exists() && began.elapsed() < PATIENCE {
+            interrupt::check()?;
+            std::thread::sleep(LOOK_EVERY);
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let ended = near.rest(PATIENCE);
+        let said = fs::read_to_string(said)?;
+        if ended.is_err() || fs::read(arrived).ok().as_deref() != Some(CONTENT) {
+            let why = said.trim().replace('\n', "; ");
+            return Err(NetError::Process { what: "rc3 copy".to_owned(), why });
+        }
+        Ok(NatOutcome { is_direct: !said.contains("the data goes through ssh"), seconds })
+    }
+}
