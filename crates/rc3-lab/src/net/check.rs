@@ -67,6 +67,10 @@ pub fn requirements(peers: Option<&Path>) -> Vec<Requirement> {
         let made = site.sender.tc("qdisc add dev card root handle 1: htb default 10");
         made.map_err(|error| error.to_string())
     });
+    let nft = site
+        .as_ref()
+        .map_err(Clone::clone)
+        .and_then(|site| site.sender.shell("nft add table ip nat").map_err(|error| error.to_string()));
     let has_tun = Path::new("/dev/net/tun").exists();
     let bbr = unless(Scheme::own(Transport::TcpBbr).is_ok(), "the kernel does not have it");
     let chrt = unless(urgency::has_real_time(), "chrt cannot give a real-time priority");
@@ -79,6 +83,7 @@ pub fn requirements(peers: Option<&Path>) -> Vec<Requirement> {
         needed("TUN", unless(has_tun, "there is no /dev/net/tun"), "load the module tun"),
         needed("tc and HTB", htb.err(), "install iproute2, load the module sch_htb")
             .only_for("card as fast as the link: card, fig15, fig16"),
+        needed("nft", nft.err(), "install nftables").only_for("NATs: nats"),
         needed("BBR of the kernel", bbr, "load the module tcp_bbr").only_for("the scheme tcp-bbr"),
         needed("chrt", chrt, "install util-linux, start it as root")
             .only_for("WAN in time while other programs run"),

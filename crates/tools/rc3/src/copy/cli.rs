@@ -17,7 +17,7 @@ use crate::{
 pub enum ViaSsh {
     /// Always
     Always,
-    /// If UDP does not answer
+    /// If no UDP address answers within 5 s
     Auto,
     /// Never
     Never,
@@ -33,9 +33,8 @@ directory, and an IPv6 address stands in brackets. A name with a colon is local 
 existing directory, or for one SRC its new name. Directories are copied with their whole content. The other host expands \
 no wildcards.
 
-ssh starts rc3 on the other host; its configuration, keys, agent and ProxyJump apply. The data goes by UDP to the address \
-that ssh reached. Behind NAT or a jump host that address may not be reachable: pass one by --address, or use --via-ssh. \
-See docs/COPY.md.
+ssh starts rc3 on the other host; its configuration, keys, agent and ProxyJump apply. The data goes by UDP, also through \
+most NATs. Where UDP does not pass, it goes through ssh, and one line says so. See docs/COPY.md.
 
 Examples:
   rc3 copy big.iso host:/data/              into a directory there
@@ -58,10 +57,10 @@ pub struct CopyArgs {
     /// UDP port there, or a range whose first free port is taken [default: any]
     #[arg(long, default_value = "0", hide_default_value = true, value_name = "PORT[-PORT]", value_parser = parse_ports)]
     pub port: (u16, u16),
-    /// Name or address at which UDP reaches the other host [default: the address that ssh reached]
+    /// Name or address at which UDP reaches the other host [default: those that it names, and the one ssh connects to]
     #[arg(long, value_name = "HOST")]
     pub address: Option<String>,
-    /// Carry the data through ssh
+    /// When ssh carries the data; without WHEN always
     #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true)]
     #[arg(default_value = "auto", default_missing_value = "always")]
     pub via_ssh: ViaSsh,

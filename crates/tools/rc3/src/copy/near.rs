@@ -206,7 +206,7 @@ async fn begin(
     let met = match direct {
         Some(direct) => {
             let connecting = async {
-                let addresses = addresses(job, &ips, ticket.port()).await?;
+                let addresses = addresses(job.args.address.as_deref(), &ips, ticket.port()).await?;
                 let settings = settings_of(job, Carrier::Udp);
                 direct.connect(&addresses, &ticket, sends, &settings, &job.host).await
             };
@@ -326,9 +326,9 @@ fn listening(reply: Reply) -> Result<(Ticket, Vec<IpAddr>), Unanswered> {
     }
 }
 
-/// Where to try, in this order: the user's address, or those that the far end names.
-async fn addresses(job: &CopyJob, ips: &[IpAddr], port: u16) -> Result<Vec<SocketAddr>> {
-    match &job.args.address {
+/// Where to try, in this order: the address that the user typed, or those that the far end names.
+async fn addresses(typed: Option<&str>, ips: &[IpAddr], port: u16) -> Result<Vec<SocketAddr>> {
+    match typed {
         Some(host) => addresses_of(host, port).await.map_err(|error| {
             Error::new(ErrorKind::Resolve, format!("cannot find {host}: {error}"), "check --address")
         }),
@@ -396,7 +396,7 @@ mod tests {
     use tokio::io::{AsyncWriteExt, BufReader};
 
     use super::*;
-    use crate::copy::wire::MAGIC;
+    use crate::{copy::wire::MAGIC, transfer::ticket::ADDRESSES_MAX};
 
     /// How the near end fails if the far end sends `frames`, one each 20 ms, and then nothing.
     async fn heard(frames: Vec<Reply>) -> Result<u32, &'static str> {
@@ -423,6 +423,24 @@ mod tests {
             }),
             () = saying => unreachable!(),
         }
+    }
+
+    #[tokio::test]
+    async fn a_far_end_names_few_addresses_of_single_hosts_and_the_user_others() {
+        let tried = async |typed, ips: &[&str]| {
+            let ips: Vec<IpAddr> = ips.iter().map(|ip| ip.parse().unwrap()).collect();
+            addresses(typed, &ips, 9).await.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let lies = ["127.0.0.1", "::1", "224.0.0.1", "ff02::1", "0.0.0.0", "::ffff:127.0.0.1"];
+        // Only the address that ssh has reached may be this host.
+        assert_eq!(tried(None, &lies).await.unwrap(), ["127.0.0.1:9"]);
+        assert_eq!(tried(None, &lies[2..]).await.unwrap(), [""; 0]);
+        let many: Vec<String> = (1..100).map(|nth| format!("192.0.2.{nth}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let all = tried(None, &many).await.unwrap();
+        assert_eq!((all[0].as_str(), all.len()), ("192.0.2.1:9", ADDRESSES_MAX));
+        assert_eq!(tried(Some("192.0.2.200"), &many).await.unwrap(), ["192.0.2.200:9"]);
+        assert_eq!(tried(Some(""), &many).await.unwrap_err().kind(), ErrorKind::Resolve);
     }
 
     #[tokio::test]
