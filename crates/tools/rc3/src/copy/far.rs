@@ -130,11 +130,13 @@ async fn meet(listener: Listener, instead: oneshot::Receiver<Listener>) -> Resul
             Err(_) => std::future::pending().await,
         }
     };
-    let listener = tokio::select! {
+    let relayed = tokio::select! {
         control = listener.meet() => return Ok(Met { control: control?, endpoint: listener.endpoint }),
-        instead = instead => instead,
+        relayed = instead => relayed,
     };
-    Ok(Met { control: listener.meet().await?, endpoint: listener.endpoint })
+    // Its port is closed: nobody comes there any more.
+    drop(listener);
+    Ok(Met { control: relayed.meet().await?, endpoint: relayed.endpoint })
 }
 
 /// Prepares in the background, with signs of life: listing many files takes long. Says when it is ready.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rc3_net::{ClientConfig, Connecting, Endpoint, VarInt};
+use rc3_net::{ClientConfig, Connecting, Endpoint, RlpMode, VarInt};
 
 use super::{direct::RTT_GUESS, wire::UdpTerms};
 use crate::{
@@ -35,6 +35,8 @@ pub(super) fn punch(
     let tls = client(Fingerprint([0; FINGERPRINT_BYTES]), ALPN)?;
     let mut transport = settings.transport(0, 0)?;
     let millis = u32::try_from(PUNCH_FOR.as_millis()).unwrap_or(u32::MAX);
+    // It takes no part of the memory that bounds the window of the real connection.
+    transport.receive_window(VarInt::from_u32(0)).rlp(RlpMode::Off);
     transport.initial_rtt(RTT_GUESS).max_idle_timeout(Some(VarInt::from_u32(millis).into()));
     let mut config = ClientConfig::new(Arc::new(tls));
     config.transport_config(Arc::new(transport));

@@ -100,7 +100,7 @@ pub(crate) struct Race {
     untried: VecDeque<SocketAddr>,
     /// Those tried so far, each once.
     pub(crate) tried: Vec<SocketAddr>,
-    /// More addresses, each tried when it comes; the race has no end before that of these.
+    /// More addresses, each tried when it comes, if it has no turn; the race has no end before that of these.
     further: mpsc::Receiver<SocketAddr>,
     /// Time after which the next address is tried as well.
     pace: Duration,
@@ -128,23 +128,24 @@ impl Race {
         connect: impl Fn(SocketAddr) -> F,
     ) -> Result<T> {
         let (mut tries, mut failure) = (JoinSet::new(), None);
+        let mut next = self.untried.pop_front();
         loop {
-            self.untried.retain(|address| !self.tried.contains(address));
-            if let Some(address) = self.untried.pop_front() {
+            if let Some(address) = next.filter(|address| !self.tried.contains(address)) {
                 self.tried.push(address);
                 let connecting = connect(address);
                 tries.spawn(async move { connecting.await.map_err(|error| (address, error)) });
             }
-            tokio::select! {
+            next = tokio::select! {
                 Some(done) = tries.join_next() => match done.map_err(background)? {
                     Ok(connection) => return Ok(connection),
                     // What a host answers says more than the silence of another.
                     Err(failed) => {
                         failure = failure.filter(|_| failed.1.kind() == ErrorKind::Connect).or(Some(failed));
+                        self.untried.pop_front()
                     }
                 },
-                Some(further) = self.further.recv() => self.untried.push_front(further),
-                () = sleep(self.pace), if !self.untried.is_empty() => {}
+                Some(further) = self.further.recv() => Some(further).filter(|it| !self.untried.contains(it)),
+                () = sleep(self.pace), if !self.untried.is_empty() => self.untried.pop_front(),
                 else => {
                     let (at, error) = failure.ok_or_else(|| Error::lost("there is no address to connect to"))?;
                     let others: Vec<_> = self.tried.iter().copied().filter(|other| *other != at).collect();
@@ -241,5 +242,14 @@ mod tests {
         let (won, ()) = tokio::join!(race.run(connect), finding);
         assert_eq!((won.unwrap(), begun.elapsed().as_millis()), (third, 300));
         assert_eq!(race.tried, given);
+        // One that has its turn waits for it.
+        let (found, further) = mpsc::channel(4);
+        found.send(third).await.unwrap();
+        let mut race = Race::with(&given, further, NEXT_ADDRESS_AFTER);
+        let connect =
+            |address| async move { if address == third { Ok(()) } else { std::future::pending().await } };
+        let begun = tokio::time::Instant::now();
+        race.run(connect).await.unwrap();
+        assert_eq!(begun.elapsed(), 2 * NEXT_ADDRESS_AFTER);
     }
 }
