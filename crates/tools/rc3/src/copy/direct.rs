@@ -95,7 +95,7 @@ impl Direct {
         transport.initial_rtt(RTT_GUESS);
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(Arc::new(transport));
-        // It may not wait for it: another program than ssh was named.
+        // The addresses of ssh's host may come later, or never.
         let _ = self.port.send(ticket.port());
         let mut race = Race::with(addresses, self.further, PACE);
         let connect = |address| {
