@@ -346,7 +346,7 @@ impl Clock {
         let gain = self.gain(now, known);
         // Where nobody waits for it, as much as a first flight without feedback.
         let most = if path.honoured { bdp * f64::from(self.law.silence) } else { bdp * gain + spare };
-        let in_flight = self.departures.in_flight() * path.packet_bytes + path.primary_in_flight;
+        let in_flight = self.departures.in_flight() + path.primary_in_flight;
         let room = most - in_flight as f64;
         if room < path.packet_bytes as f64 {
             // Reports and acknowledgments make room earlier; this is for when none comes.
@@ -731,7 +731,7 @@ mod tests {
                 world.reports.clear();
                 world.run(ms(at), ms(at + 10));
             }
-            let in_flight = world.clock.departures.in_flight();
+            let in_flight = world.clock.departures.in_flight() / PACKET;
             assert!(range.contains(&in_flight), "{in_flight} packets of {bdp}, honoured: {honoured}");
         }
     }

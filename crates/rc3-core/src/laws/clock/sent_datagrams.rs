@@ -98,9 +98,10 @@ pub(super) struct SentDatagrams {
     /// Datagrams sent, and those of them that arrived or were overtaken.
     sent: u64,
     passed: u64,
-    /// Bytes of UDP payload of both loops, and those of the primary.
+    /// Bytes of UDP payload of both loops, those of the primary, and those of the datagrams passed.
     sent_bytes: u64,
     of_primary: u64,
+    passed_bytes: u64,
     lost: Vec<Loss>,
     /// The newest that arrived.
     newest: Option<u64>,
@@ -155,10 +156,9 @@ impl SentDatagrams {
             self.pop();
         }
         let at = self.batches.partition_point(|batch| batch.departure.last < packet_number);
-        let batch = self.batches.get(at)?;
+        let batch = *self.batches.get(at)?;
         self.newest = Some(packet_number);
-        let behind = batch.departure.last - packet_number;
-        self.passed = self.passed.max(batch.through - behind.min(batch.departure.packets));
+        self.pass(&batch, batch.departure.last - packet_number);
         batch.departed(packet_number)
     }
 
@@ -185,12 +185,12 @@ impl SentDatagrams {
         self.batches.back().map(|batch| batch.departure.at)
     }
 
-    /// Datagrams in flight.
+    /// Bytes of UDP payload in datagrams in flight.
     pub(super) fn in_flight(&self) -> u64 {
-        self.sent - self.passed
+        self.sent_bytes - self.of_primary - self.passed_bytes
     }
 
-    /// Those of them that left after `since`.
+    /// Datagrams in flight that left after `since`.
     pub(super) fn in_flight_since(&self, since: Instant) -> u64 {
         let older = self.batches.partition_point(|batch| batch.departure.at <= since);
         let through = older.checked_sub(1).map_or(0, |last| self.batches[last].through);
@@ -204,8 +204,16 @@ impl SentDatagrams {
 
     fn pop(&mut self) {
         if let Some(batch) = self.batches.pop_front() {
-            self.passed = self.passed.max(batch.through);
+            self.pass(&batch, 0);
         }
+    }
+
+    /// Nothing is in flight up to the datagram `behind` the last one of this batch.
+    fn pass(&mut self, batch: &NumberedBatch, behind: u64) {
+        let behind = behind.min(batch.departure.packets);
+        self.passed = self.passed.max(batch.through - behind);
+        let bytes = batch.sent_bytes - batch.of_primary - behind * batch.packet_bytes;
+        self.passed_bytes = self.passed_bytes.max(bytes);
     }
 }
 
@@ -226,13 +234,17 @@ mod tests {
         let mut departures = SentDatagrams::default();
         // Numbers 10 to 13 were not data.
         for (last, packets) in [(9, 10), (23, 10), (33, 10)] {
-            departures.push(batch(at, last, packets), 0);
+            departures.push(batch(at, last, packets), packets * 100);
+            departures.on_primary_sent(7);
         }
-        assert_eq!(departures.in_flight(), 30);
-        assert_eq!(departures.on_arrival(16, 0), Some(Departed { at, run: 0, sent_bytes: 0, of_primary: 0 }));
-        assert_eq!(departures.in_flight(), 17);
+        // Bytes of RLP: a short datagram takes less of the path than a full one.
+        assert_eq!(departures.in_flight(), 3000);
+        let departed = Departed { at, run: 0, sent_bytes: 1307, of_primary: 7 };
+        assert_eq!(departures.on_arrival(16, 0), Some(departed));
+        assert_eq!(departures.in_flight(), 1700);
         assert_eq!(departures.take_lost().len(), 0);
-        assert_eq!(departures.on_arrival(17, 0), Some(Departed { at, run: 0, sent_bytes: 0, of_primary: 0 }));
+        let departed = Departed { sent_bytes: 1407, ..departed };
+        assert_eq!(departures.on_arrival(17, 0), Some(departed));
         assert_eq!(
             departures.take_lost(),
             [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span }]
