@@ -5,6 +5,7 @@ use std::{num::NonZero, path::PathBuf, time::Duration};
 use super::{
     args::NetRunArgs,
     cell::{Cell, Company},
+    copies,
     error::NetError,
     forwarder, fragments, kickass, memory, nats, outages,
     path::{Card, Discipline, Loss, Path},
@@ -52,7 +53,7 @@ pub struct Options {
 use Work::{Flows, Local, Namespaces};
 
 /// All experiments. The first eight are the comparison of schemes.
-pub const EXPERIMENTS: [Experiment; 29] = [
+pub const EXPERIMENTS: [Experiment; 30] = [
     new("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", Flows(idle)),
     new("queues", "FCT with each queue discipline", Flows(queues)),
     new("card", "FCT when the sender's card is as fast as the link", Flows(card)),
@@ -147,6 +148,11 @@ pub const EXPERIMENTS: [Experiment; 29] = [
         "nats",
         "copies between hosts behind NATs of each kind: directly or through ssh, and what that costs",
         Namespaces(nats::measure),
+    ),
+    new(
+        "copies",
+        "seconds of rc3 send and copy, scp, rsync and tar for small and large files, with and without a login",
+        Namespaces(copies::measure),
     ),
     new("memory", "memory of many connections and streams, and what idle ones cost", Local(memory::measure)),
     new(

@@ -11,6 +11,7 @@ pub mod cell;
 pub mod charts;
 pub mod check;
 pub mod clock;
+pub mod copies;
 pub mod error;
 pub mod experiment;
 pub mod forward;

@@ -1,0 +1,305 @@
+//! What copying files costs with `rc3 send`, `rc3 copy`, scp, rsync and tar, over new ssh connections and over a shared one.
+
+use std::{
+    fmt, fs,
+    path::{Path as FilePath, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::{
+    error::NetError,
+    interrupt,
+    process::Process,
+    programs::rc3,
+    run::Lab,
+    scheme::PORT,
+    site::{RECEIVER, Site},
+};
+use crate::{
+    document::{Document, Table},
+    statistics::MedianInterval,
+};
+
+/// For any one command, and for sshd to come up.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// For what a command leaves behind: packets in queues, a closing ssh.
+const REST: Duration = Duration::from_secs(1);
+const SSHD: &str = "/usr/sbin/sshd";
+
+/// Files of one length.
+#[derive(Debug, Clone, Copy)]
+struct Content {
+    files: u32,
+    bytes: u64,
+    /// Round-trip time in ms of the path that it takes.
+    rtt: u64,
+}
+
+/// Small files on long paths, where round trips decide, and single ones.
+const CONTENTS: [Content; 6] = [
+    Content { files: 1, bytes: 4096, rtt: 262 },
+    Content { files: 2000, bytes: 4096, rtt: 262 },
+    Content { files: 10_000, bytes: 10_000, rtt: 100 },
+    Content { files: 1, bytes: 1_000_000, rtt: 80 },
+    Content { files: 1, bytes: 5_000_000, rtt: 80 },
+    Content { files: 1, bytes: 30_000_000, rtt: 80 },
+];
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {} bytes, {} ms", self.files, self.bytes, self.rtt)
+    }
+}
+
+impl Content {
+    fn write(self, folder: &FilePath) -> Result<PathBuf, NetError> {
+        let folder = folder.join("content");
+        fs::create_dir(&folder)?;
+        let mut bytes = vec![0; self.bytes as usize];
+        for nth in 0..self.files {
+            blake3::Hasher::new().update(&nth.to_le_bytes()).finalize_xof().fill(&mut bytes);
+            fs::write(folder.join(format!("file-{nth:05}")), &bytes)?;
+        }
+        Ok(folder)
+    }
+}
+
+/// What copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copier {
+    /// Only runs `true` there.
+    Login,
+    Send {
+        known: bool,
+    },
+    Copy,
+    Scp,
+    Rsync,
+    Tar,
+}
+
+impl fmt::Display for Copier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Login => "ssh HOST true",
+            Self::Send { known: false } => "rc3 send, path not known",
+            Self::Send { known: true } => "rc3 send, path known",
+            Self::Copy => "rc3 copy, path known",
+            Self::Scp => "scp",
+            Self::Rsync => "rsync",
+            Self::Tar => "tar over ssh",
+        })
+    }
+}
+
+/// In turns, each over a new ssh connection and over a shared one. scp takes some round trips for each file.
+fn copiers(content: Content) -> impl Iterator<Item = (Copier, bool)> {
+    use Copier::{Copy, Login, Rsync, Scp, Send, Tar};
+    let all = [Login, Send { known: false }, Send { known: true }, Copy, Scp, Rsync, Tar];
+    let all = all.into_iter().filter(move |copier| *copier != Scp || content.files == 1);
+    all.flat_map(|copier| match copier {
+        Send { .. } => vec![(copier, false)],
+        _ => vec![(copier, false), (copier, true)],
+    })
+}
+
+/// Hosts with an sshd at the receiver, and the files of a run.
+struct Copies {
+    site: Site,
+    files: tempfile::TempDir,
+    content: PathBuf,
+    program: PathBuf,
+    _sshd: Process,
+    _shared: Process,
+}
+
+/// Measures each command with each content.
+///
+/// # Errors
+/// If the host lacks a program, or one fails.
+pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
+    let programs = ["ssh", "ssh-keygen", SSHD, "scp", "rsync", "tar", "diff"];
+    let is_missing = |name: &&str| !FilePath::new("/usr/bin").join(name).exists();
+    let missing: Vec<_> = programs.into_iter().filter(is_missing).map(str::to_owned).collect();
+    if !missing.is_empty() {
+        return Err(NetError::Missing(missing));
+    }
+    let mut table = Table::new(["files", "command", "ssh connection", "#median, s", "#from", "#to"]);
+    let runs = lab.options.runs();
+    for content in CONTENTS {
+        let path = lab.options.path_of(100, content.rtt);
+        let (site, files) = (Site::new()?, tempfile::tempdir()?);
+        let source = content.write(files.path())?;
+        let _wan = site.start_wan(&path, 1)?;
+        let copies = Copies::new(site, files, source)?;
+        let turns: Vec<_> = copiers(content).collect();
+        let mut seconds = vec![Vec::new(); turns.len()];
+        // The path becomes known.
+        copies.run(Copier::Send { known: true }, false)?;
+        for _ in 0..runs {
+            for (&(copier, shared), seconds) in turns.iter().zip(&mut seconds) {
+                let what = format!("{content}: {copier}{}", if shared { ", shared" } else { "" });
+                seconds.push(lab.step(&what, || copies.run(copier, shared))?);
+                interrupt::sleep(REST)?;
+            }
+        }
+        for (&(copier, shared), seconds) in turns.iter().zip(&seconds) {
+            table.row(content.to_string(), cells(copier, shared, seconds));
+        }
+    }
+    let text = format!(
+        "{}, other round trips in the table; {runs} runs in turns. Each ends when the command does, and its files are \
+         compared. A path is known from a run before.",
+        lab.options.path_of(100, CONTENTS[0].rtt)
+    );
+    Ok(vec![Document::new("Copies").text(text).table(table)])
+}
+
+fn cells(copier: Copier, shared: bool, seconds: &[f64]) -> [String; 5] {
+    let connection = match (copier, shared) {
+        (Copier::Send { .. }, _) => "none",
+        (_, false) => "new",
+        (_, true) => "shared",
+    };
+    let estimate = MedianInterval::of(seconds);
+    let text =
+        |of: fn(MedianInterval) -> f64| estimate.map_or_else(String::new, |it| format!("{:.2}", of(it)));
+    [copier.to_string(), connection.to_owned(), text(|it| it.median), text(|it| it.low), text(|it| it.high)]
+}
+
+impl Copies {
+    fn new(site: Site, files: tempfile::TempDir, content: PathBuf) -> Result<Self, NetError> {
+        let file = |name: &str| files.path().join(name).display().to_string();
+        for key in ["host", "user"] {
+            done(
+                "ssh-keygen",
+                Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &file(key)]),
+            )?;
+        }
+        let sshd = format!(
+            "ListenAddress {RECEIVER}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\n\
+             PermitRootLogin yes\nSubsystem sftp internal-sftp\n",
+            file("host"),
+            file("user.pub")
+        );
+        fs::write(files.path().join("sshd"), sshd)?;
+        let ssh = format!(
+            "Host there\nHostName {RECEIVER}\nUser root\nIdentityFile {}\nUserKnownHostsFile {}\nBatchMode yes\n\
+             StrictHostKeyChecking no\nLogLevel ERROR\n",
+            file("user"),
+            file("known")
+        );
+        fs::write(files.path().join("ssh"), &ssh)?;
+        fs::write(files.path().join("shared"), format!("{ssh}ControlPath {}\n", file("control")))?;
+        fs::create_dir_all("/run/sshd")?;
+        let mut command = site.receiver.command(SSHD);
+        command.args(["-D", "-f", &file("sshd")]);
+        let sshd = Process::start("sshd", command)?;
+        // Until sshd listens, an attempt fails at once.
+        let until = Instant::now() + PATIENCE;
+        let login = || done("ssh", site.sender.command("ssh").args(["-F", &file("ssh"), "there", "true"]));
+        while let Err(error) = login() {
+            interrupt::sleep(REST)?;
+            if Instant::now() > until {
+                return Err(error);
+            }
+        }
+        let mut command = site.sender.command("ssh");
+        command.args(["-F", &file("shared"), "-M", "-N", "there"]);
+        let shared = Process::start("shared ssh", command)?;
+        while !files.path().join("control").exists() {
+            interrupt::sleep(REST)?;
+        }
+        Ok(Self { site, files, content, program: rc3()?, _sshd: sshd, _shared: shared })
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.files.path().join(name).display().to_string()
+    }
+
+    /// Copies the content once, and returns the seconds that the command took.
+    fn run(&self, copier: Copier, shared: bool) -> Result<f64, NetError> {
+        let there = self.file("there");
+        fs::create_dir(&there)?;
+        let seconds = self.time(copier, shared, &there)?;
+        if copier != Copier::Login {
+            let copied = FilePath::new(&there).join("content");
+            done("diff", Command::new("diff").arg("-r").arg(&self.content).arg(copied))?;
+        }
+        fs::remove_dir_all(there)?;
+        Ok(seconds)
+    }
+
+    fn time(&self, copier: Copier, shared: bool, there: &str) -> Result<f64, NetError> {
+        let (content, program) = (self.content.display().to_string(), self.program.display().to_string());
+        let ssh = format!("ssh -F {}", self.file(if shared { "shared" } else { "ssh" }));
+        let config = self.file(if shared { "shared" } else { "ssh" });
+        let ticket = self.file("ticket");
+        let unknown = if copier == (Copier::Send { known: false }) { "--no-path-memory" } else { "" };
+        let script = match copier {
+            Copier::Login => format!("{ssh} there true"),
+            Copier::Send { .. } => {
+                format!("'{program}' send {unknown} --quiet --ticket-file '{ticket}' '{content}'")
+            }
+            Copier::Copy => {
+                format!(
+                    "'{program}' copy --quiet --rc3-path '{program}' -e '{ssh}' '{content}' 'there:{there}/'"
+                )
+            }
+            Copier::Scp => format!("scp -q -r -F {config} '{content}' 'there:{there}/'"),
+            Copier::Rsync => format!("rsync -a -e '{ssh}' '{content}' 'there:{there}/'"),
+            Copier::Tar => {
+                let folder = self.files.path().display();
+                format!("tar c -C '{folder}' content | {ssh} there tar x -C '{there}'")
+            }
+        };
+        let receiver = match copier {
+            Copier::Send { .. } => Some(self.receiver(there, &ticket)?),
+            _ => None,
+        };
+        let mut command = self.site.sender.command("sh");
+        command.args(["-c", &script]).env("XDG_STATE_HOME", self.file("state"));
+        let begun = Instant::now();
+        Process::start(copier.to_string(), command)?.rest(PATIENCE)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        if let Some(receiver) = receiver {
+            receiver.rest(PATIENCE)?;
+        }
+        Ok(seconds)
+    }
+
+    /// `rc3 recv`, once it listens. It removes its ticket at the end.
+    fn receiver(&self, there: &str, ticket: &str) -> Result<Process, NetError> {
+        let mut command = self.site.receiver.command(&self.program);
+        let address = format!("{RECEIVER}:{PORT}");
+        command.args(["recv", "--quiet", "--listen", &address, "--dir", there, "--ticket-file", ticket]);
+        let process = Process::start("rc3 recv", command)?;
+        while !FilePath::new(ticket).exists() {
+            interrupt::sleep(Duration::from_millis(50))?;
+        }
+        Ok(process)
+    }
+}
+
+/// Runs a tool to its end.
+fn done(what: &str, command: &mut Command) -> Result<(), NetError> {
+    let output = command.stdin(Stdio::null()).output()?;
+    let why = || [output.stdout.as_slice(), &output.stderr].map(String::from_utf8_lossy).concat();
+    let failed = || NetError::Process { what: what.to_owned(), why: why() };
+    output.status.success().then_some(()).ok_or_else(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_takes_its_turn_over_both_kinds_of_connections() {
+        let single: Vec<_> = copiers(CONTENTS[0]).collect();
+        assert_eq!(single.iter().filter(|(copier, _)| *copier == Copier::Scp).count(), 2);
+        assert_eq!((single.len(), copiers(CONTENTS[1]).count()), (12, 10));
+        let row = cells(Copier::Send { known: true }, false, &[1.0, 3.0, 2.0]);
+        assert_eq!(row, ["rc3 send, path known", "none", "2.00", "1.00", "3.00"]);
+    }
+}
