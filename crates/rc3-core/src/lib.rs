@@ -75,6 +75,9 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]
 
+#[cfg(not(any(feature = "aws-lc-rs", feature = "ring")))]
+compile_error!("rc3 needs a library of cryptography: turn on the feature `ring` or `aws-lc-rs`");
+
 mod config;
 mod datagram_meta;
 mod error;
@@ -110,11 +113,13 @@ pub use machines::{
     stream::send::source::SourceRead,
     succession::{Detour, FromPredecessor},
 };
+#[cfg(feature = "bloom")]
+pub use quic::BloomTokenLog;
 pub use quic::{
-    AckFrequencyConfig, AeadKey, ApplicationClose, BloomTokenLog, ConnectError, ConnectionClose,
-    ConnectionError, ConnectionHandle, ConnectionId, ConnectionIdGenerator, CryptoError, Dir, EcnCodepoint,
-    FinishError, FrameStats, FrameType, HandshakeData, HandshakeTokenKey, HashedConnectionIdGenerator,
-    HmacKey, IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, PathStats,
+    AckFrequencyConfig, AeadKey, ApplicationClose, ConnectError, ConnectionClose, ConnectionError,
+    ConnectionHandle, ConnectionId, ConnectionIdGenerator, CryptoError, Dir, EcnCodepoint, FinishError,
+    FrameStats, FrameType, HandshakeData, HandshakeTokenKey, HashedConnectionIdGenerator, HmacKey,
+    IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, PathStats,
     RandomConnectionIdGenerator, RttEstimator, SendDatagramError, Side, StdSystemTime, StreamId, TimeSource,
     TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode, UdpStats,
     ValidationTokenConfig, VarInt, VarIntBoundsExceeded, WriteError, congestion,
@@ -122,6 +127,7 @@ pub use quic::{
 #[cfg(feature = "qlog")]
 pub use seams::qlog::Qlog;
 pub use seams::{
+    cryptography::{ResetKey, TokenKey, crypto_provider},
     primary::quinn::{ConnectFailed, Incoming},
     tls::{
         ClientCrypto, ConfigError, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig, ServerCrypto,

@@ -1,14 +1,15 @@
 //! QUIC's types that rc3 uses itself: ids, codes, settings and errors of quinn-proto. Its behaviour is behind
 //! [`crate::seams::primary`].
 
+#[cfg(feature = "bloom")]
+pub use quinn_proto::BloomTokenLog;
 pub use quinn_proto::{
-    AckFrequencyConfig, ApplicationClose, BloomTokenLog, ConnectError, ConnectionClose, ConnectionError,
-    ConnectionHandle, ConnectionId, ConnectionIdGenerator, Dir, EcnCodepoint, FinishError, FrameStats,
-    FrameType, HashedConnectionIdGenerator, IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog,
-    NoneTokenStore, PathStats, RandomConnectionIdGenerator, RttEstimator, SendDatagramError, Side,
-    StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
-    TransportError, TransportErrorCode, UdpStats, ValidationTokenConfig, VarInt, VarIntBoundsExceeded,
-    WriteError, congestion,
+    AckFrequencyConfig, ApplicationClose, ConnectError, ConnectionClose, ConnectionError, ConnectionHandle,
+    ConnectionId, ConnectionIdGenerator, Dir, EcnCodepoint, FinishError, FrameStats, FrameType,
+    HashedConnectionIdGenerator, IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore,
+    PathStats, RandomConnectionIdGenerator, RttEstimator, SendDatagramError, Side, StdSystemTime, StreamId,
+    TimeSource, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode,
+    UdpStats, ValidationTokenConfig, VarInt, VarIntBoundsExceeded, WriteError, congestion,
     crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey, rustls::HandshakeData},
 };
 pub(crate) use quinn_proto::{

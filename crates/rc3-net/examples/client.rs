@@ -13,7 +13,7 @@ use std::{
 
 use rc3_net::{
     ClientConfig, Endpoint,
-    crypto::rustls::QuicClientConfig,
+    crypto::{crypto_provider, rustls::QuicClientConfig},
     key_log,
     rustls::{self, pki_types::CertificateDer},
 };
@@ -35,7 +35,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(fs::read(certificate).await?))?;
-    let mut crypto = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut crypto = rustls::ClientConfig::builder_with_provider(crypto_provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     crypto.alpn_protocols = vec![b"hq-29".to_vec()];
     crypto.key_log = key_log();
 

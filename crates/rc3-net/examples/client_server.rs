@@ -5,7 +5,9 @@
 use std::{error::Error, net::SocketAddr, sync::Arc};
 
 use rc3_net::{
-    ClientConfig, Connection, Endpoint, ServerConfig, VarInt, key_log,
+    ClientConfig, Connection, Endpoint, ServerConfig, VarInt,
+    crypto::crypto_provider,
+    key_log,
     rustls::{self, pki_types::PrivateKeyDer},
 };
 
@@ -64,10 +66,14 @@ fn configs() -> Result<(ClientConfig, ServerConfig), Box<dyn Error>> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certified.cert.der().clone())?;
 
-    let mut client = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut client = rustls::ClientConfig::builder_with_provider(crypto_provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     client.alpn_protocols = vec![b"repeat".to_vec()];
     client.key_log = key_log();
-    let mut server = rustls::ServerConfig::builder()
+    let mut server = rustls::ServerConfig::builder_with_provider(crypto_provider())
+        .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![certified.cert.into()], key)?;
     server.alpn_protocols = vec![b"repeat".to_vec()];

@@ -13,7 +13,10 @@ use std::{
 
 use rc3_net::{
     Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream, ServerConfig,
-    crypto::rustls::{HandshakeData, QuicServerConfig},
+    crypto::{
+        crypto_provider,
+        rustls::{HandshakeData, QuicServerConfig},
+    },
     key_log,
     rustls::{self, pki_types::PrivateKeyDer},
 };
@@ -30,7 +33,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_string()])?;
     fs::write(certificate, certified.cert.der()).await?;
     let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
-    let mut crypto = rustls::ServerConfig::builder()
+    let mut crypto = rustls::ServerConfig::builder_with_provider(crypto_provider())
+        .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![certified.cert.into()], key)?;
     crypto.alpn_protocols = vec![b"hq-29".to_vec()];

@@ -82,12 +82,14 @@ pub mod socket;
 
 pub use quinn::Written;
 pub use quinn_udp as udp;
+#[cfg(feature = "bloom")]
+pub use rc3_core::BloomTokenLog;
 pub use rc3_core::{
-    AckFrequencyConfig, ApplicationClose, BloomTokenLog, Chunk, ClientConfig, ClockStats, ClosedStream,
-    ConfigError, Congestion, ConnectionClose, ConnectionError, ConnectionId, ConnectionIdGenerator,
-    ConnectionStats, DestinationVerdict, Dir, EcnCodepoint, EndpointConfig, FrameStats, FrameType,
-    GuardStats, HashedConnectionIdGenerator, IdleTimeout, IncomingStats, InvalidCid, KnownPath, Ladder,
-    LadderError, LevelStats, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, Pace, PathStats,
+    AckFrequencyConfig, ApplicationClose, Chunk, ClientConfig, ClockStats, ClosedStream, ConfigError,
+    Congestion, ConnectionClose, ConnectionError, ConnectionId, ConnectionIdGenerator, ConnectionStats,
+    DestinationVerdict, Dir, EcnCodepoint, EndpointConfig, FrameStats, FrameType, GuardStats,
+    HashedConnectionIdGenerator, IdleTimeout, IncomingStats, InvalidCid, KnownPath, Ladder, LadderError,
+    LevelStats, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, Pace, PathStats,
     RandomConnectionIdGenerator, ReceivedStats, RlpMode, RttEstimator, SentStats, ServerConfig, Side,
     StdSystemTime, StreamId, TimeSource, TokenLog, TokenMemoryCache, TokenReuseError, TokenStore,
     TransportConfig, TransportError, TransportErrorCode, UdpStats, ValidationTokenConfig, VarInt,
@@ -122,8 +124,8 @@ pub use self::{
 /// TLS requirements and handshake results, at quinn's paths.
 pub mod crypto {
     pub use rc3_core::{
-        AeadKey, ClientCrypto as ClientConfig, CryptoError, HandshakeTokenKey, HmacKey,
-        ServerCrypto as ServerConfig,
+        AeadKey, ClientCrypto as ClientConfig, CryptoError, HandshakeTokenKey, HmacKey, ResetKey,
+        ServerCrypto as ServerConfig, TokenKey, crypto_provider,
     };
 
     pub use crate::error::ExportKeyingMaterialError;

@@ -54,7 +54,7 @@ pub fn tls(alpn: &[&str]) -> (rustls::ClientConfig, rustls::ServerConfig) {
     let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.clone()).expect("a certificate just made");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = rc3_core::crypto_provider();
     let versions = &[&rustls::version::TLS13];
 
     let mut client = rustls::ClientConfig::builder_with_provider(provider.clone())

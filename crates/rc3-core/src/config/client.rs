@@ -5,7 +5,10 @@ use std::{fmt, sync::Arc};
 use super::{TransportConfig, setters};
 use crate::{
     quic::{ConnectionId, TokenMemoryCache, TokenStore},
-    seams::tls::{ClientCrypto, ClientSecurity, ring_provider, sessions::Sessions},
+    seams::{
+        cryptography::crypto_provider,
+        tls::{ClientCrypto, ClientSecurity, sessions::Sessions},
+    },
 };
 
 /// What a client needs to connect. Clones share the sessions and tokens that servers have given.
@@ -72,7 +75,7 @@ impl ClientConfig {
     pub fn with_root_certificates(
         roots: Arc<rustls::RootCertStore>,
     ) -> Result<Self, rustls::client::VerifierBuilderError> {
-        let provider = ring_provider();
+        let provider = crypto_provider();
         let verifier =
             rustls::client::WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build()?;
         let mut crypto = rustls::ClientConfig::builder_with_provider(provider)

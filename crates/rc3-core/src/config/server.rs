@@ -12,7 +12,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use super::{Passthrough, TransportConfig, passed_to, setters};
 use crate::{
     quic::{HandshakeTokenKey, QuicServer, TimeSource, ValidationTokenConfig},
-    seams::tls::{ServerCrypto, ServerSecurity, random_token_key, ring_provider},
+    seams::{
+        cryptography::crypto_provider,
+        tls::{ServerCrypto, ServerSecurity, random_token_key},
+    },
 };
 
 /// What an endpoint needs to accept connections.
@@ -79,7 +82,7 @@ impl ServerConfig {
         cert_chain: Vec<CertificateDer<'static>>,
         key: PrivateKeyDer<'static>,
     ) -> Result<Self, rustls::Error> {
-        let mut crypto = rustls::ServerConfig::builder_with_provider(ring_provider())
+        let mut crypto = rustls::ServerConfig::builder_with_provider(crypto_provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_no_client_auth()
             .with_single_cert(cert_chain, key)?;

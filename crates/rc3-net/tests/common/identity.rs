@@ -9,6 +9,7 @@ use std::{
 
 use rc3_net::{
     ClientConfig, ServerConfig,
+    crypto::crypto_provider,
     rustls::{self, pki_types::PrivateKeyDer},
 };
 
@@ -46,14 +47,20 @@ impl Drop for Identity {
 pub(crate) fn client_config() -> ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(read("cert").into()).unwrap();
-    let crypto = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let crypto = rustls::ClientConfig::builder_with_provider(crypto_provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     ClientConfig::new(Arc::new(crypto))
 }
 
 /// Settings of a server with the given identity.
 pub(crate) fn server_config() -> ServerConfig {
     let key = PrivateKeyDer::Pkcs8(read("key").into());
-    let crypto = rustls::ServerConfig::builder()
+    let crypto = rustls::ServerConfig::builder_with_provider(crypto_provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![read("cert").into()], key)
         .unwrap();

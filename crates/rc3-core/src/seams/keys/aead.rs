@@ -1,22 +1,25 @@
 //! Protection by AEAD_AES_128_GCM, with keys that HKDF derives as QUIC's are (RFC 9001 §5). What it holds is wiped when
-//! dropped, except the keys inside the types of `ring`, which offers no way to wipe them.
+//! dropped, except the keys inside types of [`cryptography`](crate::seams::cryptography), which offer no way to wipe
+//! them.
 
 use std::sync::Arc;
 
-use ring::{
-    aead::{
-        AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey,
-        quic::{self, AES_128, HeaderProtectionKey},
-    },
-    hkdf::{self, HKDF_SHA256, Prk},
-};
 use zeroize::Zeroizing;
 
 use super::{
     RECEIPT_SECRET_LEN, ReceiverId, SECRET_LEN,
     protection::{DirectionKeys, Generation, Mask, Protection},
 };
-use crate::wire::header::{HEADER_LEN, TAG_LEN};
+use crate::{
+    seams::cryptography::{
+        aead::{
+            AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey,
+            quic::{self, AES_128, HeaderProtectionKey},
+        },
+        hkdf::{self, HKDF_SHA256, Prk},
+    },
+    wire::header::{HEADER_LEN, TAG_LEN},
+};
 
 /// Encryption and authentication of all connections except simulated ones.
 #[derive(Debug)]

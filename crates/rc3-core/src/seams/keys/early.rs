@@ -6,10 +6,11 @@
 
 use std::sync::Arc;
 
-use ring::hkdf::{HKDF_SHA256, Prk};
-
 use super::{Limits, aead::AeadDirection, opener::Opener, protection::DirectionKeys, sealer::Sealer};
-use crate::wire::control::EarlySecret;
+use crate::{
+    seams::cryptography::hkdf::{HKDF_SHA256, Prk},
+    wire::control::EarlySecret,
+};
 
 /// Separates this use of the secret from any other.
 const INFO: &[u8] = b"rc3 early client";

@@ -3,7 +3,7 @@
 //! Owns the keys of both directions, the packet numbers of the sending one (`sealer.rs`) and the replay window of the
 //! receiving one (`opener.rs`). Invariant: no nonce is used twice with one key, and a datagram that fails to
 //! authenticate changes only a counter. Nothing here allocates per packet. It is the only module of the RLP loop that
-//! uses `ring`: `protection.rs` is the interface of protection, and `aead.rs` implements it; `ids.rs` has the receiver
+//! encrypts: `protection.rs` is the interface of protection, and `aead.rs` implements it; `ids.rs` has the receiver
 //! ids, `receipt.rs` the receipts, `early.rs` the keys of early data.
 
 mod aead;

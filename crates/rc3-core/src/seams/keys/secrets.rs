@@ -1,14 +1,14 @@
 //! The source of an endpoint's secrets.
 
-use ring::{
-    hkdf::{HKDF_SHA256, Prk},
-    rand::{SecureRandom, SystemRandom},
-};
 use zeroize::Zeroizing;
 
 use super::aead::expand_into;
+use crate::seams::cryptography::{
+    hkdf::{HKDF_SHA256, Prk},
+    rand::{SecureRandom, SystemRandom},
+};
 
-/// A sequence of secrets. `ring` prints none of them.
+/// A sequence of secrets. None of them is ever printed.
 #[derive(Debug)]
 pub(crate) enum Secrets {
     System(SystemRandom),

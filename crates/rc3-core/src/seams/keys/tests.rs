@@ -1,13 +1,12 @@
 mod properties;
 
-use ring::hkdf::{HKDF_SHA256, Prk};
-
 use super::{
     aead::{AeadGeneration, expand_into},
     protection::Generation,
     *,
 };
 use crate::{
+    seams::cryptography::hkdf::{HKDF_SHA256, Prk},
     units::{Level, Receipt, Span},
     wire::{
         control::EarlySecret,

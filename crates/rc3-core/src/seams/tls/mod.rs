@@ -15,7 +15,10 @@ use self::{
     early_limits::{EarlyLimits, LimitedSessions},
     sessions::{ConnectionSessions, Sessions},
 };
-use super::keys::{Aead, Secrets, protection::Protection};
+use super::{
+    cryptography::{ResetKey, TokenKey},
+    keys::{Aead, Secrets, protection::Protection},
+};
 use crate::{
     quic::{HandshakeTokenKey, HmacKey},
     wire::alpn,
@@ -209,7 +212,7 @@ pub(crate) fn random<const LEN: usize>() -> [u8; LEN] {
 /// # Panics
 /// As [`random`].
 pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
-    Arc::new(ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&random::<32>()))
+    Arc::new(TokenKey::new(&random()))
 }
 
 /// A random key for the tokens in stateless resets.
@@ -217,9 +220,5 @@ pub(crate) fn random_token_key() -> Arc<dyn HandshakeTokenKey> {
 /// # Panics
 /// As [`random`].
 pub(crate) fn random_reset_key() -> Arc<dyn HmacKey> {
-    Arc::new(ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &random::<32>()))
-}
-
-pub(crate) fn ring_provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
+    Arc::new(ResetKey::new(&random()))
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use data_encoding::HEXLOWER;
+use rc3_net::crypto::crypto_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::{Result, Target};
@@ -25,7 +26,8 @@ fn server() -> Result<(Arc<rustls::ServerConfig>, String)> {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
     let certificate = HEXLOWER.encode(certified.cert.der());
-    let mut config = rustls::ServerConfig::builder()
+    let mut config = rustls::ServerConfig::builder_with_provider(crypto_provider())
+        .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![certified.cert.into()], key)?;
     config.alpn_protocols = vec![b"flows".to_vec()];
@@ -35,7 +37,10 @@ fn server() -> Result<(Arc<rustls::ServerConfig>, String)> {
 fn client(target: &Target) -> Result<Arc<rustls::ClientConfig>> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from(HEXLOWER.decode(target.certificate.as_bytes())?))?;
-    let mut config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut config = rustls::ClientConfig::builder_with_provider(crypto_provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     config.alpn_protocols = vec![b"flows".to_vec()];
     if !target.setup.resume {
         // A new connection is a full handshake for both.

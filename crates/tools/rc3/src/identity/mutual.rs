@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rc3_net::Connection;
+use rc3_net::{Connection, crypto::crypto_provider};
 use rustls::{
     ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
     client::{Resumption, danger::HandshakeSignatureValid},
@@ -21,7 +21,7 @@ use rustls::{
 use crate::{
     error,
     transfer::{
-        identity::{self, Identity, provider},
+        identity::{self, Identity},
         ticket::Fingerprint,
     },
 };
@@ -31,7 +31,7 @@ use crate::{
 /// # Errors
 /// When the key does not fit the provider.
 pub fn server(identity: &Identity, alpn: &[u8]) -> error::Result<ServerConfig> {
-    let algorithms = provider().signature_verification_algorithms;
+    let algorithms = crypto_provider().signature_verification_algorithms;
     let mut config = identity.server_for(Arc::new(AnyIdentity { algorithms }), alpn)?;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;

@@ -5,15 +5,18 @@
 
 use std::{fmt::Display, sync::Arc};
 
-use rc3_net::{EndpointConfig, HashedConnectionIdGenerator};
-use ring::hmac;
+use rc3_net::{
+    EndpointConfig, HashedConnectionIdGenerator,
+    crypto::{ResetKey, crypto_provider},
+};
+#[cfg(feature = "aws-lc-rs")]
+use rustls::crypto::aws_lc_rs::sign::any_supported_type;
+#[cfg(not(feature = "aws-lc-rs"))]
+use rustls::crypto::ring::sign::any_supported_type;
 use rustls::{
     CertificateError, DigitallySignedStruct, SignatureScheme,
     client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{
-        CryptoProvider, WebPkiSupportedAlgorithms, ring::sign::any_supported_type, verify_tls12_signature,
-        verify_tls13_signature,
-    },
+    crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
     server::{WebPkiClientVerifier, danger::ClientCertVerifier},
     sign::{CertifiedKey, SingleCertAndKey},
@@ -75,7 +78,7 @@ impl Identity {
         output.fill(&mut key);
         output.fill(&mut ids);
         let ids = u64::from_be_bytes(ids);
-        config.reset_key(Arc::new(hmac::Key::new(hmac::HMAC_SHA256, &key)));
+        config.reset_key(Arc::new(ResetKey::new(&key)));
         config.cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(ids)));
     }
 
@@ -112,7 +115,7 @@ impl Identity {
         clients: Arc<dyn ClientCertVerifier>,
         alpn: &[u8],
     ) -> Result<rustls::ServerConfig> {
-        let mut config = rustls::ServerConfig::builder_with_provider(provider())
+        let mut config = rustls::ServerConfig::builder_with_provider(crypto_provider())
             .with_protocol_versions(&[&rustls::version::TLS13])
             .map_err(failed)?
             .with_client_cert_verifier(clients)
@@ -128,7 +131,7 @@ impl Identity {
 /// # Errors
 /// When the provider does not support TLS 1.3.
 pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientConfig> {
-    let provider = provider();
+    let provider = crypto_provider();
     let algorithms = provider.signature_verification_algorithms;
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -139,10 +142,6 @@ pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientCon
     config.alpn_protocols = vec![alpn.to_vec()];
     config.key_log = Arc::new(rustls::KeyLogFile::new());
     Ok(config)
-}
-
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
 }
 
 /// Trusts one certificate.
@@ -196,7 +195,7 @@ mod tests {
     use super::*;
 
     fn verify(pinned: Fingerprint, shown: &Identity) -> bool {
-        let algorithms = provider().signature_verification_algorithms;
+        let algorithms = crypto_provider().signature_verification_algorithms;
         let verifier = Pinned { fingerprint: pinned, algorithms };
         let name = ServerName::try_from(SERVER_NAME).unwrap();
         verifier.verify_server_cert(&shown.certificate, &[], &name, &[], UnixTime::now()).is_ok()

@@ -7,9 +7,8 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the system provides none.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
-    use ring::rand::{SecureRandom, SystemRandom};
     let mut bytes = [0; N];
     let failed = |_| Error::local("get random numbers", "the system has none");
-    SystemRandom::new().fill(&mut bytes).map_err(failed)?;
+    rc3_core::crypto_provider().secure_random.fill(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }

@@ -4,16 +4,13 @@
 use std::{sync::Arc, time::Duration};
 
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, EndpointConfig};
-use ring::hmac::{HMAC_SHA256, Key};
 
-use crate::structures::mixing;
+use crate::{seams::cryptography::ResetKey, structures::mixing};
 
 /// Makes connection ids and reset tokens (RFC 9000 §10.3) follow from `seed`.
 pub(super) fn seed(config: &mut EndpointConfig, seed: &[u8; 32]) {
     let ids = *seed;
-    config
-        .reset_key(Arc::new(Key::new(HMAC_SHA256, seed)))
-        .cid_generator(move || Box::new(ConnectionIds::new(&ids)));
+    config.reset_key(Arc::new(ResetKey::new(seed))).cid_generator(move || Box::new(ConnectionIds::new(&ids)));
 }
 
 /// Connection ids that follow from a seed and never repeat, of the length quinn-proto's own have.
