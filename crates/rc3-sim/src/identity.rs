@@ -4,7 +4,11 @@
 use std::sync::Arc;
 
 use rc3_core::{ClientConfig, ServerConfig};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{
+    NamedGroup,
+    crypto::CryptoProvider,
+    pki_types::{CertificateDer, PrivateKeyDer},
+};
 
 use crate::insecure;
 
@@ -45,16 +49,34 @@ pub fn identity(alpn: &[&str]) -> (ClientConfig, ServerConfig) {
 
 /// The same as plain rustls settings. They allow 0-RTT.
 ///
+/// Never with post-quantum key exchange, so that a world sends the same packets with every provider of cryptography;
+/// [`tls_with`] takes what the provider prefers.
+///
 /// # Panics
 /// When the cryptography refuses to make a certificate.
 pub fn tls(alpn: &[&str]) -> (rustls::ClientConfig, rustls::ServerConfig) {
+    let mut provider = CryptoProvider::clone(&rc3_core::crypto_provider());
+    provider.kx_groups.retain(|group| group.name() != NamedGroup::X25519MLKEM768);
+    tls_with(Arc::new(provider), alpn, 0)
+}
+
+/// The same with this provider, and a certificate of at least this many bytes: further names make it longer.
+///
+/// # Panics
+/// When the cryptography refuses to make a certificate.
+pub fn tls_with(
+    provider: Arc<CryptoProvider>,
+    alpn: &[&str],
+    certificate_bytes: usize,
+) -> (rustls::ClientConfig, rustls::ServerConfig) {
     let alpn: Vec<Vec<u8>> = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    let certified = rcgen::generate_simple_self_signed([SERVER_NAME.to_string()]).expect("a certificate");
+    let names = (0..certificate_bytes / 64).map(|nth| format!("{nth:0>56}.{SERVER_NAME}"));
+    let names: Vec<_> = [SERVER_NAME.to_owned()].into_iter().chain(names).collect();
+    let certified = rcgen::generate_simple_self_signed(names).expect("a certificate");
     let certificate: CertificateDer<'static> = certified.cert.into();
     let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.clone()).expect("a certificate just made");
-    let provider = rc3_core::crypto_provider();
     let versions = &[&rustls::version::TLS13];
 
     let mut client = rustls::ClientConfig::builder_with_provider(provider.clone())

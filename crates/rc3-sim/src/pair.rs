@@ -121,6 +121,8 @@ pub struct Pair {
     /// What went to addresses that neither node has.
     pub strangers: Strangers,
     config: ClientConfig,
+    /// The client's and the server's.
+    transport: [Arc<TransportConfig>; 2],
 }
 
 /// One UDP datagram under way.
@@ -169,8 +171,9 @@ impl Pair {
     /// When the TLS settings do not work, which would be a fault of this crate.
     pub fn new(config: PairConfig) -> Self {
         let (mut client, mut server) = config.crypto.identity(&["sim"]);
-        client.transport_config(Arc::new(config.client.clone()));
-        server.transport_config(Arc::new(config.server.clone()));
+        let transport = [&config.client, &config.server].map(|settings| Arc::new(settings.clone()));
+        client.transport_config(transport[0].clone());
+        server.transport_config(transport[1].clone());
         #[expect(
             clippy::disallowed_methods,
             reason = "a name for time zero; all others are computed from it"
@@ -201,6 +204,7 @@ impl Pair {
             background: None,
             strangers: Strangers::default(),
             config: client,
+            transport,
         }
     }
 
@@ -212,6 +216,19 @@ impl Pair {
     /// Starts cross traffic on the forward link: packets of `size` bytes on the wire, with this mean rate.
     pub fn set_background(&mut self, rate: Rate, size: usize, seed: u64) {
         self.background = Some((PoissonProcess::new(self.now, rate.time_for(size as u64), seed), size));
+    }
+
+    /// Replaces what secures connections from now on, and keeps the transport settings.
+    ///
+    /// # Panics
+    /// When the TLS settings do not work.
+    pub fn set_identity(&mut self, (client, server): (rustls::ClientConfig, rustls::ServerConfig)) {
+        let mut client = ClientConfig::new(Arc::new(client));
+        client.transport_config(self.transport[0].clone());
+        self.config = client;
+        let mut server = ServerConfig::with_crypto(Arc::new(server));
+        server.transport_config(self.transport[1].clone());
+        self.server.endpoint.set_server_config(Some(&server)).expect("settings that work");
     }
 
     /// Begins a handshake; nothing is sent before the next step.

@@ -1,10 +1,14 @@
 //! 0-RTT, in virtual time.
 
 mod hostile;
+mod long_hello;
 mod rlp;
 mod support;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use rc3_core::{

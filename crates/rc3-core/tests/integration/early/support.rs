@@ -120,7 +120,7 @@ pub(crate) fn is_rlp(datagram: &[u8]) -> bool {
 }
 
 /// Whether it begins with a QUIC Initial packet.
-fn is_initial(datagram: &[u8]) -> bool {
+pub(crate) fn is_initial(datagram: &[u8]) -> bool {
     datagram[0] & 0xf0 == 0xc0
 }
 
