@@ -8,6 +8,7 @@ mod skip;
 
 mod application_sockets;
 mod balancers;
+mod certificates;
 mod edges;
 mod files;
 mod hostile;

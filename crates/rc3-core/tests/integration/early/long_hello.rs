@@ -126,7 +126,8 @@ fn early_data_arrives_whatever_becomes_of_the_first_two_datagrams() {
             }
             read(&mut pair, server, id, BYTES);
             let took = pair.now - start;
-            assert!(took < 3 * RTT + fate.cost(), "{fate:?}: {took:?}");
+            // With them goes the secret of early RLP data, as in `without_the_secret_all_arrives_later`.
+            assert!(took < 3 * RTT + fate.cost() + 3 * again, "{fate:?}: {took:?}");
             let stats = pair.client.connection(client).unwrap().stats();
             assert!(pair.client.connection(client).unwrap().is_early_accepted(), "{fate:?}");
             assert!(stats.sent.early_bytes > 10_000, "{fate:?}: {stats:?}");
