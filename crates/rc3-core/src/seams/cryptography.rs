@@ -95,3 +95,34 @@ impl AeadKey for OneToken {
         self.0.open_in_place(Self::nonce(), aad, data).map_err(|_| CryptoError)
     }
 }
+
+// With both features on, quinn-proto has its traits on the types of ring.
+#[cfg(all(test, feature = "ring"))]
+mod tests {
+    use super::*;
+
+    const SECRET: [u8; 32] = [7; 32];
+
+    #[test]
+    fn tokens_are_those_of_quinn_with_the_same_secret_and_ring() {
+        let theirs = ring::hkdf::Salt::new(ring::hkdf::HKDF_SHA256, &[]).extract(&SECRET);
+        let (ours, theirs) =
+            (TokenKey::new(&SECRET).aead_from_hkdf(b"nonce"), theirs.aead_from_hkdf(b"nonce"));
+        let [mut sealed, mut expected] = [b"token".to_vec(), b"token".to_vec()];
+        ours.seal(&mut sealed, b"address").unwrap();
+        theirs.seal(&mut expected, b"address").unwrap();
+        assert_eq!(sealed, expected);
+        assert!(ours.open(&mut sealed.clone(), b"another").is_err());
+        assert_eq!(ours.open(&mut sealed, b"address").unwrap(), b"token");
+    }
+
+    #[test]
+    fn resets_are_those_of_quinn_with_the_same_secret_and_ring() {
+        let (ours, theirs) = (ResetKey::new(&SECRET), ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &SECRET));
+        let (mut signature, mut expected) = ([0; 32], [1; 32]);
+        ours.sign(b"id", &mut signature);
+        theirs.sign(b"id", &mut expected);
+        assert_eq!((signature, ours.signature_len()), (expected, theirs.signature_len()));
+        assert!(ours.verify(b"id", &signature).is_ok() && ours.verify(b"di", &signature).is_err());
+    }
+}

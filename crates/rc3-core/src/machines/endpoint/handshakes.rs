@@ -28,9 +28,10 @@ pub struct IncomingStats {
     /// Handshakes that wait for an answer now: handed out by [`EndpointEvent::Incoming`] and neither accepted,
     /// refused, retried nor ignored.
     pub waiting: usize,
-    /// Handshakes answered with a Retry packet.
+    /// First packets of handshakes answered with a Retry packet: twice for a client whose ClientHello takes two, as one with
+    /// post-quantum keys does.
     pub retried: u64,
-    /// Handshakes refused.
+    /// First packets of handshakes refused, likewise.
     pub refused: u64,
     /// Datagrams of no connection left without an answer, because too many answers waited to be sent.
     pub unanswered: u64,
