@@ -54,7 +54,7 @@ impl ClientConfig {
     /// `alpn_protocols` of the rustls settings has the application's own names; the rc3 variant of each is offered
     /// before it. With `enable_early_data`, sessions are stored here instead of in `resumption`.
     pub fn new(crypto: Arc<impl ClientCrypto + ?Sized>) -> Self {
-        Self::over(crypto.into_rustls())
+        Self::over(Arc::new(crypto.into_rustls()))
     }
 
     pub(crate) fn over(security: Arc<dyn ClientSecurity>) -> Self {

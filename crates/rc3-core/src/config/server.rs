@@ -51,12 +51,12 @@ pub struct ServerConfig {
 impl ServerConfig {
     /// As [`Self::with_crypto`], with this [`Self::token_key`].
     pub fn new(crypto: Arc<impl ServerCrypto + ?Sized>, token_key: Arc<dyn HandshakeTokenKey>) -> Self {
-        Self::over(crypto.into_rustls(), token_key)
+        Self::over(Arc::new(crypto.into_rustls()), token_key)
     }
 
     /// TLS 1.3 settings with default transport settings; for ALPN see [`crate::ClientConfig::new`].
     pub fn with_crypto(crypto: Arc<impl ServerCrypto + ?Sized>) -> Self {
-        Self::over(crypto.into_rustls(), random_token_key())
+        Self::over(Arc::new(crypto.into_rustls()), random_token_key())
     }
 
     pub(crate) fn over(security: Arc<dyn ServerSecurity>, token_key: Arc<dyn HandshakeTokenKey>) -> Self {

@@ -6,9 +6,10 @@ mod remembered;
 pub(crate) mod replaced;
 pub(crate) mod sessions;
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use quinn_proto as quic;
+use rustls::quic::Suite;
 use thiserror::Error;
 
 use self::{
@@ -68,15 +69,36 @@ pub struct NoInitialCipherSuite;
 macro_rules! checked_settings {
     ($(#[$doc:meta])* $checked:ident, $(#[$trait_doc:meta])* $settings:ident, $rustls:ty) => {
         $(#[$doc])*
-        #[derive(Debug, Clone)]
-        pub struct $checked(Arc<$rustls>);
+        #[derive(Clone)]
+        pub struct $checked {
+            settings: Arc<$rustls>,
+            initial: Option<Suite>,
+        }
+
+        impl $checked {
+            /// With this cipher for Initial packets, so that TLS need not offer it.
+            ///
+            /// # Errors
+            /// [`NoInitialCipherSuite`] if it is not `TLS13_AES_128_GCM_SHA256`.
+            pub fn with_initial(settings: Arc<$rustls>, initial: Suite) -> Result<Self, NoInitialCipherSuite> {
+                quic::crypto::rustls::$checked::with_initial(settings.clone(), initial)
+                    .map_err(|_| NoInitialCipherSuite)?;
+                Ok(Self { settings, initial: Some(initial) })
+            }
+        }
+
+        impl fmt::Debug for $checked {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($checked)).field("settings", &self.settings).finish_non_exhaustive()
+            }
+        }
 
         impl TryFrom<Arc<$rustls>> for $checked {
             type Error = NoInitialCipherSuite;
 
-            fn try_from(inner: Arc<$rustls>) -> Result<Self, NoInitialCipherSuite> {
-                quic::crypto::rustls::$checked::try_from(inner.clone()).map_err(|_| NoInitialCipherSuite)?;
-                Ok(Self(inner))
+            fn try_from(settings: Arc<$rustls>) -> Result<Self, NoInitialCipherSuite> {
+                quic::crypto::rustls::$checked::try_from(settings.clone()).map_err(|_| NoInitialCipherSuite)?;
+                Ok(Self { settings, initial: None })
             }
         }
 
@@ -90,20 +112,20 @@ macro_rules! checked_settings {
 
         $(#[$trait_doc])*
         pub trait $settings {
-            /// The settings as rustls has them.
+            /// The settings as rustls has them, and the cipher of Initial packets if it is not one of theirs.
             #[doc(hidden)]
-            fn into_rustls(self: Arc<Self>) -> Arc<$rustls>;
+            fn into_rustls(self: Arc<Self>) -> (Arc<$rustls>, Option<Suite>);
         }
 
         impl $settings for $rustls {
-            fn into_rustls(self: Arc<Self>) -> Arc<$rustls> {
-                self
+            fn into_rustls(self: Arc<Self>) -> (Arc<$rustls>, Option<Suite>) {
+                (self, None)
             }
         }
 
         impl $settings for $checked {
-            fn into_rustls(self: Arc<Self>) -> Arc<$rustls> {
-                self.0.clone()
+            fn into_rustls(self: Arc<Self>) -> (Arc<$rustls>, Option<Suite>) {
+                (self.settings.clone(), self.initial)
             }
         }
     };
@@ -153,17 +175,21 @@ pub enum ConfigError {
     Workers,
 }
 
-impl ClientSecurity for rustls::ClientConfig {
+impl ClientSecurity for (Arc<rustls::ClientConfig>, Option<Suite>) {
     fn session(&self, rc3: bool, sessions: &Arc<Sessions>) -> Result<ClientSession, ConfigError> {
-        let mut crypto = self.clone();
+        let (settings, initial) = self;
+        let mut crypto = rustls::ClientConfig::clone(settings);
         crypto.alpn_protocols = alpn::offer(&crypto.alpn_protocols, rc3);
         let tickets = crypto.enable_early_data.then(|| {
             let tickets = Arc::new(ConnectionSessions::new(sessions.clone()));
             crypto.resumption = rustls::client::Resumption::store(tickets.clone());
             tickets
         });
-        let crypto = quic::crypto::rustls::QuicClientConfig::try_from(crypto)
-            .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+        let crypto = match initial {
+            Some(initial) => quic::crypto::rustls::QuicClientConfig::with_initial(Arc::new(crypto), *initial),
+            None => crypto.try_into(),
+        };
+        let crypto = crypto.map_err(|_| ConfigError::NoInitialCipherSuite)?;
         Ok(ClientSession { crypto: Arc::new(crypto), tickets })
     }
 
@@ -172,13 +198,14 @@ impl ClientSecurity for rustls::ClientConfig {
     }
 }
 
-impl ServerSecurity for rustls::ServerConfig {
+impl ServerSecurity for (Arc<rustls::ServerConfig>, Option<Suite>) {
     fn session(
         &self,
         rc3: bool,
         limits: EarlyLimits,
     ) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError> {
-        let mut crypto = self.clone();
+        let (settings, initial) = self;
+        let mut crypto = rustls::ServerConfig::clone(settings);
         crypto.alpn_protocols = alpn::offer(&crypto.alpn_protocols, rc3);
         // With a ticketer rustls accepts no early data.
         if crypto.max_early_data_size > 0 {
@@ -189,8 +216,11 @@ impl ServerSecurity for rustls::ServerConfig {
         // quinn-proto assumes that this succeeds for every client.
         rustls::quic::ServerConnection::new(crypto.clone(), rustls::quic::Version::V1, Vec::new())
             .map_err(|_| ConfigError::NotForQuic)?;
-        let crypto = quic::crypto::rustls::QuicServerConfig::try_from(crypto)
-            .map_err(|_| ConfigError::NoInitialCipherSuite)?;
+        let crypto = match initial {
+            Some(initial) => quic::crypto::rustls::QuicServerConfig::with_initial(crypto, *initial),
+            None => crypto.try_into(),
+        };
+        let crypto = crypto.map_err(|_| ConfigError::NoInitialCipherSuite)?;
         Ok(Arc::new(crypto))
     }
 
