@@ -1,7 +1,8 @@
 //! s2n-quic for `rc3-lab net`: a server and a client over its public API with default settings. Its cryptography takes
 //! longer to build than the rest of rc3.
 //!
-//! `rc3-peers version` prints what it has. `rc3-peers JOB` does a job that is JSON, as `rc3-lab net act` does its own:
+//! `rc3-peers version` prints what it has. [`rc3-peers interop`](interop) is an endpoint of quic-interop-runner.
+//! `rc3-peers JOB` does a job that is JSON, as `rc3-lab net act` does its own:
 //!
 //! - `{"serve": TARGET}` prints its certificate on a line, and serves until standard input ends. A stream whose first byte
 //!   is 1 is sent back. To another one that has ended it answers when its last byte was there, and its own CPU seconds.
@@ -11,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod interop;
 mod s2n;
 
 use std::{error::Error, io, net::SocketAddr, process::ExitCode, thread};
@@ -81,6 +83,9 @@ fn run(job: &str) -> Result<()> {
     if job == "version" {
         println!("s2n-quic {}", version("s2n-quic").unwrap_or("of an unknown version"));
         return Ok(());
+    }
+    if job == "interop" {
+        return interop::run();
     }
     match serde_json::from_str(job)? {
         Job::Serve(target) => {

@@ -70,6 +70,9 @@ pub struct NetRunArgs {
     /// Longest IP packet of bulk transfers and exchanges [default: 1500; on loopback what each scheme does by itself]
     #[arg(long, value_name = "BYTES", value_parser = value_parser!(u16).range(1280..=65535))]
     pub mtu: Option<u16>,
+    /// Cases of `interop`, such as handshake,retry [default: all]
+    #[arg(long, value_name = "CASES", value_delimiter = ',')]
+    pub cases: Vec<String>,
     /// Settings of single experiments
     #[command(flatten)]
     pub counts: Counts,

@@ -7,7 +7,7 @@ use super::{
     cell::{Cell, Company},
     copies,
     error::NetError,
-    forwarder, fragments, kickass, memory, nats, outages,
+    forwarder, fragments, interop, kickass, memory, nats, outages,
     path::{Card, Discipline, Loss, Path},
     priorities, programs,
     recipe::Recipe,
@@ -53,7 +53,7 @@ pub struct Options {
 use Work::{Flows, Local, Namespaces};
 
 /// All experiments. The first eight are the comparison of schemes.
-pub const EXPERIMENTS: [Experiment; 30] = [
+pub const EXPERIMENTS: [Experiment; 31] = [
     new("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", Flows(idle)),
     new("queues", "FCT with each queue discipline", Flows(queues)),
     new("card", "FCT when the sender's card is as fast as the link", Flows(card)),
@@ -153,6 +153,9 @@ pub const EXPERIMENTS: [Experiment; 30] = [
         "copies",
         "seconds of rc3 send and copy, scp, rsync and tar for small and large files, with and without a login",
         Namespaces(copies::measure),
+        "interop",
+        "the cases of quic-interop-runner against other QUIC implementations, in both roles",
+        Namespaces(interop::measure),
     ),
     new("memory", "memory of many connections and streams, and what idle ones cost", Local(memory::measure)),
     new(

@@ -17,6 +17,7 @@ pub mod experiment;
 pub mod forward;
 pub mod forwarder;
 pub mod fragments;
+pub mod interop;
 pub mod interrupt;
 pub mod kickass;
 pub mod memory;

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, BufRead, BufReader, Write},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
     time::{Duration, Instant},
@@ -115,6 +115,14 @@ impl Process {
         }
         let status = self.child.wait()?;
         if status.success() { Ok(lines) } else { Err(self.failed(&status.to_string())) }
+    }
+
+    /// How it has ended, if it has.
+    ///
+    /// # Errors
+    /// If the system does not know it.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>, NetError> {
+        Ok(self.child.try_wait()?)
     }
 
     /// Sends it a line.

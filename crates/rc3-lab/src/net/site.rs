@@ -23,6 +23,7 @@ use super::{
     scheme::{HostPair, PORT},
     wan::{
         config::{DEVICES, WanConfig},
+        meddling::Meddling,
         run::WanReport,
     },
 };
@@ -92,6 +93,19 @@ impl Site {
     /// # Errors
     /// If a tool fails, or the WAN does not come up.
     pub fn start_wan(&self, path: &Path, seed: u64) -> Result<Wan<'_>, NetError> {
+        self.start_meddling_wan(path, seed, Meddling::default())
+    }
+
+    /// The same, where more happens to the packets of QUIC.
+    ///
+    /// # Errors
+    /// As [`Self::start_wan`].
+    pub fn start_meddling_wan(
+        &self,
+        path: &Path,
+        seed: u64,
+        meddling: Meddling,
+    ) -> Result<Wan<'_>, NetError> {
         // There may be none.
         let _ = self.sender.tc("qdisc del dev card root");
         let _ = self.router.shell("nft flush ruleset");
@@ -101,7 +115,7 @@ impl Site {
         if path.card == Card::AsLink {
             Recipe::named("htb")?.run(&self.sender, "card", path.rate)?;
         }
-        let config = WanConfig { netns: self.router.name().to_owned(), path: path.clone(), seed };
+        let config = WanConfig { netns: self.router.name().to_owned(), path: path.clone(), seed, meddling };
         let process = Process::urgent_job("WAN", &Job::Wan(config))?;
         for (device, table) in DEVICES.into_iter().zip(TABLES) {
             self.router.ip(&format!("link set {device} up"))?;

@@ -8,6 +8,7 @@ use rc3_queue::{DropTail, FqCodel, FqCodelConfig, Queue, StrictPriority};
 use rc3_sim::{Cake, CodelFifo, DropFront};
 use serde::{Deserialize, Serialize};
 
+use super::meddling::Meddling;
 use crate::net::path::{Discipline, Loss, Path};
 
 /// Device from which packets to the receiver come, and the one from which packets to the sender come.
@@ -23,6 +24,9 @@ pub struct WanConfig {
     pub path: Path,
     /// Seed of everything random.
     pub seed: u64,
+    /// What else happens to packets of QUIC.
+    #[serde(default)]
+    pub meddling: Meddling,
 }
 
 impl WanConfig {
@@ -85,7 +89,7 @@ mod tests {
         let file = folder.path().join("bad.trace");
         fs::write(&file, "5\n4\n").unwrap();
         let path = Path { trace: Some(file), ..Path::of(10, 10) };
-        let config = WanConfig { netns: "n".to_owned(), path, seed: 7 };
+        let config = WanConfig { netns: "n".to_owned(), path, seed: 7, meddling: Meddling::default() };
         let text = serde_json::to_string(&config).unwrap();
         assert_eq!(serde_json::from_str::<WanConfig>(&text).unwrap(), config);
         let error = config.links().unwrap_err().to_string();

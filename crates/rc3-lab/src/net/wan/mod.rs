@@ -4,7 +4,9 @@
 //! measurement counts.
 
 pub mod config;
+pub mod meddling;
 pub mod middlebox;
 pub mod run;
+pub mod seen;
 
 pub use run::run;

@@ -25,7 +25,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     config::{DEVICES, WanConfig},
+    meddling::Meddler,
     middlebox::Machine,
+    seen::Seen,
 };
 use crate::net::{act::watch::Waits, clock};
 
@@ -61,12 +63,16 @@ pub struct WanReport {
     /// Of the queue of a recipe, which the WAN itself does not see.
     #[serde(default)]
     pub waits: Waits,
+    /// QUIC between the client and the server, since the start.
+    #[serde(default)]
+    pub seen: Seen,
 }
 
 struct WanRouter {
     devices: [Device; 2],
     links: [Link<Packet>; 2],
     middlebox: Machine,
+    meddler: Meddler,
     levels: Levels,
     /// How late packets left, in microseconds.
     late: Histogram<u64>,
@@ -93,6 +99,7 @@ pub fn run(config: &WanConfig) -> io::Result<()> {
         devices,
         links: config.links()?,
         middlebox: Machine::new(config.path.middlebox),
+        meddler: Meddler::new(config.meddling.clone(), config.seed),
         levels: Levels::ladder().with(CS1, LOWEST),
         late: Histogram::new(3).map_err(io::Error::other)?,
         report: WanReport::default(),
@@ -127,6 +134,7 @@ impl WanRouter {
             }
             let Ok(packet) = Packet::parse(bytes) else { continue };
             let now = Instant::now();
+            let Some(packet) = self.meddler.handle(now, nth == 1, packet) else { continue };
             let packets = if nth == 0 { self.middlebox.handle(packet) } else { vec![packet] };
             for payload in packets {
                 let level = Level::new(self.levels.of(payload.dscp())).unwrap_or(Level::MAX);
@@ -190,6 +198,7 @@ impl WanRouter {
             dropped: totals.dropped.packets - self.reported.dropped.packets,
             lost: totals.lost.packets - self.reported.lost.packets,
             at: clock::now(),
+            seen: self.meddler.seen.clone(),
             ..std::mem::take(&mut self.report)
         };
         let mut out = io::stdout().lock();

@@ -1,0 +1,33 @@
+//! What the page says besides the results.
+
+/// Above the matrix.
+pub(super) const HEAD: &str = "\
+The cases of quic-interop-runner for QUIC version 1, in network namespaces, over a path of 10 Mbit/s x 30 ms with a queue \
+of one bandwidth-delay product each way. `ok`: passed; `-`: the peer's endpoint does not have the case; numbers: Mbit/s of \
+the file over the time of the client's process.";
+
+/// Below it.
+pub(super) const CHECKS: &str = "\
+How each run is checked: all files arrive intact, the client exits with 0, and the WAN counts as many handshakes (ids of \
+servers in Handshake packets) as expected, and Retry packets in `retry` only. The WAN also sees: a repeated Initial in \
+`longrtt`; a token in `retry`; a second handshake without the certificate in `resumption`; 0-RTT packets, and little in \
+1-RTT, in `zerortt`; ECT marks and no CE of both sides in `ecn`; a chain of 7500 bytes and never more than three times \
+what came in `amplificationlimit`; new addresses in `rebind-*`; and a new connection id in `connectionmigration`. The key \
+phase in `keyupdate` is read with the header protection keys that rc3 logs. PATH_CHALLENGE and ACK with ECN counts are \
+read in rc3's qlog. In `chacha20` rc3 offers and accepts only ChaCha20. Not checked: the stream limit of other servers in \
+`multiplexing`.";
+
+/// Cases whose result is a number.
+pub(super) fn is_measurement(case: &str) -> bool {
+    matches!(case, "goodput" | "crosstraffic")
+}
+
+/// Why a case fails, as far as it is known: case, role of rc3, peer, explanation. An empty field matches everything.
+const KNOWN: [(&str, &str, &str, &str); 0] = [];
+
+/// Whose failure it is.
+pub(super) fn whose(case: &str, role: &str, peer: &str) -> &'static str {
+    let is = |known: &str, this: &str| known.is_empty() || known == this;
+    let found = KNOWN.iter().find(|known| is(known.0, case) && is(known.1, role) && is(known.2, peer));
+    found.map_or("not known", |known| known.3)
+}

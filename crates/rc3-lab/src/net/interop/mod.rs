@@ -1,0 +1,127 @@
+//! rc3 against other QUIC implementations, in the cases of quic-interop-runner, without containers.
+
+mod case;
+mod certificates;
+mod check;
+mod explained;
+mod program;
+mod run;
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use self::{
+    case::InteropCase,
+    program::InteropPeer,
+    run::{InteropRun, InteropVerdict},
+};
+use super::{error::NetError, run::Lab};
+use crate::document::{Document, Table};
+
+/// So many runs at once: they mostly wait.
+const PARALLEL: usize = 4;
+
+/// Whether rc3 is the server; the other one is a peer.
+type Cell<'a> = (&'a InteropCase, bool, &'a InteropPeer);
+
+/// Runs all cases, or those of `--cases`, with all peers in both roles.
+///
+/// # Errors
+/// If the network cannot be made.
+pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
+    let (peers, mut cases) = (InteropPeer::all()?, case::all(lab.options.args.quick));
+    let typed = &lab.options.args.cases;
+    cases.retain(|case| typed.is_empty() || typed.iter().any(|name| name == case.name));
+    let rc3 = &peers[0];
+    let cells: Vec<Cell<'_>> = cases
+        .iter()
+        .flat_map(|case| [true, false].map(|serves| (case, serves)))
+        .flat_map(|(case, serves)| peers.iter().map(move |peer| (case, serves, peer)))
+        // rc3 with itself has one role.
+        .filter(|(_, serves, peer)| *serves || peer.name != rc3.name)
+        .collect();
+    let run = |(case, serves, peer): Cell<'_>| {
+        let (server, client) = if serves { (rc3, peer) } else { (peer, rc3) };
+        let verdict = InteropRun { case, server, client }.finish();
+        let who = if serves { "server" } else { "client" };
+        match &verdict {
+            Ok(InteropVerdict::Failed(why)) => eprintln!("{}, rc3 as {who}, {}: {why}", case.name, peer.name),
+            Ok(verdict) => eprintln!("{}, rc3 as {who}, {}: {verdict}", case.name, peer.name),
+            Err(_) => {}
+        }
+        verdict
+    };
+    let verdicts = lab.step("interop", || in_parallel(&cells, run))?;
+    Ok(vec![page(&peers, &cases, &cells, &verdicts)])
+}
+
+/// All, several at once, in the order of the cells.
+fn in_parallel<'a>(
+    cells: &[Cell<'a>],
+    run: impl Fn(Cell<'a>) -> Result<InteropVerdict, NetError> + Sync,
+) -> Result<Vec<InteropVerdict>, NetError> {
+    let (begun, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let work = || {
+        while let Some((nth, cell)) =
+            Some(begun.fetch_add(1, Relaxed)).and_then(|nth| Some((nth, cells.get(nth)?)))
+        {
+            let verdict = run(*cell);
+            if let Ok(mut done) = done.lock() {
+                done.insert(nth, verdict);
+            }
+        }
+    };
+    thread::scope(|scope| (0..PARALLEL).for_each(|_| drop(scope.spawn(work))));
+    done.into_inner().unwrap_or_default().into_values().collect()
+}
+
+/// The matrix, and a line for each failure.
+fn page(
+    peers: &[InteropPeer],
+    cases: &[InteropCase],
+    cells: &[Cell<'_>],
+    verdicts: &[InteropVerdict],
+) -> Document {
+    let columns = peers.iter().map(|peer| peer.name.as_str());
+    let mut table = Table::new(["case", "rc3 is"].into_iter().chain(columns));
+    let mut failures = Table::new(["case", "rc3 is", "peer", "what happened", "whose it is"]);
+    for case in cases {
+        for serves in [true, false] {
+            let role = if serves { "server" } else { "client" };
+            let row = peers.iter().map(|peer| {
+                let at = cells
+                    .iter()
+                    .position(|cell| (cell.0.name, cell.1, &cell.2.name) == (case.name, serves, &peer.name));
+                let Some(verdict) = at.and_then(|at| verdicts.get(at)) else { return String::new() };
+                match verdict {
+                    InteropVerdict::Passed(bits) if explained::is_measurement(case.name) => {
+                        format!("{:.2}", bits / 1e6)
+                    }
+                    verdict => verdict.to_string(),
+                }
+            });
+            table.row(case.name, [role.to_owned()].into_iter().chain(row));
+        }
+    }
+    for ((case, serves, peer), verdict) in cells.iter().zip(verdicts) {
+        let role = if *serves { "server" } else { "client" };
+        if let InteropVerdict::Failed(why) = verdict {
+            let whose = explained::whose(case.name, role, &peer.name);
+            failures.row(case.name, [role.to_owned(), peer.name.clone(), why.clone(), whose.to_owned()]);
+        }
+    }
+    let versions: Vec<String> = peers.iter().map(|peer| format!("{}: {}", peer.name, peer.about)).collect();
+    Document::new("Interoperability")
+        .text(explained::HEAD)
+        .text(format!("Peers: {}.", versions.join("; ")))
+        .table(table)
+        .text("Failures:")
+        .table(failures)
+        .text(explained::CHECKS)
+}
