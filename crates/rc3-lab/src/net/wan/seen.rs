@@ -14,9 +14,8 @@ const SAMPLES_MAX: usize = 4000;
 const SAMPLE_AT: usize = 4;
 const SAMPLE: usize = 16;
 
-/// Kinds of packets: the types of long headers, and the short one.
+/// Kinds of packets: the types of long headers, of which 1 is 0-RTT, and the short one.
 const INITIAL: usize = 0;
-const ZERO_RTT: usize = 1;
 const HANDSHAKE: usize = 2;
 const RETRY: usize = 3;
 const SHORT: usize = 4;
@@ -40,6 +39,8 @@ pub struct Seen {
     pub linkable: u64,
     /// Most bytes a server had sent to a client beyond three times what came from it, before its address was proven.
     pub amplified: i64,
+    /// What came from it until then.
+    pub unproven: i64,
     /// First bytes and samples of short packets, in hexadecimal.
     pub samples: [Vec<String>; 2],
     sampled: bool,
@@ -77,6 +78,7 @@ impl Seen {
         let len = datagram.len() as i64;
         if let Some(left) = &mut self.allowance {
             *left += if from_server { -len } else { 3 * len };
+            self.unproven += if from_server { 0 } else { len };
             self.amplified = self.amplified.max(-*left);
         }
         let mut rest = datagram;
