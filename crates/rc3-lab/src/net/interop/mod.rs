@@ -38,7 +38,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (peers, mut cases) = (InteropPeer::all()?, case::all(lab.options.args.quick));
     let typed = &lab.options.args.cases;
     cases.retain(|case| typed.is_empty() || typed.iter().any(|name| name == case.name));
-    let rc3 = &peers[0];
+    let (rc3, out) = (&peers[0], lab.options.args.out.clone());
     let cells: Vec<Cell<'_>> = cases
         .iter()
         .flat_map(|case| [true, false].map(|serves| (case, serves)))
@@ -48,7 +48,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         .collect();
     let run = |(case, serves, peer): Cell<'_>| {
         let (server, client) = if serves { (rc3, peer) } else { (peer, rc3) };
-        let verdict = InteropRun { case, server, client }.finish();
+        let verdict = InteropRun { case, server, client, out: &out }.finish();
         let who = if serves { "server" } else { "client" };
         match &verdict {
             Ok(InteropVerdict::Failed(why)) => eprintln!("{}, rc3 as {who}, {}: {why}", case.name, peer.name),

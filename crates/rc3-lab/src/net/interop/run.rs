@@ -57,15 +57,34 @@ pub(super) struct InteropRun<'a> {
     pub(super) case: &'a InteropCase,
     pub(super) server: &'a InteropPeer,
     pub(super) client: &'a InteropPeer,
+    /// Gets a folder with the logs of a run that fails.
+    pub(super) out: &'a FilePath,
 }
 
 impl InteropRun<'_> {
+    /// Runs it; the logs of both stay if it fails.
     pub(super) fn finish(&self) -> Result<InteropVerdict, NetError> {
-        let (case, site, files) = (self.case, Site::new()?, tempfile::tempdir()?);
+        let name = format!("{}-{}-serves-{}-", self.case.name, self.server.name, self.client.name);
+        let files = tempfile::Builder::new().prefix(&name).tempdir_in(std::path::absolute(self.out)?)?;
+        let verdict = self.run(files.path())?;
+        if let InteropVerdict::Failed(_) = verdict {
+            for side in ["client", "server"] {
+                for bulky in ["www", "downloads"] {
+                    // What is not there need not go.
+                    let _ = fs::remove_dir_all(files.path().join(side).join(bulky));
+                }
+            }
+            let _ = files.keep();
+        }
+        Ok(verdict)
+    }
+
+    fn run(&self, files: &FilePath) -> Result<InteropVerdict, NetError> {
+        let (case, site) = (self.case, Site::new()?);
         let path = Path::of(10, case.rtt);
         let hosts = format!("127.0.0.1 localhost\n{RECEIVER} server4 server\n");
-        let client_files = folders(&files.path().join("client"), &hosts)?;
-        let server_files = folders(&files.path().join("server"), &hosts)?;
+        let client_files = folders(&files.join("client"), &hosts)?;
+        let server_files = folders(&files.join("server"), &hosts)?;
         let names = self.write_files(&server_files, &client_files)?;
         site.receiver.ip(&format!("addr add {PREFERRED}/24 dev card"))?;
         let mut wan = site.start_meddling_wan(&path, 1, case.meddling.clone())?;
