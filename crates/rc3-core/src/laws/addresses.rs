@@ -24,7 +24,10 @@ const UNPROVEN_MAX: usize = 4;
 const ASKS_MAX: u32 = 3;
 
 /// Time between two granted answers.
-const GRANT_PAUSE: Duration = Duration::from_secs(10);
+///
+/// A NAT that rebinds sooner, and a client that has little to acknowledge, would end the connection: nothing else is sent
+/// that proves the new port.
+const GRANT_PAUSE: Duration = Duration::from_secs(3);
 
 /// The addresses of one connection's peer, from the end of the handshake on.
 #[derive(Debug)]
