@@ -14,7 +14,8 @@ servers in Handshake packets) as expected, and Retry packets in `retry` only. Th
 1-RTT, in `zerortt`; ECT marks and no CE of both sides in `ecn`; a chain of 7500 bytes and never more than three times \
 what came in `amplificationlimit`; new addresses in `rebind-*`; and a new connection id in `connectionmigration`. The key \
 phase in `keyupdate` is read with the header protection keys that rc3 logs. PATH_CHALLENGE and ACK with ECN counts are \
-read in rc3's qlog. In `chacha20` rc3 offers and accepts only ChaCha20. Not checked: the stream limit of other servers in \
+read in rc3's qlog. In `chacha20` rc3 offers and accepts only ChaCha20. In `connectionmigration` servers offer a preferred \
+address, and rc3 and quinn as clients move to another port of their own. Not checked: the stream limit of other servers in \
 `multiplexing`.";
 
 /// Cases whose result is a number.
@@ -23,7 +24,35 @@ pub(super) fn is_measurement(case: &str) -> bool {
 }
 
 /// Why a case fails, as far as it is known: case, role of rc3, peer, explanation. An empty field matches everything.
-const KNOWN: [(&str, &str, &str, &str); 0] = [];
+const KNOWN: [(&str, &str, &str, &str); 6] = [
+    ("ecn", "", "aioquic", "aioquic's: it sends no ECN marks"),
+    (
+        "amplificationlimit",
+        "client",
+        "quic-go",
+        "quic-go's: its last datagram below the limit may go beyond it",
+    ),
+    (
+        "rebind-port",
+        "client",
+        "x-net",
+        "x/net's: its server does not follow clients that move; quinn's clients see the same",
+    ),
+    ("rebind-addr", "client", "x-net", "x/net's: as rebind-port"),
+    (
+        "connectionmigration",
+        "server",
+        "ngtcp2",
+        "quinn-proto's: it answers from the address of the handshake, so that clients that move to the preferred address hear \
+         nothing; quinn fails in the same way",
+    ),
+    (
+        "zerortt",
+        "server",
+        "rc3",
+        "nobody's: RLP's datagrams look like 1-RTT packets, of which the WAN counts all",
+    ),
+];
 
 /// Whose failure it is.
 pub(super) fn whose(case: &str, role: &str, peer: &str) -> &'static str {

@@ -25,7 +25,7 @@ use super::{error::NetError, run::Lab};
 use crate::document::{Document, Table};
 
 /// So many runs at once: they mostly wait.
-const PARALLEL: usize = 4;
+const PARALLEL: usize = 6;
 
 /// Whether rc3 is the server; the other one is a peer.
 type Cell<'a> = (&'a InteropCase, bool, &'a InteropPeer);
