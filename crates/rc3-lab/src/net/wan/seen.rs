@@ -193,9 +193,9 @@ mod tests {
         let both = [long(0, &[3; 8], &[0, 1, 0]), long(2, &[3; 8], &[0x40, 100]), vec![0; 100]].concat();
         seen.note(true, Ecn::Ce, [server, client], &both);
         assert_eq!((seen.initials, seen.tokens, seen.ecn[0][2], seen.ecn[1][3]), (1, 1, 1, 1));
-        assert_eq!(seen.handshakes, [("03".repeat(8), 124)]);
-        // 25 bytes came, 147 went.
-        assert_eq!(seen.amplified, both.len() as i64 - 3 * 25);
+        assert_eq!(seen.handshakes, [("03".repeat(8), 125)]);
+        // 26 bytes came, 151 went.
+        assert_eq!(seen.amplified, both.len() as i64 - 3 * 26);
         let short = [&[0x40][..], &[3; 8], &[0; 30]].concat();
         seen.note(false, Ecn::Ect0, [client, server], &short);
         assert!(seen.allowance.is_none() && seen.samples[0].len() == 1);
