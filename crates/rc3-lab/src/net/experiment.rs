@@ -153,6 +153,8 @@ pub const EXPERIMENTS: [Experiment; 31] = [
         "copies",
         "seconds of rc3 send and copy, scp, rsync and tar for small and large files, with and without a login",
         Namespaces(copies::measure),
+    ),
+    new(
         "interop",
         "the cases of quic-interop-runner against other QUIC implementations, in both roles",
         Namespaces(interop::measure),
