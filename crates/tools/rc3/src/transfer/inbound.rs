@@ -15,7 +15,7 @@ use std::{
 };
 
 use rc3_net::RecvStream;
-use tokio::task::JoinSet;
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{
     agreement::Agreement,
@@ -46,6 +46,8 @@ const OPEN_FILES_MAX: usize = 128;
 const SMALL_AS_ONE: usize = 8;
 /// Most files that are placed at a time.
 const PLACED_AT_ONCE: usize = 16;
+/// Time for the end of a stream whose content is void, once all files are in place.
+const VOID_PATIENCE: Duration = Duration::from_secs(3);
 /// Most streams of a sender with the ticket: small files that fill a long path.
 const STREAMS_MAX: u32 = 4096;
 
@@ -240,7 +242,14 @@ impl Transfer<'_> {
                 }
             }
         }
-        Ok(())
+        // Of what is void, a part is left until its stream has broken off.
+        let rest = async {
+            while let Some(done) = self.work.join_next().await {
+                self.on_task_done(done.map_err(background)?, reporter).await?;
+            }
+            Ok(())
+        };
+        timeout(VOID_PATIENCE, rest).await.unwrap_or(Ok(()))
     }
 
     /// The next stream carries the next file that has content.

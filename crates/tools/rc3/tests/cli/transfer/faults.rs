@@ -166,7 +166,8 @@ fn changed_once(change: impl Fn(&Path)) -> (Vec<u8>, Vec<u8>) {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!(receiver.finish().0, Some(0));
     good_arrived(to.path());
-    assert_eq!(names(&to.path().join("top")).len(), GOOD + 1);
+    let names = names(&to.path().join("top"));
+    assert_eq!(names.len(), GOOD + 1, "{names:?}");
     (fs::read(to.path().join("top/zzz")).unwrap(), fs::read(&file).unwrap())
 }
 

@@ -170,6 +170,31 @@ fn answers_may_overtake_what_is_said_of_files_that_do_not_wait() {
 }
 
 #[test]
+fn a_version_that_is_void_leaves_nothing_even_if_its_stream_breaks_off_last() {
+    let to = tempfile::tempdir().unwrap();
+    let receiver = Receiver::start(to.path(), &[]);
+    let replies = tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let mut intruder = Intruder::meet(&receiver.ticket).await;
+        intruder.list(&[(b"f", 4_000_000)]).await;
+        let mut void = intruder.connection.open_uni().await.expect("a stream");
+        void.write_all(&content(3_000_000)).await.expect("written");
+        wait_for_bytes(to.path(), 2_500_000);
+        intruder.say(&FromSender::Again { entry: 0, kind: file(10) }).await;
+        let mut stream = intruder.connection.open_uni().await.expect("a stream");
+        stream.write_all(&content(10)).await.expect("written");
+        stream.finish().expect("finished");
+        let hash = *blake3::hash(&content(10)).as_bytes();
+        intruder.say(&FromSender::Hash { entry: 1, hash }).await;
+        let placed = FromReceiver::Settled { entry: 1, verdict: Verdict::Placed };
+        while intruder.replies.recv().await.expect("a reply").expect("a reply") != placed {}
+        void.reset(1_u8.into()).expect("reset");
+        intruder.replies().await
+    });
+    assert_eq!(replies, [FromReceiver::Finished]);
+    assert_eq!((receiver.finish().0, names(to.path())), (Some(0), vec!["f".to_owned()]));
+}
+
+#[test]
 fn lengths_that_are_lies_cost_nothing_and_leave_nothing() {
     let (root, inside, receiver, runtime) = stronghold(&[]);
     // Fewer bytes than announced, and more.
