@@ -325,7 +325,7 @@ mod tests {
         let at = Instant::now();
         let mut departures = SentDatagrams::default();
         for nth in 0..2 * BATCHES_MAX as u64 {
-            departures.push(batch(at, nth % 1000, 1), 0);
+            departures.push(batch(at, nth % 1000, 1), 1);
         }
         assert_eq!((departures.batches.len(), departures.in_flight()), (BATCHES_MAX, BATCHES_MAX as u64));
     }
