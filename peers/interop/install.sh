@@ -7,7 +7,7 @@ folder=$(realpath -m "${1:-target/release/interop}")
 here=$(realpath "$(dirname "$0")")
 quic_go=v0.65.0 x_net=v0.62.0 aioquic=1.7.2
 
-# peer NAME TEXT COMMAND...: TEXT tells what it is, with its version.
+# peer NAME TEXT COMMAND...: TEXT says what it is, with its version.
 peer() {
     local made=$folder/$1
     rm -f "$made/version"

@@ -94,7 +94,7 @@ impl Nat {
         )
     }
 
-    /// Whether UDP can pass between hosts behind these two, whoever begins. Behind a symmetric one a host does not know
+    /// Whether UDP can pass between hosts behind these two, whichever begins. Behind a symmetric one a host does not know
     /// its port, so only who takes packets of any port can be reached.
     pub(super) fn is_passable(self, other: Self) -> bool {
         let takes_any = |nat| matches!(nat, Self::None | Self::FullCone);

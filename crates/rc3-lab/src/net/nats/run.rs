@@ -20,7 +20,7 @@ use crate::net::{
 
 /// For one copy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the far side is looked at.
+/// Time between two looks for the file.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Content of the file: one packet.
 const CONTENT: &[u8] = &[7; 1000];

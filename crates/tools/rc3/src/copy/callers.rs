@@ -1,8 +1,8 @@
-//! Addresses that first packets of the far end come from: where its NAT chooses ports by destination, no other way tells
+//! Addresses that first packets of the far end come from: where its NAT chooses ports by destination, nothing else says
 //! them (a peer-reflexive candidate, RFC 8445 §7.2.5.3).
 //!
 //! Nobody is answered: an address is only one more to connect to, and counts if the holder of the fingerprint's key is
-//! there. Whoever forges it makes this host send a few first packets to a victim, so there are at most [`CALLERS_MAX`].
+//! there. A forger makes this host send a few first packets to a victim, so there are at most [`CALLERS_MAX`].
 
 use std::net::SocketAddr;
 

@@ -82,7 +82,7 @@ impl Direct {
     /// Connects to the far end at the first address that answers: these in turn, and what is found besides at once.
     ///
     /// # Errors
-    /// [`ErrorKind::NoUdp`] if none answers in time. Whoever else answers is no far end.
+    /// [`ErrorKind::NoUdp`] if none answers in time. Any other host that answers is refused.
     pub(super) async fn connect(
         mut self,
         addresses: &[SocketAddr],
