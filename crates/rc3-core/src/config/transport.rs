@@ -182,6 +182,9 @@ impl TransportConfig {
 
     /// Bytes each of the peer's loops may send on one stream beyond what was read; more than 4 GiB count as 4 GiB. So
     /// the unread bytes of a connection are at most twice this for each open stream. Default: 128 MiB.
+    ///
+    /// A peer that uses rc3 pauses a stream that nobody reads. A plain one sends until this window or that of the
+    /// connection is full, so a smaller one here leaves room for the other streams.
     pub fn stream_receive_window(&mut self, bytes: VarInt) -> &mut Self {
         self.stream_receive_window = saturated(bytes);
         self
@@ -204,8 +207,9 @@ impl TransportConfig {
         /// Default: 128 MiB.
         send_window: u64;
 
-        /// Most bytes of one stream in the send window. With it, a stream that the peer does not read leaves room for others;
-        /// without it, one such stream fills the window and stops all writes. Default: no limit of its own.
+        /// Most bytes of one stream in the send window. A peer that uses rc3 pauses a stream that it does not read, whose
+        /// bytes then leave up to one more window to others. With a plain peer, one such stream fills the window and stops
+        /// all writes, unless it has this limit. Default: no limit of its own.
         stream_send_window: u64;
 
         /// Bidirectional streams the peer may have open at once, at most 262,144. Default 100.

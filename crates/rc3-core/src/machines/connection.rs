@@ -18,6 +18,7 @@ mod rlp_transmit;
 mod sacks;
 pub(crate) mod secrets;
 mod source;
+mod unread;
 mod zero_rtt;
 
 use std::{
@@ -125,6 +126,8 @@ struct Life {
 struct Schedule {
     /// A read changed credit or flow control, so the endpoint must service the connection.
     needs_service: bool,
+    /// When to look for streams that nobody reads.
+    look_at: Option<Instant>,
 }
 
 impl Connection {
@@ -197,6 +200,7 @@ impl Connection {
         self.watch_primary(now, Duration::ZERO);
         self.tune_windows(now);
         self.expire_early_keys(now);
+        self.await_readers(now);
         self.close_on_fault(now);
         self.wake_writers();
     }
@@ -275,6 +279,7 @@ impl Connection {
         let speaks_rlp = self.rlp().map(|rlp| rlp.on_timeout(now)).is_some();
         self.addresses.on_timeout(now, &self.primary, speaks_rlp);
         self.primary.handle_timeout(now);
+        self.look_for_readers(now);
         self.process_events(now);
     }
 
@@ -468,11 +473,14 @@ impl Connection {
                         Err(error) => break Err(error),
                     }
                 };
-                (result, stream.is_backlogged())
+                (result, stream.is_backlogged(), stream.end_unread())
             });
-            let (result, backlogged) = outcome.ok_or(ReadError::ClosedStream)?;
+            let (result, backlogged, resumes) = outcome.ok_or(ReadError::ClosedStream)?;
             if read > 0 {
                 self.on_consumed(id, read as u64);
+            }
+            if resumes {
+                self.pause(id, false);
             }
             if backlogged {
                 self.pull(id);
@@ -542,7 +550,8 @@ impl Connection {
     /// When [`Self::handle_timeout`] wants to be called next.
     pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::timeout);
-        [self.primary.poll_timeout(), self.addresses.ask_at(), rlp].into_iter().flatten().min()
+        let look_at = self.schedule.look_at;
+        [self.primary.poll_timeout(), self.addresses.ask_at(), rlp, look_at].into_iter().flatten().min()
     }
 
     /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.

@@ -31,6 +31,7 @@ const SIGNAL: u64 = 0x04;
 const PATH: u64 = 0x05;
 const EARLY: u64 = 0x06;
 const RECEIVER_ID: u64 = 0x07;
+const PAUSE: u64 = 0x08;
 
 /// Length of an [`EarlySecret`] in bytes.
 pub(crate) const EARLY_SECRET_LEN: usize = 32;
@@ -75,6 +76,13 @@ pub enum ControlFrame {
         number: u64,
         /// The id in RLP datagrams to the sender of the frame.
         id: ReceiverId,
+    },
+    /// Nobody reads a stream: its bytes would only use up the credit of others.
+    Pause {
+        /// The QUIC stream id.
+        stream: u64,
+        /// Whether its data should wait, or may be sent again.
+        paused: bool,
     },
 }
 
@@ -160,6 +168,7 @@ impl ControlFrame {
                 varint::emit(number, out);
                 out.extend_from_slice(&id.0);
             }
+            Self::Pause { stream, paused } => emit_varints(PAUSE, &[stream, paused.into()], out),
         }
     }
 
@@ -183,6 +192,7 @@ impl ControlFrame {
                 let id = reader.take(size_of::<ReceiverId>() as u64)?;
                 Self::ReceiverId { number, id: ReceiverId(id.try_into().ok()?) }
             }
+            PAUSE => Self::Pause { stream: field()?, paused: field()? != 0 },
             _ => return Some(None),
         };
         reader.is_empty().then_some(Some(frame))
@@ -288,7 +298,9 @@ mod tests {
                 .prop_map(|secret| Ok(ControlFrame::Early(EarlySecret(secret.into())))),
             (0..=VARINT_MAX, any::<[u8; 8]>())
                 .prop_map(|(number, id)| Ok(ControlFrame::ReceiverId { number, id: ReceiverId(id) })),
-            (8..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
+            (0..=VARINT_MAX, any::<bool>())
+                .prop_map(|(stream, paused)| Ok(ControlFrame::Pause { stream, paused })),
+            (9..=VARINT_MAX, prop::collection::vec(any::<u8>(), 0..200)).prop_map(Err),
         ]
     }
 

@@ -60,6 +60,8 @@ struct World {
     router: Arc<Mutex<Router>>,
     fresh: Arc<Mutex<Vec<Passed>>>,
     passed: Vec<Passed>,
+    /// Streams that [`Self::flow`] reads.
+    reading: Vec<StreamId>,
 }
 
 impl World {
@@ -105,7 +107,7 @@ impl World {
             });
             usize::from(!dropped)
         }));
-        Self { pair, router, fresh, passed: Vec::new() }
+        Self { pair, router, fresh, passed: Vec::new(), reading: Vec::new() }
     }
 
     fn set(&self, change: impl FnOnce(&mut Router)) {
@@ -127,6 +129,21 @@ impl World {
             }
         }
         done(&mut self.pair)
+    }
+
+    /// Runs for this time while the newest connection of the server reads.
+    fn flow(&mut self, time: Duration) {
+        let mut reading = std::mem::take(&mut self.reading);
+        self.run(time, |pair| {
+            if let Some(&server) = pair.server.accepted.back() {
+                reading.extend(std::iter::from_fn(|| pair.server.with(server, |c| c.accept(Dir::Uni))));
+                for &id in &reading {
+                    while let Ok(Some(_)) = pair.server.with(server, |c| c.read(id, usize::MAX, true)) {}
+                }
+            }
+            false
+        });
+        self.reading = reading;
     }
 
     fn connect(&mut self) -> ConnectionHandle {
@@ -272,7 +289,7 @@ fn indicators_leave_every_100_ms_at_the_best_level_and_the_peer_passes_over_them
     let mut world = World::new(RlpMode::Off, signalling(20.0), |_| ());
     let client = world.connect();
     world.write(client, 4_000_000);
-    world.run(Duration::from_millis(1050), |_| false);
+    world.flow(Duration::from_millis(1050));
     let indicators: Vec<_> = world.passed.iter().filter(|passed| passed.dont_fragment).collect();
     // 32 to 63 ms is bucket 5.
     assert!(indicators.iter().all(|passed| passed.len + HEADERS == 605 && passed.level.is_primary()));
@@ -291,28 +308,28 @@ fn silence_and_loss_are_tcp_mode_and_signals_end_it() {
     let mut world = World::new(RlpMode::Off, signalling(10.0), |_| ());
     let client = world.connect();
     world.write(client, 4_000_000);
-    world.run(RTT * 5, |_| false);
+    world.flow(RTT * 5);
     assert_eq!(world.stats(client).mode, Mode::KickAss);
     let window = world.pair.client.connection(client).unwrap().stats().path.cwnd;
     world.set(|router| router.code = None);
-    world.run(RTT * 3, |_| false);
+    world.flow(RTT * 3);
     let stats = world.stats(client);
     assert_eq!((stats.switches.by_silence, stats.switches.by_congestion), (1, 0));
     assert!(matches!(stats.mode, Mode::Tcp(_)));
     let now = world.pair.client.connection(client).unwrap().stats().path.cwnd;
     assert!(now > window / 2, "it continues from its value: {now} of {window}");
     world.set(|router| router.code = Some(code(10.0)));
-    world.run(RTT * 2, |_| false);
+    world.flow(RTT * 2);
     assert_eq!(world.stats(client).mode, Mode::KickAss);
     assert_eq!(world.stats(client).switches.to_kickass, 2);
 
     world.set(|router| router.drops_long = true);
-    world.run(Duration::from_millis(2), |_| false);
+    world.flow(Duration::from_millis(2));
     world.set(|router| router.drops_long = false);
-    world.run(RTT * 2, |_| false);
+    world.flow(RTT * 2);
     assert_eq!(world.stats(client).switches.by_congestion, 1);
     // Half of 50 kB in packets of 1.5 kB, one each round trip.
-    world.run(RTT * 25, |_| false);
+    world.flow(RTT * 25);
     let stats = world.stats(client);
     assert_eq!((stats.mode, stats.switches.by_congestion), (Mode::KickAss, 1), "{stats:?}");
     assert!(stats.fragments);

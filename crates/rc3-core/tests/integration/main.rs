@@ -24,5 +24,6 @@ mod simulation;
 mod sources;
 mod start;
 mod succession;
+mod unread;
 mod windows;
 mod writers;

@@ -129,6 +129,12 @@ impl Connection {
             }
             ControlFrame::Early(secret) => self.on_early_secret(&secret),
             ControlFrame::ReceiverId { number, id } => self.on_receiver_id(number, id),
+            ControlFrame::Pause { stream, paused } => {
+                let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
+                if overlay.control != Some(id) {
+                    self.streams.set_paused(id, paused);
+                }
+            }
             ControlFrame::StreamReset { stream, used } => {
                 let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
                 match self.streams.recv_mut(id) {

@@ -163,8 +163,12 @@ impl Memory {
         let stored = streams.sending().bytes;
         let others = self.claimed_bytes(streams) - stored;
         let shared = self.share.saturating_sub(others).max(FLOOR);
+        let window = self.windows.store(min_rtt);
+        // The bytes of streams that the peer does not read take no room from others, up to once more the window.
+        let beside = window.saturating_add(streams.unwanted_bytes().min(window));
         SendRoom {
-            window: self.windows.store(min_rtt).min(shared),
+            window: window.min(shared),
+            window_beside: beside.min(shared),
             stream_window: self.windows.stream_send,
             stored,
         }

@@ -219,7 +219,7 @@ impl Overlay {
         packets_max: u64,
         overlap_max: u64,
     ) -> Vec<RlpPacket> {
-        let Some(mut stream) = streams.send(id) else { return Vec::new() };
+        let Some(mut stream) = streams.send(id).filter(|stream| !stream.paused) else { return Vec::new() };
         let ceiling = stream.rlp_limit.min(stream.usage() + self.send_credit.left());
         if stream.wants_ceiling(ceiling) {
             streams.with_send(id, |stream| stream.expect_rlp(ceiling));

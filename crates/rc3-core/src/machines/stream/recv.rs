@@ -66,6 +66,11 @@ pub(crate) struct RecvStream {
     begun: bool,
     /// The primary has more, left there because the application is slow.
     backlogged: bool,
+    /// The application has read since [`Self::find_unread`] looked.
+    read_lately: bool,
+    /// The application has not read for a while: what arrived of the stream is taken from the primary, whose credit others
+    /// need, and the peer should pause.
+    unread: bool,
     /// The credit for RLP data granted so far, as an offset.
     pub(crate) granted: u64,
     /// The peer has reported the credit this stream used: its bytes no longer count.
@@ -147,6 +152,8 @@ impl RecvStream {
             ordered: true,
             begun: false,
             backlogged: false,
+            read_lately: false,
+            unread: false,
             granted,
             usage_reported: false,
             out_of_order: false,
@@ -222,7 +229,11 @@ impl RecvStream {
         if self.done || ready == 0 {
             return UNREAD_MAX;
         }
-        let ready_max = if self.consumed() == 0 { UNREAD_MAX } else { READY_MAX }.min(bounds.stream);
+        let ready_max = match self.consumed() {
+            _ if self.unread => bounds.stream,
+            0 => UNREAD_MAX.min(bounds.stream),
+            _ => READY_MAX.min(bounds.stream),
+        };
         bounds.room.saturating_sub(taken).min(ready_max.saturating_sub(ready))
     }
 
@@ -396,6 +407,7 @@ impl RecvStream {
             return Err(ReadError::ClosedStream);
         }
         self.ordered = ordered;
+        self.read_lately = true;
         if let HeadState::Reset(code) = self.head {
             self.done = true;
             return Err(ReadError::Reset(code));
@@ -469,6 +481,24 @@ impl RecvStream {
             _ if self.done || self.is_complete() => Err(ClosedStream),
             HeadState::Open | HeadState::Ended => Ok(None),
         }
+    }
+
+    /// Whether bytes were left in the primary for a reader that may yet come.
+    pub(crate) fn awaits_reader(&self) -> bool {
+        self.backlogged && !self.unread && !self.done
+    }
+
+    /// Whether nobody has read since the last call although bytes were left in the primary: the peer should pause.
+    pub(crate) fn find_unread(&mut self) -> bool {
+        let unread = self.awaits_reader() && !self.read_lately;
+        self.read_lately = false;
+        self.unread |= unread;
+        unread
+    }
+
+    /// Whether the peer may go on: the application has read most of what made it pause.
+    pub(crate) fn end_unread(&mut self) -> bool {
+        self.unread && self.ready() < READY_MAX && mem::take(&mut self.unread)
     }
 
     /// Whether bytes were left in the primary.

@@ -6,7 +6,7 @@
 
 pub(crate) mod source;
 
-use std::{cmp::Reverse, slice};
+use std::{cmp::Reverse, mem, slice};
 
 use bytes::Bytes;
 
@@ -54,6 +54,12 @@ pub(crate) struct SendStream {
     pub(super) queued_for_rlp: bool,
     /// The primary's flow control refuses bytes until `Writable`.
     blocked: bool,
+    /// The peer has asked for no more of it at present.
+    pub(crate) paused: bool,
+    /// The primary has accepted bytes since [`Self::find_stuck`] looked.
+    moved_lately: bool,
+    /// The primary's flow control has accepted nothing for a while.
+    stuck: bool,
     /// The bytes handed over last, in one piece, since the primary had no waiting data: they may not be in a packet
     /// yet. At most one quantum.
     handed_last: Span,
@@ -114,6 +120,9 @@ impl SendStream {
             turn: None,
             queued_for_rlp: false,
             blocked: false,
+            paused: false,
+            moved_lately: false,
+            stuck: false,
             handed_last: Span::default(),
             rlp_limit,
             rlp_top: 0,
@@ -228,13 +237,23 @@ impl SendStream {
 
     /// Whether the primary needs to send bytes or an end.
     pub(crate) fn wants_primary(&self) -> bool {
-        if self.blocked || self.fin == Fin::Reset {
+        if self.blocked || self.paused || self.fin == Fin::Reset {
             return false;
         }
         !self.staged.is_empty()
             || self.next_for_primary(1).is_some()
             || (self.fin == Fin::Wanted && self.ledger.is_answered())
             || self.is_unseen()
+    }
+
+    /// Bytes stored, if the peer does not read the stream.
+    pub(super) fn unwanted_bytes(&self) -> u64 {
+        if self.paused || self.stuck { self.held().bytes } else { 0 }
+    }
+
+    /// Looks whether the primary's flow control has accepted bytes since the last call, where it has refused some.
+    pub(super) fn find_stuck(&mut self) {
+        self.stuck = self.blocked && !mem::take(&mut self.moved_lately);
     }
 
     /// What the primary can take next.
@@ -366,6 +385,7 @@ impl SendStream {
         while !self.staged.is_empty() {
             match primary.write(self.id, &mut self.staged) {
                 Ok(_) => {
+                    (self.moved_lately, self.stuck) = (true, false);
                     // Chunks the primary accepted completely are left empty.
                     self.staged.retain(|chunk| !chunk.is_empty());
                 }

@@ -48,6 +48,8 @@ pub(crate) struct Streams {
     rlp_queue: BTreeSet<ServiceOrder>,
     next_age: u64,
     sending: MemoryUse,
+    /// Bytes stored of streams that the peer does not read.
+    unwanted: u64,
     present: u64,
     /// Streams whose source should be read, or is no longer needed.
     readable_sources: VecDeque<StreamId>,
@@ -60,6 +62,8 @@ pub(crate) struct Streams {
     /// Streams that the peer reports as complete, until the application knows.
     completed: Vec<StreamId>,
     received: ReceiveMemory,
+    /// The number of streams of which the primary has more than their readers have taken.
+    await_reader: usize,
     /// Buffer for pieces on their way from the primary to a stream; empty between calls.
     pieces: Vec<(u64, Bytes)>,
 }
@@ -152,9 +156,10 @@ impl Streams {
         change: impl FnOnce(&mut RecvStream) -> T,
     ) -> Option<T> {
         let stream = self.recv.get_mut(&id)?;
-        let held = stream.held();
+        let (held, awaited) = (stream.held(), stream.awaits_reader());
         let result = change(stream);
         self.received.replace(held, stream.held());
+        self.await_reader = self.await_reader + usize::from(stream.awaits_reader()) - usize::from(awaited);
         Some(result)
     }
 
@@ -190,7 +195,20 @@ impl Streams {
     pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<Box<RecvStream>> {
         let stream = self.recv.remove(&id)?;
         self.received.replace(stream.held(), ReceiveMemory::default());
+        self.await_reader -= usize::from(stream.awaits_reader());
         Some(stream)
+    }
+
+    /// Whether the primary has more of some stream than its reader has taken.
+    pub(crate) fn is_reader_awaited(&self) -> bool {
+        self.await_reader > 0
+    }
+
+    /// The streams of which nobody has read since the last call although there was more, each once until it is read.
+    pub(crate) fn find_unread(&mut self) -> Vec<StreamId> {
+        let ids: Vec<_> =
+            self.recv.iter().filter(|(_, stream)| stream.awaits_reader()).map(|(&id, _)| id).collect();
+        ids.into_iter().filter(|&id| self.with_recv(id, RecvStream::find_unread) == Some(true)).collect()
     }
 
     pub(crate) fn send(&self, id: StreamId) -> Option<&SendStream> {
@@ -204,9 +222,10 @@ impl Streams {
         change: impl FnOnce(&mut SendStream) -> T,
     ) -> Option<T> {
         let stream = self.send.get_mut(&id)?;
-        let (held, present) = (stream.held(), stream.buffer.present());
+        let (held, present, unwanted) = (stream.held(), stream.buffer.present(), stream.unwanted_bytes());
         let result = change(stream);
         self.sending.replace(held, stream.held());
+        self.unwanted = self.unwanted + stream.unwanted_bytes() - unwanted;
         self.present = self.present + stream.buffer.present() - present;
         if stream.notify_reader(PRESENT_MAX.saturating_sub(self.present)) {
             self.readable_sources.push_back(id);
@@ -249,12 +268,21 @@ impl Streams {
     pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<Box<SendStream>> {
         let mut stream = self.send.remove(&id)?;
         self.sending.replace(stream.held(), MemoryUse::default());
+        self.unwanted -= stream.unwanted_bytes();
         self.present -= stream.buffer.present();
         self.primary_turns.place(&mut stream, false);
         if stream.queued_for_rlp {
             self.rlp_queue.remove(&stream.rlp_place());
         }
         Some(stream)
+    }
+
+    /// The peer wants a stream's data to wait, or to go on.
+    pub(crate) fn set_paused(&mut self, id: StreamId, paused: bool) {
+        self.with_send(id, |stream| stream.paused = paused);
+        if !paused {
+            self.queue_for_rlp(id);
+        }
     }
 
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) -> bool {
@@ -402,6 +430,18 @@ impl Streams {
             && let Some(stream) = self.send.get_mut(&id)
         {
             stream.queued_for_rlp = false;
+        }
+    }
+
+    /// Bytes stored of streams that the peer does not read.
+    pub(crate) fn unwanted_bytes(&self) -> u64 {
+        self.unwanted
+    }
+
+    /// Looks for streams of which the peer accepts nothing.
+    pub(crate) fn find_stuck(&mut self) {
+        for id in self.send.keys().copied().collect::<Vec<_>>() {
+            self.with_send(id, SendStream::find_stuck);
         }
     }
 

@@ -21,12 +21,14 @@ pub(crate) struct SendRoom {
     pub(crate) stream_window: u64,
     /// Bytes stored now.
     pub(crate) stored: u64,
+    /// The upper bound for streams that the peer reads: what others store in vain takes no room from them.
+    pub(crate) window_beside: u64,
 }
 
 impl SendRoom {
     /// Bytes that a write on this stream may store now.
     pub(crate) fn of_stream(&self, stream: &SendStream) -> u64 {
-        self.shared_room(step(stream.priority)).min(self.own_room(stream))
+        self.room(stream).min(self.own_room(stream))
     }
 
     /// What a write of `least` bytes waits for.
@@ -34,7 +36,7 @@ impl SendRoom {
         let step = step(stream.priority);
         if self.own_room(stream) < least {
             Some(Lacking::Own)
-        } else if self.shared_room(step) < least {
+        } else if self.room(stream) < least {
             Some(Lacking::Shared(step))
         } else {
             None
@@ -53,8 +55,19 @@ impl SendRoom {
         (room / WAKE_FRACTION).max(1)
     }
 
+    /// Room in the window that a stream shares with the others.
+    fn room(&self, stream: &SendStream) -> u64 {
+        let step = step(stream.priority);
+        if stream.unwanted_bytes() == 0 { self.shared_room(step) } else { self.room_in(self.window, step) }
+    }
+
+    /// The same of streams with this step of priority that the peer reads.
     fn shared_room(&self, step: u64) -> u64 {
-        self.window.saturating_add(PRIORITY_ROOM * step).saturating_sub(self.stored)
+        self.room_in(self.window_beside, step)
+    }
+
+    fn room_in(&self, window: u64, step: u64) -> u64 {
+        window.saturating_add(PRIORITY_ROOM * step).saturating_sub(self.stored)
     }
 
     fn own_room(&self, stream: &SendStream) -> u64 {
