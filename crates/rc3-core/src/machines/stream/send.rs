@@ -26,6 +26,9 @@ use crate::{
 /// Order of service: priority first, then a number (a turn, or the age of the stream).
 pub(super) type ServiceOrder = (Reverse<i32>, u64, StreamId);
 
+/// Most bytes of a stream that are handed over before the primary has accepted those before them.
+const STAGED_MAX: u64 = 256 << 10;
+
 /// One stream's sending part.
 #[derive(Debug)]
 pub(crate) struct SendStream {
@@ -36,7 +39,8 @@ pub(crate) struct SendStream {
     pub(super) source: Option<Box<StreamSource>>,
     /// `None`: the stream carries plain bytes (plain QUIC, or the control stream).
     head: Option<HeadEncoder>,
-    /// Record bytes the primary's flow control has not accepted yet; at most one quantum.
+    /// Record bytes the primary's flow control has not accepted yet: at most one quantum, and [`STAGED_MAX`]. They no longer
+    /// count as stored.
     staged: Vec<Bytes>,
     fin: Fin,
     delivery: Delivery,
@@ -306,7 +310,7 @@ impl SendStream {
     pub(crate) fn feed<P: PrimaryWriter>(&mut self, primary: &mut P, mut budget: u64) -> Fed {
         let mut fed = Fed::default();
         while self.flush(primary) && budget > 0 {
-            let Some(span) = self.next_for_primary(budget) else { break };
+            let Some(span) = self.next_for_primary(budget.min(STAGED_MAX)) else { break };
             let before = self.head.as_ref().map_or(span.start, HeadEncoder::position);
             self.write_record(primary, span);
             fed.skipped += span.start - before;
