@@ -34,7 +34,7 @@ then know each other's identity, and NAME, the ticket's host, is enough. Anyone 
 Examples, after `rc3 tunnel --listen --advertise far.example` on the other host:
     rc3 tunnel -L 8080:localhost:80 -              pair by the ticket on standard input
     rc3 tunnel -L 8080:localhost:80 far.example    port 8080 here is port 80 there
-    rc3 tunnel -D 1080 far.example                 SOCKS 5; there: --allow '*:443'
+    rc3 tunnel -D 1080 far.example                 SOCKS 5 and HTTP CONNECT; there: --allow '*:443'
     rc3 tunnel -R 2222:localhost:22 far.example    there: --allow-remote-listen
     ssh -o ProxyCommand='rc3 tunnel --stdio %h' far.example
     rsync -e \"ssh -o ProxyCommand='rc3 tunnel --stdio %h'\" -a dir far.example:
@@ -56,7 +56,7 @@ pub struct TunnelArgs {
     /// Listen there, connect here: `[BIND:]PORT:HOST:HOSTPORT`
     #[arg(short = 'R', long = "remote", value_name = "FORWARD", conflicts_with = "listen")]
     pub remote: Vec<Forward>,
-    /// Listen here for SOCKS 5 clients, whose targets are connected to from there: `[BIND:]PORT`
+    /// Listen here for clients of SOCKS 5 or HTTP CONNECT, whose targets are connected to from there: `[BIND:]PORT`
     #[arg(short = 'D', long = "dynamic", value_name = "ADDR", value_parser = dynamic, conflicts_with = "listen")]
     pub dynamic: Vec<SocketAddr>,
     /// Connect standard input and output to a target there

@@ -21,8 +21,9 @@ use super::{
     local, not_listening,
     notes::Failures,
     open::{Open, OpenAnswer},
+    proxy,
     relay::{self, Broken, TargetStream, relay_tcp},
-    socks, stdio, stopped,
+    stdio, stopped,
     transport::transport,
 };
 use crate::{
@@ -43,7 +44,7 @@ use crate::{
 };
 
 /// Time limit for a SOCKS client's request.
-const SOCKS_PATIENCE: Duration = Duration::from_secs(10);
+const PROXY_PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for the first message of a stream.
 const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -188,7 +189,7 @@ fn start_listeners(
 async fn serve_client(tcp: TcpStream, shared: Arc<TunnelState>, target: Option<Target>) {
     match target {
         Some(target) => serve_local(tcp, &shared, target).await,
-        None => serve_socks(tcp, &shared).await,
+        None => serve_proxy(tcp, &shared).await,
     }
 }
 
@@ -201,9 +202,9 @@ async fn serve_local(tcp: TcpStream, shared: &TunnelState, target: Target) {
     }
 }
 
-async fn serve_socks(mut tcp: TcpStream, shared: &TunnelState) {
-    let target = match timeout(SOCKS_PATIENCE, socks::request(&mut tcp)).await {
-        Ok(Ok(target)) => target,
+async fn serve_proxy(mut tcp: TcpStream, shared: &TunnelState) {
+    let (protocol, target) = match timeout(PROXY_PATIENCE, proxy::request(&mut tcp)).await {
+        Ok(Ok(request)) => request,
         Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
             return shared.failures.print_note(&error.to_string());
         }
@@ -217,7 +218,7 @@ async fn serve_socks(mut tcp: TcpStream, shared: &TunnelState) {
         Err(Broken::Answer(answer)) => answer,
         Err(_) => OpenAnswer::Unreachable,
     };
-    if socks::reply(&mut tcp, answer).await.is_err() {
+    if protocol.reply(&mut tcp, answer).await.is_err() {
         return;
     }
     if answer == OpenAnswer::Connected {

@@ -19,13 +19,15 @@ pub mod connect;
 pub mod control;
 mod dial;
 pub mod files;
+mod http_connect;
 mod local;
 mod notes;
 pub mod open;
+pub mod proxy;
 mod relay;
 pub mod remote;
 pub mod serve;
-pub mod socks;
+mod socks;
 mod stdio;
 mod transport;
 

@@ -27,6 +27,11 @@ fn several_forwards_carry_bytes_both_ways() {
     let mut answer = Vec::new();
     socks.read_to_end(&mut answer).unwrap();
     assert!(answer == bytes[..50_000]);
+    let mut http = http_connect(addresses[2], one).expect("connected");
+    http.write_all(&bytes[..5]).unwrap();
+    let mut answer = [0; 5];
+    http.read_exact(&mut answer).unwrap();
+    assert!(answer == bytes[..5]);
 }
 
 /// Connects through a SOCKS proxy, or returns its code.
@@ -38,6 +43,21 @@ fn socks(proxy: SocketAddr, target: SocketAddr) -> Result<TcpStream, u8> {
     stream.read_exact(&mut reply).unwrap();
     assert_eq!(reply[..3], [5, 0, 5]);
     if reply[3] == 0 { Ok(stream) } else { Err(reply[3]) }
+}
+
+/// Connects through an HTTP proxy, or returns its status.
+fn http_connect(proxy: SocketAddr, target: SocketAddr) -> Result<TcpStream, String> {
+    let mut stream = connect(proxy);
+    write!(stream, "CONNECT localhost:{0} HTTP/1.1\r\nHost: localhost:{0}\r\n\r\n", target.port()).unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    let mut end = [0; 4];
+    while &end != b"\r\n\r\n" {
+        end.rotate_left(1);
+        stream.read_exact(&mut end[3..]).unwrap();
+    }
+    let status = String::from_utf8_lossy(&status).into_owned();
+    if status == "HTTP/1.1 200" { Ok(stream) } else { Err(status) }
 }
 
 /// A port at which nobody listens.
@@ -108,6 +128,7 @@ fn targets_need_permission() {
     // Whether or not something listens there.
     for other in [dead(), super::harness::echo()] {
         assert_eq!(socks(proxy, other).err(), Some(2), "{other}");
+        assert_eq!(http_connect(proxy, other).err().as_deref(), Some("HTTP/1.1 403"), "{other}");
     }
     // The same address by another name is not what was allowed.
     let client = Client::start(&server, &["-L", &forward(echo)]);
@@ -152,6 +173,7 @@ fn socks_clients_that_send_garbage_or_stall_hold_up_nobody() {
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"still here");
     assert_eq!(socks(proxy, dead()).err(), Some(5));
+    assert_eq!(http_connect(proxy, dead()).err().as_deref(), Some("HTTP/1.1 502"));
 }
 
 #[test]
