@@ -33,6 +33,8 @@ pub struct Cell {
     pub company: Company,
     /// Bytes of the flows.
     pub sizes: Vec<u64>,
+    /// How often each size, each time by a new process.
+    pub times: u32,
     /// Connections one after the other from one sender; from the second on they resume a TLS session.
     pub connections: u32,
     /// Whether rc3 knows the rate of the sender's card, which is that of the path then.
@@ -40,10 +42,10 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// One connection for each size, nobody else, and no sizes yet.
+    /// One connection for each size, once, nobody else, and no sizes yet.
     pub fn new(name: impl Into<String>, path: Path) -> Self {
         let (company, sizes) = (Company::Nobody, Vec::new());
-        Self { name: name.into(), path, company, sizes, connections: 1, card_known: false }
+        Self { name: name.into(), path, company, sizes, times: 1, connections: 1, card_known: false }
     }
 
     /// How long others are measured around a flow of so many bytes: the same time for each scheme.

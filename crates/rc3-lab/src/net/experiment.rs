@@ -53,7 +53,7 @@ pub struct Options {
 use Work::{Flows, Local, Namespaces};
 
 /// All experiments. The first eight are the comparison of schemes.
-pub const EXPERIMENTS: [Experiment; 31] = [
+pub const EXPERIMENTS: [Experiment; 32] = [
     new("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", Flows(idle)),
     new("queues", "FCT with each queue discipline", Flows(queues)),
     new("card", "FCT when the sender's card is as fast as the link", Flows(card)),
@@ -158,6 +158,11 @@ pub const EXPERIMENTS: [Experiment; 31] = [
         "interop",
         "the cases of quic-interop-runner against other QUIC implementations, in both roles",
         Namespaces(interop::measure),
+    ),
+    new(
+        "each-second",
+        "3 MB each second beside one long CUBIC flow: FCT, and its goodput",
+        Flows(each_second),
     ),
     new("memory", "memory of many connections and streams, and what idle ones cost", Local(memory::measure)),
     new(
@@ -291,6 +296,12 @@ fn beside(options: &Options) -> Vec<Cell> {
         Cell { company: Company::Long, ..options.short(&format!("beside-cubic{suffix}"), path) }
     };
     FIFO_AND_PRIORITY.map(cell).into()
+}
+
+fn each_second(options: &Options) -> Vec<Cell> {
+    let times = options.time(30, 5).as_secs() as u32;
+    let sizes = options.sizes(&[3_000_000], &[3_000_000]);
+    vec![Cell { company: Company::Long, sizes, times, ..Cell::new("each-second", options.path()) }]
 }
 
 fn load(options: &Options) -> Vec<Cell> {

@@ -53,7 +53,8 @@ impl Session<'_> {
         let server = scheme.map(|scheme| cell.serve(scheme, &site.place())).transpose()?;
         let begun = clock::now();
         let mut flows = Vec::new();
-        for &bytes in &cell.sizes {
+        let each = |&bytes| std::iter::repeat_n(bytes, cell.times as usize);
+        for bytes in cell.sizes.iter().flat_map(each) {
             match &server {
                 Some(server) => flows.extend(self.flow(&mut wan, server, bytes, others.as_mut())?),
                 None => interrupt::sleep(cell.window(bytes))?,
