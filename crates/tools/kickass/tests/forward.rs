@@ -424,7 +424,7 @@ fn an_rc3_sender_follows_the_signalled_rate() {
         if rlp == "off" {
             // A code is at most 3.2 % too high, and late timers may catch up on 2 ms.
             assert!(number("bytes_per_second") * 8.0 < 10.5e6, "{done}");
-            assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
+            assert!(number("steered_seconds") > 0.25 * number("seconds"), "{done}");
             // The transfer takes longer than a second, after which the first line of progress appears.
             assert!(events.iter().any(|event| event["mode"] == "kickass"), "{events:?}");
         }
@@ -438,7 +438,7 @@ fn over_ipv6_it_follows_routers_that_are_set_to_cut_its_packets() {
     let done = events.last().unwrap();
     let number = |key: &str| done[key].as_f64().unwrap_or_default();
     assert!(number("bytes_per_second") * 8.0 < 10.5e6, "{done}");
-    assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
+    assert!(number("steered_seconds") > 0.25 * number("seconds"), "{done}");
 }
 
 /// Two processes without privileges fill the link with datagrams of 29 bytes, 64 in each call.
@@ -477,7 +477,7 @@ fn of_two_routers_in_a_row_an_rc3_sender_follows_the_slower() {
     let done = events.last().unwrap();
     let number = |key: &str| done[key].as_f64().unwrap_or_default();
     assert!(number("bytes_per_second") * 8.0 < 5.25e6, "{done}");
-    assert!(number("steered_seconds") > 0.5 * number("seconds"), "{done}");
+    assert!(number("steered_seconds") > 0.25 * number("seconds"), "{done}");
 }
 
 #[test]
