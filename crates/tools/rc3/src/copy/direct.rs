@@ -1,81 +1,42 @@
-//! The near end's way by UDP: a port that is open before ssh starts, and every address at which the far end may answer.
+//! What the near end's way by UDP needs of ssh: the port of the near end goes with its command, and it knows addresses of
+//! the far host.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::net::{IpAddr, SocketAddr};
 
-use rc3_net::{ClientConfig, Endpoint, ServerConfig};
-use tokio::{
-    sync::{mpsc, oneshot},
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::task::JoinSet;
 
-use super::{
-    CopyJob, Met,
-    callers::{CALLERS_MAX, watch},
-    ssh,
-    wire::UdpTerms,
-};
+use super::{CopyJob, ssh, wire::UdpTerms};
 use crate::{
     error::{Error, ErrorKind, Result},
     transfer::{
-        addresses::{Race, single_hosts},
-        identity::Identity,
-        meet::{COMMAND, Settings, connect_to, greet, hello, open, towards},
-        message::ALPN,
+        addresses::single_hosts,
+        direct::{Direct, Met, failed},
+        meet::Settings,
         network::Network,
-        reachable::{beyond_link, bind, unspecified},
+        reachable::beyond_link,
         ticket::Ticket,
     },
 };
 
-/// Time for one of the addresses to answer.
-pub(super) const UDP_PATIENCE: Duration = Duration::from_secs(5);
-/// The round trip as long as none is measured: a first packet is sent again after three of them (RFC 9002 §6.2), since a
-/// NAT drops it that is not open yet.
-pub(super) const RTT_GUESS: Duration = Duration::from_millis(100);
-/// Time after which the next address is tried as well (RFC 8445 §14.2).
-const PACE: Duration = Duration::from_millis(50);
-
 /// The port, and what is found out about the far end while ssh logs in.
-pub(super) struct Direct {
-    endpoint: Endpoint,
-    /// Addresses to try besides those that the far end names.
-    further: mpsc::Receiver<SocketAddr>,
-    /// Takes the port of the far end.
-    port: oneshot::Sender<u16>,
-    /// Ends when dropped.
-    finding: JoinSet<()>,
+pub(super) struct NearPort {
+    direct: Direct,
+    /// The addresses of the host that ssh connects to; ends when dropped.
+    finding: JoinSet<Vec<IpAddr>>,
 }
 
-fn failed(error: std::io::Error) -> Error {
-    Error::local("open a UDP socket", error)
-}
-
-impl Direct {
+impl NearPort {
     /// Opens the port, and begins to find addresses.
     pub(super) fn open(job: &CopyJob, network: &Network) -> Result<Self> {
-        let identity = Identity::generate()?;
-        let config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
-        let open = |at: SocketAddr| Endpoint::bind(network.options(at.ip(), None), Some(config.clone()), at);
-        let endpoint = bind(None, 0, open).map_err(failed)?;
-        let (found, further) = mpsc::channel(CALLERS_MAX + ssh::ADDRESSES_MAX);
-        let (port, known) = oneshot::channel();
         let mut finding = JoinSet::new();
-        finding.spawn(watch(endpoint.clone(), found.clone()));
         let job = job.clone();
-        finding.spawn(async move {
-            let ips = ssh::addresses(&job).await;
-            let Ok(port) = known.await else { return };
-            for address in single_hosts(&ips, port) {
-                let _ = found.send(address).await;
-            }
-        });
-        Ok(Self { endpoint, further, port, finding })
+        finding.spawn(async move { ssh::addresses(&job).await });
+        Ok(Self { direct: Direct::open(network)?, finding })
     }
 
     /// What the far end needs to know, which listens at one of these ports.
     pub(super) fn terms(&self, ports: (u16, u16)) -> Result<UdpTerms> {
-        let bound = self.endpoint.local_addr().map_err(failed)?;
+        let bound = self.direct.endpoint.local_addr().map_err(failed)?;
         Ok(UdpTerms { ports, near_port: bound.port(), near: beyond_link(bound.ip()) })
     }
 
@@ -91,34 +52,23 @@ impl Direct {
         settings: &Settings,
         host: &str,
     ) -> Result<Met> {
-        let (tls, mut transport) = towards(ticket.fingerprint(), sends, settings)?;
-        transport.initial_rtt(RTT_GUESS);
-        let mut config = ClientConfig::new(Arc::new(tls));
-        config.transport_config(Arc::new(transport));
-        // The addresses of ssh's host may come later, or never.
-        let _ = self.port.send(ticket.port());
-        let mut race = Race::with(addresses, self.further, PACE);
-        let connect = |address| {
-            let begun = endpoint_to(&self.endpoint, address, &settings.network)
-                .map(|endpoint| (connect_to(&endpoint, address, COMMAND.to_owned(), &config), endpoint));
-            async move {
-                let (connecting, endpoint) = begun?;
-                Ok((connecting.await?, endpoint))
+        let (found, port) = (self.direct.found.clone(), ticket.port());
+        // These addresses may come later, or never.
+        let finding = async {
+            if let Some(Ok(ips)) = self.finding.join_next().await {
+                for address in single_hosts(&ips, port) {
+                    let _ = found.send(address).await;
+                }
             }
+            std::future::pending().await
         };
-        let answered = timeout(UDP_PATIENCE, race.run(connect)).await;
-        self.finding.abort_all();
-        let Ok(Ok((connection, endpoint))) = answered else { return Err(no_udp(host, &race.tried)) };
-        // Nobody else is heard any more.
-        let _ = endpoint.set_server_config(None);
-        Ok(Met { control: greet(connection, &hello(ticket.secret())).await?, endpoint })
+        let trust = (ticket.fingerprint(), ticket.secret());
+        let silent = |tried: &[SocketAddr]| no_udp(host, tried);
+        tokio::select! {
+            met = self.direct.connect(addresses, None, trust, sends, settings, silent) => met,
+            never = finding => never,
+        }
     }
-}
-
-/// The port that the far end knows; or a port with the marks that `rc3 check` found for this address, which UDP reaches then.
-fn endpoint_to(known: &Endpoint, address: SocketAddr, network: &Network) -> Result<Endpoint> {
-    let options = network.options(unspecified(address), Some(address));
-    if options.marks == *known.marks() { Ok(known.clone()) } else { open(network, &[address]) }
 }
 
 fn no_udp(host: &str, tried: &[SocketAddr]) -> Error {

@@ -15,10 +15,11 @@ use tokio::{
 };
 
 use super::{
-    END_PATIENCE, Met,
+    END_PATIENCE,
     place::path_of,
-    punch::punch,
-    settings, transfer,
+    settings,
+    targets::targets,
+    transfer,
     wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, MAGIC, Reply, Request, Terms, UdpTerms, VERSION, Wire},
 };
 use crate::{
@@ -28,11 +29,13 @@ use crate::{
     transfer::{
         asked::Asked,
         attributes::Preserve,
+        direct::Met,
         identity::Identity,
         interrupted,
         meet::{Listener, Settings},
         message::{FromReceiver, FromSender, encode, listen_up_to},
         progress::{Observer, Reporter, Style},
+        punch::Punch,
         reachable::{beyond_link, bind},
         receive::new_identity,
         session::{Outbox, outbox},
@@ -84,10 +87,9 @@ async fn copy(terms: Terms, wire: &mut Wire) -> Result<()> {
         secret: listener.secret.0,
     })
     .await;
-    let punching = match &there.terms.udp {
-        Some(udp) => punch(&listener.endpoint, client_address(&ssh), udp, &there.settings(carrier))?,
-        None => Vec::new(),
-    };
+    let punch = Punch::new(&there.settings(carrier))?;
+    let to = there.terms.udp.iter().flat_map(|udp| targets(client_address(&ssh), udp));
+    let punching: Vec<_> = to.filter_map(|to| punch.begin(&listener.endpoint, to)).collect();
     // Without a request nobody reads an answer.
     let heard = timeout(REQUEST_PATIENCE, wire.hear()).await;
     let Ok(Ok(Frame::Request(request))) = heard else { return Ok(()) };

@@ -3,12 +3,11 @@
 //! The near end opens a UDP port (`direct`) and starts `ssh HOST -- rc3 copy-peer`; both ends talk in frames (`wire`)
 //! through the standard input and output of ssh. The far end listens on UDP and says its addresses, port, fingerprint and
 //! secret; then the request and the handshake travel at the same time. Behind NATs, first packets of the far end open its
-//! own (`punch`), and tell the near end where they come from (`callers`). The transfer is that of `rc3 send` and `rc3 recv`
+//! own (`transfer::punch`), and tell the near end where they come from (`transfer::direct`). The transfer is that of `rc3 send` and `rc3 recv`
 //! (`transfer::side`). Where UDP does not pass, frames carry the datagrams too (`relay`).
 
 use std::{path::PathBuf, pin::pin, time::Duration};
 
-use rc3_net::Endpoint;
 use tokio::time::timeout;
 
 pub use far::serve;
@@ -26,24 +25,23 @@ use crate::{
     },
     error::{Error, Result},
     transfer::{
+        direct::Met,
         meet::{PATIENCE, Settings},
         network::{Marking, Network},
         progress::Reporter,
         receive::wind_up,
-        session::Control,
         side::Side,
     },
 };
 
-mod callers;
 pub mod cli;
 mod direct;
 mod far;
 mod near;
 mod place;
-mod punch;
 mod relay;
 mod ssh;
+mod targets;
 mod wire;
 
 /// Time for the end of a transfer after ssh or the other end has ended, and for the other end to leave first.
@@ -83,12 +81,6 @@ fn settings(
     };
     let (rlp, congestion) = (high::rlp(rlp), high::congestion(congestion));
     Settings { rlp, congestion, network, ..Settings::default() }
-}
-
-/// A connection with the other end, which has shown the secret or seen it.
-struct Met {
-    endpoint: Endpoint,
-    control: Control,
 }
 
 /// Transfers while the wire carries datagrams, until `stop`.

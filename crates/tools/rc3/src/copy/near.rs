@@ -10,9 +10,9 @@ use rc3_core::units::Rate;
 use tokio::{io::AsyncBufRead, time::timeout};
 
 use super::{
-    CopyJob, Direction, END_PATIENCE, Met,
+    CopyJob, Direction, END_PATIENCE,
     cli::{CopyArgs, ViaSsh},
-    direct::Direct,
+    direct::NearPort,
     place::last_name,
     settings,
     ssh::Ssh,
@@ -26,6 +26,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::{
     addresses::{addresses_of, ordered, single_hosts},
     asked::Asked,
+    direct::Met,
     interrupted,
     manifest::Found,
     meet::{Settings, join, open},
@@ -133,7 +134,7 @@ async fn attempt(
     let sends = matches!(side, Side::Send(..));
     let (rlp, congestion, marks) = (*rlp, *congestion, network.marks);
     let network = settings_of(job, Carrier::Udp).network;
-    let direct = (*via_ssh != ViaSsh::Always).then(|| Direct::open(job, &network)).transpose()?;
+    let direct = (*via_ssh != ViaSsh::Always).then(|| NearPort::open(job, &network)).transpose()?;
     let udp = direct.as_ref().map(|direct| direct.terms(job.args.port)).transpose()?;
     let (mut ssh, from, to) = Ssh::start(job, &Terms { sends: !sends, udp, rlp, congestion, marks })?;
     let (outbox, _) = outbox(to);
@@ -195,7 +196,7 @@ fn settings_of(job: &CopyJob, carrier: Carrier) -> Settings {
 async fn begin(
     job: &CopyJob,
     sends: bool,
-    direct: Option<Direct>,
+    direct: Option<NearPort>,
     from: impl AsyncBufRead + Unpin + Send + 'static,
     outbox: Outbox,
     reporter: &mut Reporter,

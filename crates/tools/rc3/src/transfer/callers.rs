@@ -1,4 +1,4 @@
-//! Addresses that first packets of the far end come from: where its NAT chooses ports by destination, nothing else says
+//! Addresses that first packets of the peer come from: where its NAT chooses ports by destination, nothing else says
 //! them (a peer-reflexive candidate, RFC 8445 §7.2.5.3).
 //!
 //! Nobody is answered: an address is only one more to connect to, and counts if the holder of the fingerprint's key is
@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use rc3_net::Endpoint;
 use tokio::sync::mpsc;
 
-/// Most addresses that packets may name in one copy.
-pub(super) const CALLERS_MAX: usize = 4;
+/// Most addresses that packets may name in one meeting.
+pub(crate) const CALLERS_MAX: usize = 4;
 
 /// The addresses so far.
 #[derive(Default)]
@@ -53,12 +53,12 @@ mod tests {
 
     use rc3_net::{ClientConfig, ServerConfig};
 
-    use super::*;
-    use crate::transfer::{
+    use super::super::{
         identity::{Identity, SERVER_NAME, client},
         message::ALPN,
         ticket::Fingerprint,
     };
+    use super::*;
 
     fn local() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, 0).into()

@@ -1,53 +1,13 @@
-//! Packets of the far end that open its NAT for those of the near end (hole punching, RFC 5128 §3.3): the beginnings of
-//! connections that nobody answers. They are repeated by the probe timeout (RFC 9002 §6.2), and end by themselves.
+//! Where the far end sends to, so that its NAT lets the near end in.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::net::{IpAddr, SocketAddr};
 
-use rc3_net::{ClientConfig, Connecting, Endpoint, RlpMode, VarInt};
-
-use super::{direct::RTT_GUESS, wire::UdpTerms};
-use crate::{
-    error::Result,
-    transfer::{
-        addresses::single_hosts,
-        identity::{SERVER_NAME, client},
-        meet::Settings,
-        message::ALPN,
-        ticket::{FINGERPRINT_BYTES, Fingerprint},
-    },
-};
-
-/// How long packets are repeated: as long as the near end tries to connect.
-const PUNCH_FOR: Duration = super::direct::UDP_PATIENCE;
-
-/// Begins to send from the endpoint to everything that may be the near end; ends when dropped, or after [`PUNCH_FOR`].
-pub(super) fn punch(
-    endpoint: &Endpoint,
-    client_ip: Option<IpAddr>,
-    terms: &UdpTerms,
-    settings: &Settings,
-) -> Result<Vec<Connecting>> {
-    // Nobody has a certificate with this hash.
-    let tls = client(Fingerprint([0; FINGERPRINT_BYTES]), ALPN)?;
-    let mut transport = settings.transport(0, 0)?;
-    let millis = u32::try_from(PUNCH_FOR.as_millis()).unwrap_or(u32::MAX);
-    // It takes no part of the memory that bounds the window of the real connection.
-    transport.receive_window(VarInt::from_u32(0)).rlp(RlpMode::Off);
-    transport.initial_rtt(RTT_GUESS).max_idle_timeout(Some(VarInt::from_u32(millis).into()));
-    let mut config = ClientConfig::new(Arc::new(tls));
-    config.transport_config(Arc::new(transport));
-    let begin = |to| endpoint.connect_with(config.clone(), to, SERVER_NAME);
-    // Without a route to one address, others are left.
-    Ok(targets(client_ip, terms).into_iter().filter_map(|to| begin(to).ok()).collect())
-}
+use super::wire::UdpTerms;
+use crate::transfer::addresses::single_hosts;
 
 /// Where the near end may be: where ssh comes from, which is the outside of its NAT if it has one, and NATs mostly keep
 /// ports (RFC 4787 §4.2.2); and its own addresses.
-fn targets(client_ip: Option<IpAddr>, terms: &UdpTerms) -> Vec<SocketAddr> {
+pub(super) fn targets(client_ip: Option<IpAddr>, terms: &UdpTerms) -> Vec<SocketAddr> {
     // Loopback is another host only if ssh says so.
     let from = client_ip.filter(IpAddr::is_loopback).map(|ip| SocketAddr::new(ip, terms.near_port));
     let ips: Vec<IpAddr> = client_ip.into_iter().chain(terms.near.iter().copied()).collect();
