@@ -99,9 +99,9 @@ fn a_tiny_run_measures_and_leaves_nothing_behind() {
     }
 }
 
-/// One pair that UDP passes, one where only the far end can open the way, and one that needs ssh.
+/// One pair that UDP passes, one where only the far end can open the way, and one that needs ssh or the relay.
 #[test]
-fn copies_pass_nats_or_go_through_ssh() {
+fn files_pass_nats_or_go_through_ssh_or_the_relay() {
     let _alone = alone();
     if !able() {
         return;
@@ -115,14 +115,16 @@ fn copies_pass_nats_or_go_through_ssh() {
         eprintln!("skipped: needs rc3 beside rc3-lab (cargo build -p rc3)");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = lab("run nats --quick --runs 1 --rtt 40ms");
-    let Output { status, stderr, .. } = command.arg("--out").arg(folder.path()).output().unwrap();
-    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
-    let report = fs::read_to_string(folder.path().join("report.md")).unwrap();
-    let row = |near: &str| report.lines().find(|line| line.starts_with(&format!("| {near} |"))).unwrap();
-    let ways = |near| ["direct", "ssh"].map(|way| row(near).matches(way).count());
-    assert_eq!(["none", "port-restricted", "symmetric"].map(ways), [[2, 0], [1, 0], [0, 1]], "{report}");
+    for (name, otherwise) in [("nats", "ssh"), ("codes", "relay")] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = lab(&format!("run {name} --quick --runs 1 --rtt 40ms"));
+        let Output { status, stderr, .. } = command.arg("--out").arg(folder.path()).output().unwrap();
+        assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+        let report = fs::read_to_string(folder.path().join("report.md")).unwrap();
+        let row = |near: &str| report.lines().find(|line| line.starts_with(&format!("| {near} |"))).unwrap();
+        let ways = |near| ["direct", otherwise].map(|way| row(near).matches(way).count());
+        assert_eq!(["none", "port-restricted", "symmetric"].map(ways), [[2, 0], [1, 0], [0, 1]], "{report}");
+    }
 }
 
 #[test]

@@ -83,7 +83,7 @@ pub fn requirements(peers: Option<&Path>) -> Vec<Requirement> {
         needed("TUN", unless(has_tun, "there is no /dev/net/tun"), "load the module tun"),
         needed("tc and HTB", htb.err(), "install iproute2, load the module sch_htb")
             .only_for("card as fast as the link: card, fig15, fig16"),
-        needed("nft", nft.err(), "install nftables").only_for("NATs: nats"),
+        needed("nft", nft.err(), "install nftables").only_for("NATs: nats, codes"),
         needed("BBR of the kernel", bbr, "load the module tcp_bbr").only_for("the scheme tcp-bbr"),
         needed("chrt", chrt, "install util-linux, start it as root")
             .only_for("WAN in time while other programs run"),

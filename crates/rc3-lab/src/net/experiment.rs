@@ -150,6 +150,11 @@ pub const EXPERIMENTS: [Experiment; 32] = [
         Namespaces(nats::measure),
     ),
     new(
+        "codes",
+        "files sent by codes between hosts behind NATs of each kind: directly or through the relay, and what that costs",
+        Namespaces(nats::meet),
+    ),
+    new(
         "copies",
         "seconds of rc3 send and copy, scp, rsync and tar for small and large files, with and without a login",
         Namespaces(copies::measure),

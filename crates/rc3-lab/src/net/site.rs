@@ -28,6 +28,8 @@ use super::{
     },
 };
 
+/// Address of the other sender.
+pub const OTHER: &str = "10.93.1.1";
 /// Address of the receiver.
 pub const RECEIVER: &str = "10.93.2.1";
 

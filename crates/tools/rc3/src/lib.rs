@@ -16,6 +16,7 @@ pub mod metrics;
 mod mtu;
 mod notify;
 mod picture;
+pub mod rendezvous;
 pub mod scheme;
 #[cfg(test)]
 #[path = "../tests/cli/skip.rs"]

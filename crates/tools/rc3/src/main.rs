@@ -11,7 +11,7 @@ use rc3::{
     cli::{exit::Exit, high::Command, low::LowArgs, tunnel::TunnelCommand, usage},
     copy::{self, copy},
     error::{Error, ErrorKind, Result},
-    log, metrics, system,
+    log, metrics, rendezvous, system,
     transfer::{
         progress::{Reporter, Style},
         receive::receive,
@@ -68,6 +68,7 @@ fn run(command: Command) -> Exit {
             let grace = if matches!(job.content, Content::Paths(..)) { GRACE } else { Duration::ZERO };
             transfer(style, "sending", grace, async |reporter| send(*job, reporter).await)
         }
+        Command::Meet(job) => with_runtime(GRACE, rendezvous::serve::serve(job), until_stopped),
         Command::Copy(job, style) => {
             transfer(style, "copying", GRACE, async |reporter| copy(*job, reporter).await)
         }

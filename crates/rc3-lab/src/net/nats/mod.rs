@@ -1,4 +1,4 @@
-//! How `rc3 copy` gets through network address translators, and what that costs.
+//! How `rc3 copy`, and `rc3 send` by a code, get through network address translators, and what that costs.
 
 mod nat;
 mod run;
@@ -7,7 +7,7 @@ use self::{
     nat::{NATS, Nat},
     run::{NatOutcome, NatPair},
 };
-use super::{error::NetError, programs::rc3, run::Lab};
+use super::{error::NetError, path::Path, programs::rc3, run::Lab};
 use crate::{
     document::{Document, Table},
     statistics::MedianInterval,
@@ -27,21 +27,76 @@ const QUICK: [(Nat, Nat); 4] = [
 /// If the network cannot be made.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (path, runs, program) = (lab.options.path_of(10, 80), lab.options.runs(), rc3()?);
-    let mut table =
-        Table::new(["NAT here, there".to_owned()].into_iter().chain(NATS.map(|nat| nat.to_string())));
+    let of_pair = |near, far| {
+        let pair = NatPair::new(near, far, &program)?;
+        let _running = pair.start(&path)?;
+        (0..runs).map(|_| pair.copy()).collect()
+    };
+    let (table, tally) = pairs(lab, &NATS, &path, "ssh", of_pair)?;
+    let text = format!(
+        "{path}, {runs} copies of 1000 bytes each. Round trips are those from the start of the command until the content is \
+         there, beyond the {:.2} s without NAT. Of the copies between NATs that UDP can pass, {} of {} went directly.",
+        tally.usual, tally.passed, tally.passable
+    );
+    Ok(vec![Document::new("Copies through NATs").text(text).table(table)])
+}
+
+/// Sends a small file by a code between hosts behind each pair. The rendezvous is on a third host, as far from either as
+/// they are from each other, and has a relay.
+///
+/// # Errors
+/// If the network cannot be made.
+pub fn meet(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
+    let (path, runs, program) = (lab.options.path_of(10, 80), lab.options.runs(), rc3()?);
+    let of_pair = |near, far| {
+        let pair = NatPair::new(near, far, &program)?;
+        let _running = pair.start_rendezvous(&path)?;
+        (0..runs).map(|_| pair.send_by_code()).collect()
+    };
+    // Without UDP nobody reaches the rendezvous.
+    let (table, tally) = pairs(lab, &NATS[..NATS.len() - 1], &path, "relay", of_pair)?;
+    let pair = NatPair::new(Nat::None, Nat::None, &program)?;
+    let _running = pair.start_rendezvous(&path)?;
+    let tickets =
+        (0..runs).map(|_| Ok(pair.send_by_ticket()?.seconds)).collect::<Result<Vec<_>, NetError>>()?;
+    let ticket = MedianInterval::of(&tickets).map_or(f64::NAN, |seconds| seconds.median);
+    let text = format!(
+        "{path} between any two of sender, receiver and rendezvous, {runs} files of 1000 bytes each. Round trips are those \
+         from the start of rc3 send until the content is there, beyond the {:.2} s without NAT; with a ticket {ticket:.2} s. \
+         Of the files between NATs that UDP can pass, {} of {} went directly.",
+        tally.usual, tally.passed, tally.passable
+    );
+    Ok(vec![Document::new("Files by codes through NATs").text(text).table(table)])
+}
+
+/// What all pairs took together.
+struct Tally {
+    /// Seconds without NAT.
+    usual: f64,
+    /// Of those that UDP can pass, those that went directly.
+    passed: usize,
+    passable: usize,
+}
+
+/// A table of the ways between each two of these, and of what they took; `otherwise` is the way that is not direct.
+fn pairs(
+    lab: &mut Lab,
+    nats: &[Nat],
+    path: &Path,
+    otherwise: &str,
+    of_pair: impl Fn(Nat, Nat) -> Result<Vec<NatOutcome>, NetError>,
+) -> Result<(Table, Tally), NetError> {
+    let names = nats.iter().map(ToString::to_string);
+    let mut table = Table::new(["NAT here, there".to_owned()].into_iter().chain(names));
     let (mut usual, mut passed, mut passable) = (None, 0, 0);
-    for near in NATS {
+    for &near in nats {
         let mut cells = Vec::new();
-        for far in NATS {
+        for &far in nats {
             if lab.options.args.quick && !QUICK.contains(&(near, far)) {
                 cells.push(String::new());
                 continue;
             }
-            let outcomes = lab.step(&format!("{near}, {far}"), || {
-                let pair = NatPair::new(near, far, &program)?;
-                let _running = pair.start(&path)?;
-                (0..runs).map(|_| pair.copy()).collect::<Result<Vec<_>, _>>()
-            })?;
+            let outcomes = lab.step(&format!("{near}, {far}"), || of_pair(near, far))?;
             let seconds =
                 MedianInterval::of(&outcomes.iter().map(|outcome| outcome.seconds).collect::<Vec<_>>());
             let median = seconds.map_or(f64::NAN, |seconds| seconds.median);
@@ -51,24 +106,18 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
                 passable += outcomes.len();
                 passed += outcomes.iter().filter(|outcome| outcome.is_direct).count();
             }
-            cells.push(cell(&outcomes, more));
+            cells.push(cell(&outcomes, more, otherwise));
         }
         table.row(near.to_string(), cells);
     }
-    let text = format!(
-        "{path}, {runs} copies of 1000 bytes each. Round trips are those from the start of the command until the content is \
-         there, beyond the {:.2} s without NAT. Of the copies between NATs that UDP can pass, {passed} of {passable} went \
-         directly.",
-        usual.unwrap_or_default()
-    );
-    Ok(vec![Document::new("Copies through NATs").text(text).table(table)])
+    Ok((table, Tally { usual: usual.unwrap_or_default(), passed, passable }))
 }
 
-/// The ways that copies took, with the median of what they took longer, in round trips.
-fn cell(outcomes: &[NatOutcome], more: f64) -> String {
+/// The ways that files took, with the median of what they took longer, in round trips.
+fn cell(outcomes: &[NatOutcome], more: f64, otherwise: &str) -> String {
     let direct = outcomes.iter().filter(|outcome| outcome.is_direct).count();
     match direct {
-        0 => format!("ssh, {more:+.1}"),
+        0 => format!("{otherwise}, {more:+.1}"),
         all if all == outcomes.len() => format!("direct, {more:+.1}"),
         some => format!("{some} of {} direct, {more:+.1}", outcomes.len()),
     }
@@ -81,8 +130,8 @@ mod tests {
     #[test]
     fn a_cell_says_which_way_copies_took() {
         let outcome = |is_direct| NatOutcome { is_direct, seconds: 1.0 };
-        assert_eq!(cell(&[outcome(true), outcome(true)], 0.04), "direct, +0.0");
-        assert_eq!(cell(&[outcome(true), outcome(false)], 1.26), "1 of 2 direct, +1.3");
-        assert_eq!(cell(&[outcome(false)], 60.0), "ssh, +60.0");
+        assert_eq!(cell(&[outcome(true), outcome(true)], 0.04, "ssh"), "direct, +0.0");
+        assert_eq!(cell(&[outcome(true), outcome(false)], 1.26, "ssh"), "1 of 2 direct, +1.3");
+        assert_eq!(cell(&[outcome(false)], 60.0, "ssh"), "ssh, +60.0");
     }
 }

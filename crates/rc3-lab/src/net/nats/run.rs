@@ -1,4 +1,4 @@
-//! Copies between two hosts, each behind its translator.
+//! Files between two hosts, each behind its translator.
 
 use std::{
     fs,
@@ -15,17 +15,17 @@ use crate::net::{
     namespace::Namespace,
     path::Path,
     process::Process,
-    site::{RECEIVER, Site, Wan},
+    site::{OTHER, RECEIVER, Site, Wan},
 };
 
-/// For one copy.
+/// For one file.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two looks for the file.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Content of the file: one packet.
 const CONTENT: &[u8] = &[7; 1000];
 
-/// How a copy went.
+/// How a file went.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct NatOutcome {
     /// Whether UDP passed.
@@ -83,17 +83,62 @@ impl<'a> NatPair<'a> {
         Ok((wan, shell))
     }
 
+    /// Starts the path, and a rendezvous on a third host.
+    pub(super) fn start_rendezvous(&self, path: &Path) -> Result<(Wan<'_>, Process), NetError> {
+        let wan = self.site.start_wan(path, 1)?;
+        let mut command = self.site.other.command(self.program);
+        command.args(["meet", "--relay"]);
+        let rendezvous = Process::start("rc3 meet", command)?;
+        rendezvous.line()?;
+        Ok((wan, rendezvous))
+    }
+
     /// Copies once.
     pub(super) fn copy(&self) -> Result<NatOutcome, NetError> {
-        let (there, said) = (self.file("there"), self.file("said"));
+        let there = self.empty()?;
+        self.send(
+            &format!("copy --rc3-path '{}'", self.program.display()),
+            &format!("host:'{}'", there.display()),
+        )
+    }
+
+    /// Sends once by a code.
+    pub(super) fn send_by_code(&self) -> Result<NatOutcome, NetError> {
+        self.send_to(&["--meet", OTHER])
+    }
+
+    /// Sends once by a ticket.
+    pub(super) fn send_by_ticket(&self) -> Result<NatOutcome, NetError> {
+        self.send_to(&[])
+    }
+
+    fn send_to(&self, flags: &[&str]) -> Result<NatOutcome, NetError> {
+        let there = self.empty()?;
+        let mut command = self.far.last().unwrap_or(&self.site.receiver).command(self.program);
+        command.args(["recv", "--no-path-memory", "--dir"]).arg(there).args(flags);
+        let receiver = Process::start("rc3 recv", command)?;
+        let invitation = receiver.line()?;
+        let outcome = self.send("send", &format!("'{invitation}'"))?;
+        receiver.rest(PATIENCE)?;
+        Ok(outcome)
+    }
+
+    /// The directory there, without what came before.
+    fn empty(&self) -> Result<PathBuf, NetError> {
+        let there = self.file("there");
         // It may not be there so far.
         let _ = fs::remove_dir_all(&there);
         fs::create_dir(&there)?;
+        Ok(there)
+    }
+
+    /// Sends the content by this command to this place, and waits until it is there.
+    fn send(&self, verb: &str, to: &str) -> Result<NatOutcome, NetError> {
+        let (there, said) = (self.file("there"), self.file("said"));
         let script = format!(
-            "exec '{0}' copy --no-path-memory --rc3-path '{0}' '{1}' host:'{2}' 2>'{3}'",
+            "exec '{}' {verb} --no-path-memory '{}' {to} 2>'{}'",
             self.program.display(),
             self.file("content").display(),
-            there.display(),
             said.display()
         );
         let mut command = self.near.last().unwrap_or(&self.site.sender).command("sh");
@@ -101,7 +146,7 @@ impl<'a> NatPair<'a> {
         command.args(["-c", &script]).env("PATH", format!("{}:{search}", self.file("bin").display()));
         command.env("HOME", self.files.path()).env_remove("XDG_STATE_HOME");
         let began = Instant::now();
-        let near = Process::start("rc3 copy", command)?;
+        let near = Process::start(format!("rc3 {verb}"), command)?;
         let arrived = there.join("content");
         while !arrived.exists() && began.elapsed() < PATIENCE {
             interrupt::check()?;
@@ -112,8 +157,8 @@ impl<'a> NatPair<'a> {
         let said = fs::read_to_string(said)?;
         if ended.is_err() || fs::read(arrived).ok().as_deref() != Some(CONTENT) {
             let why = said.trim().replace('\n', "; ");
-            return Err(NetError::Process { what: "rc3 copy".to_owned(), why });
+            return Err(NetError::Process { what: format!("rc3 {verb}"), why });
         }
-        Ok(NatOutcome { is_direct: !said.contains("the data goes through ssh"), seconds })
+        Ok(NatOutcome { is_direct: !said.contains("the data goes through"), seconds })
     }
 }

@@ -9,8 +9,8 @@ use rc3_text::units::size_text;
 
 use super::{
     low::{
-        CheckArgs, CheckPart, CongestionChoice, DemoArgs, LowArgs, LowCommand, NetworkArgs, RecvArgs,
-        RlpChoice, SendArgs,
+        CheckArgs, CheckPart, CongestionChoice, DemoArgs, LowArgs, LowCommand, MeetArgs, NetworkArgs,
+        RecvArgs, RlpChoice, SendArgs,
     },
     ticket,
     tunnel::{self, TunnelCommand},
@@ -25,6 +25,7 @@ use crate::{
     },
     emulator::EmulatorConfig,
     error::{Error, Result},
+    rendezvous::serve::MeetJob,
     transfer::{
         destination::Fsync,
         meet::Settings,
@@ -45,6 +46,8 @@ pub enum Command {
     Recv(Box<ReceiveJob>, Style, Option<SocketAddr>),
     /// Send files, or a pipe.
     Send(Box<SendJob>, Style),
+    /// Serve as a rendezvous.
+    Meet(MeetJob),
     /// Copy by ssh.
     Copy(Box<CopyJob>, Style),
     /// Serve a copy.
@@ -75,8 +78,11 @@ impl Command {
                 let (style, svg) = (Style::choose(args.json, false), args.svg.clone());
                 Self::Demo(Box::new(DemoJob { scenarios: scenarios(args)?, style, svg }))
             }
-            LowCommand::Recv(args) => recv(args),
+            LowCommand::Recv(args) => recv(args)?,
             LowCommand::Send(args) => send(args)?,
+            LowCommand::Meet(MeetArgs { bind, relay, relay_rate }) => {
+                Self::Meet(MeetJob { bind, relay: relay.map(|port| (port, relay_rate)) })
+            }
             LowCommand::Copy(args) => {
                 let style = args.output.style();
                 Self::Copy(Box::new(args.resolve()?), style)
@@ -181,12 +187,13 @@ pub(crate) fn network(args: NetworkArgs) -> Network {
     Network { marking: args.marks, path_memory, give_up_after: args.give_up_after }
 }
 
-fn recv(args: RecvArgs) -> Command {
+fn recv(args: RecvArgs) -> Result<Command> {
     let style = args.output.style();
     // Other systems cannot sync a whole file system.
     let is_possible = args.fsync != Fsync::End || cfg!(target_os = "linux");
     let policy = args.policy.resolve(if is_possible { args.fsync } else { Fsync::File }, args.preserve);
     let RecvArgs { dir, bind, advertise, identity, ticket_file, keep, .. } = args;
+    let meet = args.meet.map(ticket::place).transpose()?;
     let dir = (!args.stdout).then_some(dir);
     let settings = Settings {
         rlp: rlp(args.rlp),
@@ -194,8 +201,8 @@ fn recv(args: RecvArgs) -> Command {
         qlog: args.output.qlog(),
         ..Settings::default()
     };
-    let job = ReceiveJob { dir, bind, advertise, identity, ticket_file, keep, policy, settings };
-    Command::Recv(Box::new(job), style, args.metrics)
+    let job = ReceiveJob { dir, bind, advertise, identity, ticket_file, meet, keep, policy, settings };
+    Ok(Command::Recv(Box::new(job), style, args.metrics))
 }
 
 fn send(args: SendArgs) -> Result<Command> {
@@ -213,10 +220,10 @@ fn send(args: SendArgs) -> Result<Command> {
         return Err(Error::usage(message, hint));
     }
     let argument = argument.map(|argument| argument.to_string_lossy().into_owned());
-    let ticket = ticket::found(argument.as_deref(), ticket_file.as_deref())?;
+    let invitation = ticket::invitation(argument.as_deref(), ticket_file.as_deref(), args.meet)?;
     let missing = paths.last().filter(|last| !is_pipe && last.symlink_metadata().is_err());
-    let ticket =
-        ticket.ok_or_else(|| missing.map_or_else(ticket::none, |last| ticket::neither(last.as_os_str())))?;
+    let invitation = invitation
+        .ok_or_else(|| missing.map_or_else(ticket::none, |last| ticket::neither(last.as_os_str())))?;
     if paths.is_empty() {
         let hint = "name files and directories before the ticket: rc3 send PATH... -";
         return Err(Error::usage("no file or directory to send", hint));
@@ -231,7 +238,7 @@ fn send(args: SendArgs) -> Result<Command> {
     };
     let content = if is_pipe { Content::Input(name) } else { Content::Paths(paths) };
     let style = args.output.style();
-    let job = SendJob { content, selection, ticket, dry_run, rate_limit, settings };
+    let job = SendJob { content, selection, invitation, dry_run, rate_limit, settings };
     Ok(Command::Send(Box::new(job), style))
 }
 

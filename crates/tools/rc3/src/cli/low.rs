@@ -18,6 +18,7 @@ use crate::{
     check::plan::CheckPlan,
     copy::{self, cli::CopyArgs},
     error::Error,
+    rendezvous::{self, code::Place},
     transfer::{
         attributes::Preserve,
         destination::{Existing, Fsync, Policy},
@@ -35,8 +36,10 @@ use crate::{demo::buffer::Buffer, emulator::Discipline};
 /// What `rc3 --version` prints.
 static VERSIONS: LazyLock<String> = LazyLock::new(|| {
     let wire = rc3_core::ALPN_VERSION;
-    let [transfer, copy, tunnel] = [message::VERSION, copy::VERSION, control::VERSION];
-    format!("{}\nwire {wire}, transfer {transfer}, copy {copy}, tunnel {tunnel}", env!("CARGO_PKG_VERSION"))
+    let [transfer, copy] = [message::VERSION, copy::VERSION];
+    let [tunnel, meet] = [control::VERSION, rendezvous::VERSION];
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{version}\nwire {wire}, transfer {transfer}, copy {copy}, tunnel {tunnel}, meet {meet}")
 });
 
 /// Fast first round trips over wide-area links: a demonstration, and verified file transfer.
@@ -57,6 +60,8 @@ pub enum LowCommand {
     Recv(RecvArgs),
     /// Send files and directories to the holder of a ticket
     Send(SendArgs),
+    /// Let senders and receivers meet of which neither can be reached
+    Meet(MeetArgs),
     /// Copy files to or from another host, where ssh starts rc3
     Copy(Box<CopyArgs>),
     /// The far end of `rc3 copy`, on standard input and output
@@ -176,6 +181,9 @@ pub struct RecvArgs {
     /// Write the stream of `rc3 send -` to standard output; the ticket goes to standard error
     #[arg(long, conflicts_with_all = ["dir", "keep", "force", "keep_both", "quick_check", "fsync", "discard_partial", "json", "xattrs", "acls", "hard_links"])]
     pub stdout: bool,
+    /// Print a code for a sender that comes to this rendezvous, instead of a ticket [default: the variable RC3_MEET]
+    #[arg(long, value_name = "HOST[:PORT]", num_args = 0..=1, conflicts_with_all = ["keep", "ticket_file", "advertise", "identity"])]
+    pub meet: Option<Option<Place>>,
     /// Continue after the first complete transfer, and serve up to 4 senders at a time
     #[arg(long)]
     pub keep: bool,
@@ -209,7 +217,7 @@ pub struct RecvArgs {
 #[command(
     override_usage = "rc3 send [OPTIONS] PATH... [TICKET|-]",
     after_help = "\
-The ticket is a secret. Pass it by --ticket-file, by the variable RC3_TICKET, or with a last argument `-` on standard \
+The ticket or code is a secret. Pass it by --ticket-file, by the variable RC3_TICKET, or with a last argument `-` on standard \
 input. The ticket itself may be the last argument, but then every user of this machine can see it in the list of \
 processes.
 
@@ -234,6 +242,9 @@ pub struct SendArgs {
     /// Read the ticket from this file
     #[arg(long, value_name = "FILE")]
     pub ticket_file: Option<PathBuf>,
+    /// The rendezvous of a code [default: that in the code, or the variable RC3_MEET]
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub meet: Option<Place>,
     /// Name of the file that a receiver without --stdout writes, for `rc3 send -`
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub name: Option<String>,
@@ -265,6 +276,24 @@ pub struct SendArgs {
     /// Output settings
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+/// `rc3 meet`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Run it where both sides reach UDP. `rc3 recv --meet HOST` prints a code, `rc3 send PATH CODE` takes it; the data goes \
+directly, through most NATs. With --relay it goes through this host where nothing else works. This host learns \
+addresses, times and lengths, and neither names nor content. See docs/COPY.md.")]
+pub struct MeetArgs {
+    /// UDP address to listen on: IP:PORT, IP, or :PORT [default: any address, port 4435]
+    #[arg(long, alias = "listen", value_name = "ADDR", value_parser = parse_bind)]
+    pub bind: Option<SocketAddr>,
+    /// Relay datagrams of ends that cannot reach each other, at this UDP port [default: any free port]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, require_equals = true, default_missing_value = "0")]
+    pub relay: Option<u16>,
+    /// Relay at most this much of each of up to 32 pairs
+    #[arg(long, value_name = "RATE", default_value = "10mbit", value_parser = rate, requires = "relay")]
+    pub relay_rate: Rate,
 }
 
 /// `rc3 check`
@@ -506,7 +535,7 @@ pub(super) fn parse_bind(text: &str) -> Result<SocketAddr, String> {
         .ok_or_else(wrong)
 }
 
-pub(super) fn parse_advertise(text: &str) -> Result<(String, Option<u16>), String> {
+pub(crate) fn parse_advertise(text: &str) -> Result<(String, Option<u16>), String> {
     let wrong = || "write HOST, HOST:PORT or [IPV6]:PORT".to_owned();
     let port = |text: &str| text.parse().ok().filter(|&port| port != 0).ok_or_else(wrong);
     if let Some(rest) = text.strip_prefix('[') {

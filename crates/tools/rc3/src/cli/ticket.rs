@@ -13,8 +13,10 @@ use rc3_cli::output;
 use crate::{
     error::{Error, Result},
     log,
+    rendezvous::code::{Code, Place},
     transfer::{
         paths::{printable, printable_path},
+        send::Invitation,
         ticket::{Ticket, TicketError},
         ticket_file::{TicketFile, first_line, read},
     },
@@ -22,15 +24,48 @@ use crate::{
 
 /// The environment variable for a ticket.
 pub const VARIABLE: &str = "RC3_TICKET";
+/// The environment variable for a rendezvous.
+const MEET_VARIABLE: &str = "RC3_MEET";
 /// The argument that stands for standard input.
 const INPUT: &str = "-";
 /// The ways to pass a ticket.
 const WAYS: &str =
     "pass it by --ticket-file FILE, by RC3_TICKET, or as last argument: TICKET, or `-` for standard input";
 
-/// Whether an argument is a ticket or `-`, rather than a path.
+/// Whether an argument is a ticket, a code or `-`, rather than a path.
 pub(super) fn is_ticket(argument: &OsStr) -> bool {
-    argument == INPUT || argument.to_str().is_some_and(|text| text.starts_with("rc3://"))
+    let is_code = |text| Code::is_meant(text) && !Path::new(text).exists();
+    argument == INPUT || argument.to_str().is_some_and(|text| text.starts_with("rc3://") || is_code(text))
+}
+
+/// The rendezvous of the command line, otherwise that in the environment.
+///
+/// # Errors
+/// When there is none, or a malformed one.
+pub(super) fn place(typed: Option<Place>) -> Result<Place> {
+    let hint = "write --meet HOST:PORT or set RC3_MEET, to where somebody runs `rc3 meet`";
+    let named = || env::var(MEET_VARIABLE).ok().filter(|text| !text.is_empty());
+    let none = || Error::usage("no rendezvous", hint);
+    let wrong = |error| Error::usage(format!("RC3_MEET is no rendezvous: {error}"), hint);
+    typed.map_or_else(|| named().ok_or_else(none)?.parse().map_err(wrong), Ok)
+}
+
+/// How to find a receiver: as [`found`], or by a code at a rendezvous.
+///
+/// # Errors
+/// As [`found`] and [`place`].
+pub(super) fn invitation(
+    argument: Option<&str>,
+    file: Option<&Path>,
+    meet: Option<Place>,
+) -> Result<Option<Invitation>> {
+    let Some(line) = line(argument, file)? else { return Ok(None) };
+    if !Code::is_meant(&line) {
+        return Ok(Some(parse(&line)?.into()));
+    }
+    let mut code: Code = line.parse()?;
+    let place = place(meet.or_else(|| code.place.take()))?;
+    Ok(Some(Invitation::Code(code, place)))
 }
 
 /// The ticket from the command line, a file or standard input, otherwise that in the environment.
@@ -38,13 +73,18 @@ pub(super) fn is_ticket(argument: &OsStr) -> bool {
 /// # Errors
 /// When there are two, or when it is unreadable or damaged.
 pub(super) fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Option<Ticket>> {
+    line(argument, file)?.map(|line| parse(&line)).transpose()
+}
+
+/// The same, as text.
+fn line(argument: Option<&str>, file: Option<&Path>) -> Result<Option<String>> {
     let input = || {
         if io::stdin().is_terminal() {
             let _ = write!(io::stderr(), "ticket: ");
         }
         first_line(io::stdin()).map_err(|error| unreadable("standard input", error))
     };
-    let line = match (argument, file) {
+    Ok(Some(match (argument, file) {
         (Some(_), Some(_)) => return Err(two()),
         (Some(INPUT), None) => input()?,
         (Some(text), None) => text.to_owned(),
@@ -54,8 +94,7 @@ pub(super) fn found(argument: Option<&str>, file: Option<&Path>) -> Result<Optio
             Ok(line) if !line.is_empty() => line,
             _ => return Ok(None),
         },
-    };
-    parse(&line).map(Some)
+    }))
 }
 
 /// There is no ticket.

@@ -131,6 +131,18 @@ impl Identity {
 /// # Errors
 /// When the provider does not support TLS 1.3.
 pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientConfig> {
+    client_of(Some(fingerprint), alpn)
+}
+
+/// TLS configuration of a client that trusts nothing of the server: it accepts any certificate.
+///
+/// # Errors
+/// When the provider does not support TLS 1.3.
+pub(crate) fn client_of_anybody(alpn: &[u8]) -> Result<rustls::ClientConfig> {
+    client_of(None, alpn)
+}
+
+fn client_of(fingerprint: Option<Fingerprint>, alpn: &[u8]) -> Result<rustls::ClientConfig> {
     let provider = crypto_provider();
     let algorithms = provider.signature_verification_algorithms;
     let mut config = rustls::ClientConfig::builder_with_provider(provider)
@@ -144,10 +156,10 @@ pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientCon
     Ok(config)
 }
 
-/// Trusts one certificate.
+/// Trusts one certificate, or any.
 #[derive(Debug)]
 struct Pinned {
-    fingerprint: Fingerprint,
+    fingerprint: Option<Fingerprint>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -160,7 +172,7 @@ impl ServerCertVerifier for Pinned {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if Fingerprint::of(end_entity) == self.fingerprint {
+        if self.fingerprint.is_none_or(|pinned| Fingerprint::of(end_entity) == pinned) {
             Ok(ServerCertVerified::assertion())
         } else {
             Err(CertificateError::ApplicationVerificationFailure.into())
@@ -194,7 +206,7 @@ impl ServerCertVerifier for Pinned {
 mod tests {
     use super::*;
 
-    fn verify(pinned: Fingerprint, shown: &Identity) -> bool {
+    fn verify(pinned: Option<Fingerprint>, shown: &Identity) -> bool {
         let algorithms = crypto_provider().signature_verification_algorithms;
         let verifier = Pinned { fingerprint: pinned, algorithms };
         let name = ServerName::try_from(SERVER_NAME).unwrap();
@@ -204,7 +216,8 @@ mod tests {
     #[test]
     fn only_the_pinned_certificate_is_taken() {
         let (ours, theirs) = (Identity::generate().unwrap(), Identity::generate().unwrap());
-        assert!(verify(ours.fingerprint(), &ours));
-        assert!(!verify(ours.fingerprint(), &theirs));
+        assert!(verify(Some(ours.fingerprint()), &ours));
+        assert!(!verify(Some(ours.fingerprint()), &theirs));
+        assert!(verify(None, &theirs));
     }
 }

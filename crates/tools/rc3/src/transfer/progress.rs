@@ -471,19 +471,19 @@ impl Reporter {
         }
     }
 
-    /// The receiver is ready. It prints the ticket to standard output, or to standard error if a pipe arrives there, even
+    /// The receiver is ready. It prints the ticket or code to standard output, or to standard error if a pipe arrives there, even
     /// if quiet.
     ///
     /// # Errors
     /// When standard output does not take it: then nobody can send.
-    pub fn listening(&self, ticket: &str, to_pipe: bool) -> io::Result<()> {
+    pub fn listening(&self, what: &str, ticket: &str, to_pipe: bool) -> io::Result<()> {
         if self.style == Style::Json {
             self.report(&Event::Listening { ticket: Some(ticket), ticket_file: None });
         } else if to_pipe {
-            self.note("on the other machine: COMMAND | rc3 send - TICKET, with this ticket:");
+            self.note(&format!("on the other machine: COMMAND | rc3 send - TICKET, with this {what}:"));
             log::line(ticket);
         } else {
-            self.note("on the other machine: rc3 send PATH... -, then paste this ticket:");
+            self.note(&format!("on the other machine: rc3 send PATH... -, then paste this {what}:"));
             output::emit(ticket);
         }
         output::finish()

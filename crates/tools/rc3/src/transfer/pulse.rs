@@ -4,7 +4,7 @@
 //! else waits that costs nothing. If another sender does, the silent one gives way: its part stays, so it can continue
 //! later, and the next one, often the same sender started again, finds the part free.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use rc3_net::{Connection, VarInt};
 
@@ -33,6 +33,15 @@ impl Pulses {
         let silent =
             self.0.iter().filter(|connection| connection.close_reason().is_none() && gives_way(connection));
         silent.inspect(|connection| connection.close(FAILED, reason.as_bytes())).count() > 0
+    }
+
+    /// Closes those whose way was through this relay.
+    pub(super) fn lose(&self, relay: SocketAddr) {
+        let through = |connection: &&Connection| {
+            let at = connection.remote_address();
+            SocketAddr::new(at.ip().to_canonical(), at.port()) == relay
+        };
+        self.0.iter().filter(through).for_each(|connection| connection.close(FAILED, b"lost the relay"));
     }
 
     /// Closes all.

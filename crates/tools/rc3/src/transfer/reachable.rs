@@ -59,7 +59,7 @@ pub(crate) fn beyond_link(ip: IpAddr) -> Vec<IpAddr> {
 
 /// The addresses to advertise when listening on `ip`: `ip` itself, or for an unspecified address those of this host that
 /// other hosts may reach. If there is none, loopback.
-fn reachable(ip: IpAddr) -> Vec<IpAddr> {
+pub(crate) fn reachable(ip: IpAddr) -> Vec<IpAddr> {
     if !ip.is_unspecified() {
         return vec![ip];
     }

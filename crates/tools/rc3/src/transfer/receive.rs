@@ -6,6 +6,7 @@
 
 use std::{
     collections::VecDeque,
+    future::pending,
     net::SocketAddr,
     path::{Path, PathBuf},
     pin::{Pin, pin},
@@ -16,7 +17,7 @@ use metrics::{counter, gauge};
 use rc3_net::Endpoint;
 use tokio::{
     task::JoinSet,
-    time::{MissedTickBehavior, timeout},
+    time::{MissedTickBehavior, sleep, timeout},
 };
 
 use super::{
@@ -35,6 +36,7 @@ use super::{
     progress::{Reporter, count},
     pulse::{Pulses, gives_way},
     random::random,
+    send::NEW_CODE,
     session::{Channel, FINAL_PATIENCE, Session},
     stopped_by,
     ticket::{SECRET_BYTES, Secret, Ticket},
@@ -44,6 +46,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     identity::file,
     notify,
+    rendezvous::{code::Place, host::Host},
     system::Stop,
 };
 
@@ -69,6 +72,8 @@ pub struct ReceiveJob {
     pub identity: Option<PathBuf>,
     /// File for the ticket, instead of printing it.
     pub ticket_file: Option<PathBuf>,
+    /// Wait for the sender at this rendezvous, and print a code instead of the ticket: for one connection.
+    pub meet: Option<Place>,
     /// Continue after the first complete transfer.
     pub keep: bool,
     /// How to handle files.
@@ -87,26 +92,20 @@ pub struct ReceiveJob {
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
     let keep = job.keep;
     let mut receiver = Receiver::listen(job)?;
-    receiver.ticket.warning(receiver.job.bind).iter().for_each(|warning| reporter.note(warning));
-    let announced = match &receiver.written {
-        Some(file) => {
-            reporter.listening_by_file(file.path());
-            Ok(())
-        }
-        None => reporter.listening(&receiver.ticket.to_string(), receiver.destination.is_none()),
-    };
     let mut stop = Stop::default();
-    let outcome = match announced {
-        Ok(()) => {
-            let stopped = stopped_by();
-            let stopped = async {
-                stop = stopped.await;
-                stop
-            };
-            notify::ready(&status(0, 0));
-            receiver.serve(pin!(stopped), reporter).await
+    let outcome = {
+        let stopped = stopped_by();
+        let mut stopped = pin!(async {
+            stop = stopped.await;
+            stop
+        });
+        match receiver.announce(stopped.as_mut(), reporter).await {
+            Ok(host) => {
+                notify::ready(&status(0, 0));
+                receiver.serve(stopped, host, reporter).await
+            }
+            Err(error) => Err(error),
         }
-        Err(error) => Err(Error::local("print the ticket", error)),
     };
     let is_pipe = receiver.destination.is_none();
     let outcome = receiver.close(outcome).await;
@@ -165,14 +164,42 @@ impl Receiver {
             stop.await;
             Stop::Interrupt
         };
-        self.serve(pin!(interrupted), reporter).await
+        self.serve(pin!(interrupted), None, reporter).await
+    }
+
+    /// Tells the user what the sender needs: the ticket, or a code, for which a room must be open.
+    async fn announce(
+        &self,
+        stop: Pin<&mut impl Future<Output = Stop>>,
+        reporter: &Reporter,
+    ) -> Result<Option<Host>> {
+        let is_pipe = self.destination.is_none();
+        let unprinted = |error| Error::local("print the ticket", error);
+        if let Some(place) = &self.job.meet {
+            let host = tokio::select! {
+                host = Host::open(&self.endpoint, place, &self.job.settings) => host?,
+                _ = stop => return Err(Error::interrupted(0)),
+            };
+            reporter.listening("code", &host.code().to_string(), is_pipe).map_err(unprinted)?;
+            return Ok(Some(host));
+        }
+        self.ticket.warning(self.job.bind).iter().for_each(|warning| reporter.note(warning));
+        match &self.written {
+            Some(file) => reporter.listening_by_file(file.path()),
+            None => reporter.listening("ticket", &self.ticket.to_string(), is_pipe).map_err(unprinted)?,
+        }
+        Ok(None)
     }
 
     async fn serve(
         &mut self,
         mut stop: Pin<&mut impl Future<Output = Stop>>,
+        host: Option<Host>,
         reporter: &mut Reporter,
     ) -> Result<()> {
+        let is_once = host.is_some();
+        let (mut meeting, mut is_over) =
+            (pin!(meeting(host, self.endpoint.clone(), self.ticket.clone())), !is_once);
         let mut tick = tokio::time::interval(REASSURE_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let most = if self.job.keep { SENDERS_MAX } else { 1 };
@@ -220,6 +247,16 @@ impl Receiver {
                     continue;
                 }
                 Some(done) = transfers.join_next() => done.map_err(background)?,
+                relay = meeting.as_mut(), if !is_over => {
+                    is_over = true;
+                    if let Some(relay) = relay? {
+                        pulses.lose(relay);
+                    }
+                    if transfers.is_empty() && self.waiting.is_empty() {
+                        return Err(Error::gone("the sender did not come").hinted(NEW_CODE));
+                    }
+                    continue;
+                }
                 stop = stop.as_mut() => {
                     let is_lasting = self.job.keep && self.job.identity.is_some();
                     let error = match stop {
@@ -251,6 +288,13 @@ impl Receiver {
                     }
                     reporter.note("waiting for the next sender, with the same ticket");
                 }
+                Ok(Finish::DryRun) if is_once => {
+                    reporter.note(
+                        "the sender only asked what would happen: run this command again for a new code",
+                    );
+                    return Ok(());
+                }
+                Err(error) if is_once => return Err(error.hinted(NEW_CODE)),
                 Ok(Finish::DryRun) => {}
                 Err(error) => {
                     reporter.error(&error);
@@ -304,6 +348,18 @@ pub(crate) async fn wind_up(
         }
         outcome => outcome,
     }
+}
+
+/// Time for a sender that has left the rendezvous to be here.
+const GUEST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Meets the sender at a rendezvous, if there is one. Ends a while after that is over, with the address of the relay that
+/// is no more.
+async fn meeting(host: Option<Host>, endpoint: Endpoint, ticket: Ticket) -> Result<Option<SocketAddr>> {
+    let Some(host) = host else { return pending().await };
+    let relay = host.run(&endpoint, (ticket.fingerprint(), ticket.secret())).await?;
+    sleep(GUEST_PATIENCE).await;
+    Ok(relay)
 }
 
 /// One line for the manager of a service.

@@ -1,6 +1,7 @@
 //! The sending side: `rc3 send`.
 
 use std::{
+    future::pending,
     path::PathBuf,
     pin::{Pin, pin},
 };
@@ -11,6 +12,7 @@ use super::{
     addresses::resolve,
     background,
     conclude::conclude,
+    direct::Met,
     interrupted,
     manifest::{Found, Selection},
     meet::{Settings, join, open},
@@ -21,7 +23,13 @@ use super::{
     session::Channel,
     ticket::Ticket,
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    rendezvous::{
+        code::{Code, Place},
+        guest::{Arrived, arrive},
+    },
+};
 
 /// Parameters of a sender.
 #[derive(Debug, Clone)]
@@ -30,14 +38,29 @@ pub struct SendJob {
     pub content: Content,
     /// What to send of directories.
     pub selection: Selection,
-    /// The receiver's ticket.
-    pub ticket: Ticket,
+    /// How to find the receiver.
+    pub invitation: Invitation,
     /// Only list what would happen to each file.
     pub dry_run: bool,
     /// Mean rate at which to read files, at most.
     pub rate_limit: Option<Rate>,
     /// The transport.
     pub settings: Settings,
+}
+
+/// How to find a receiver.
+#[derive(Debug, Clone)]
+pub enum Invitation {
+    /// It can be reached.
+    Ticket(Ticket),
+    /// It waits at this rendezvous.
+    Code(Code, Place),
+}
+
+impl From<Ticket> for Invitation {
+    fn from(ticket: Ticket) -> Self {
+        Self::Ticket(ticket)
+    }
 }
 
 /// What to send.
@@ -48,6 +71,10 @@ pub enum Content {
     /// Standard input, with the name of the file that a receiver with a directory writes.
     Input(Option<String>),
 }
+
+/// What to do after a connection that a code allowed.
+pub(super) const NEW_CODE: &str =
+    "run both commands again, with a new code: a transfer sends only what is missing";
 
 /// Sends everything, until it is in place at the receiver or the user interrupts.
 ///
@@ -107,13 +134,19 @@ async fn send_found(
     input: Option<Input>,
     reporter: &mut Reporter,
 ) -> Result<()> {
-    let addresses = or_stop(stop.as_mut(), resolve(&job.ticket)).await?;
+    let ticket = match &job.invitation {
+        Invitation::Ticket(ticket) => ticket,
+        Invitation::Code(code, place) => {
+            return send_by_code(stop, job, (code, place), found, input, reporter).await;
+        }
+    };
+    let addresses = or_stop(stop.as_mut(), resolve(ticket)).await?;
     let endpoint = open(&job.settings.network, &addresses)?;
     let work = async {
         let (mut tries, mut input) = (Tries::new(job.settings.network.give_up_after), input);
         loop {
             let once = async {
-                let control = join(true, &endpoint, &addresses, &job.ticket, &job.settings).await?;
+                let control = join(true, &endpoint, &addresses, ticket, &job.settings).await?;
                 let channel = Channel::new(control, job.settings.patience);
                 let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
                 outbound.run(&mut input, endpoint.marks(), reporter).await
@@ -125,6 +158,47 @@ async fn send_found(
             }
             tries.wait_after(error, reporter).await?;
         }
+    };
+    let stopped = async {
+        stop.await;
+        Error::interrupted(0)
+    };
+    conclude(&endpoint, work, stopped, |error| parting(error, None)).await
+}
+
+/// Sends over the one connection that a code allows.
+async fn send_by_code(
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+    job: &SendJob,
+    (code, place): (&Code, &Place),
+    found: &Found,
+    mut input: Option<Input>,
+    reporter: &mut Reporter,
+) -> Result<()> {
+    let Arrived { met, relayed } = or_stop(stop.as_mut(), arrive(code, place, &job.settings)).await?;
+    let Met { endpoint, control } = met;
+    if relayed.is_some() {
+        reporter.note(
+            "UDP reaches the receiver by no direct way: the data goes through the relay of the rendezvous",
+        );
+    }
+    let relay_lost = async {
+        match relayed {
+            Some(relayed) => Error::lost(format!("the relay: {}", relayed.keep().await)),
+            None => pending().await,
+        }
+    };
+    let work = async {
+        let channel = Channel::new(control, job.settings.patience);
+        let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
+        let sent = tokio::select! {
+            sent = outbound.run(&mut input, endpoint.marks(), reporter) => sent,
+            error = relay_lost => Err(error),
+        };
+        sent.map_err(|error| match error.kind() {
+            ErrorKind::Lost | ErrorKind::Gone | ErrorKind::Stalled => error.hinted(NEW_CODE),
+            _ => error,
+        })
     };
     let stopped = async {
         stop.await;

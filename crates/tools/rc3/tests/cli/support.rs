@@ -9,7 +9,7 @@ use std::{
 
 pub(crate) fn rc3() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rc3"));
-    unknowing(&mut command).env_remove("RC3_TICKET").stdin(Stdio::null());
+    unknowing(&mut command).env_remove("RC3_TICKET").env_remove("RC3_MEET").stdin(Stdio::null());
     command
 }
 

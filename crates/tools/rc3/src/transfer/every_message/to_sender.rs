@@ -100,7 +100,7 @@ async fn converse(pipe: bool, steps: Vec<Step>) {
     let job = SendJob {
         content,
         selection: Selection::default(),
-        ticket,
+        invitation: ticket.into(),
         dry_run: false,
         rate_limit: None,
         settings,

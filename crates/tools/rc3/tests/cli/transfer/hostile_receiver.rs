@@ -95,7 +95,7 @@ where
         let job = SendJob {
             content,
             selection: Selection::default(),
-            ticket,
+            invitation: ticket.into(),
             dry_run: false,
             rate_limit: None,
             settings,

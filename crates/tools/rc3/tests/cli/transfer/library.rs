@@ -29,6 +29,7 @@ fn receiving(dir: &Path) -> ReceiveJob {
         advertise: None,
         identity: None,
         ticket_file: None,
+        meet: None,
         keep: false,
         policy: Policy::default(),
         settings: Settings::default(),
@@ -37,8 +38,15 @@ fn receiving(dir: &Path) -> ReceiveJob {
 
 fn sending(path: &Path, ticket: &Ticket) -> SendJob {
     let content = Content::Paths(vec![path.to_owned()]);
-    let (ticket, settings) = (ticket.clone(), Settings::default());
-    SendJob { content, selection: Selection::default(), ticket, dry_run: false, rate_limit: None, settings }
+    let (invitation, settings) = (ticket.clone().into(), Settings::default());
+    SendJob {
+        content,
+        selection: Selection::default(),
+        invitation,
+        dry_run: false,
+        rate_limit: None,
+        settings,
+    }
 }
 
 /// A reporter, and the names of the events that it got.

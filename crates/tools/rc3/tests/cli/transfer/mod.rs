@@ -45,6 +45,8 @@ mod pipes;
 mod random_moments;
 #[cfg(unix)]
 mod reasons;
+#[cfg(unix)]
+mod rendezvous;
 #[cfg(target_os = "linux")]
 mod rights;
 #[cfg(unix)]

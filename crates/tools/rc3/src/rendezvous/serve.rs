@@ -1,0 +1,269 @@
+//! `rc3 meet`: sockets and clocks around [`Rooms`].
+
+use std::{
+    collections::HashMap,
+    future::pending,
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rc3_cli::output;
+use rc3_core::units::Rate;
+use rc3_net::{
+    Connection, Endpoint, EndpointOptions, Incoming, RlpMode, ServerConfig, Slot, Slots, TransportConfig,
+    VarInt,
+};
+use tokio::{
+    io::BufReader,
+    net::UdpSocket,
+    sync::mpsc,
+    task::JoinSet,
+    time::{interval, timeout},
+};
+
+use super::{
+    PORT,
+    code::Place,
+    message::{ALPN, FromParty, FromRendezvous, MESSAGE_BYTES_MAX},
+    relay::Relay,
+    rooms::{MESSAGES_MAX, PartyId, ROOMS_MAX, ROOMS_PER_NETWORK_MAX, Rooms, UNUSED_MAX},
+    visit::WINDOW,
+};
+use crate::{
+    error::{Error, Result},
+    log, notify,
+    system::Stop,
+    transfer::{
+        FAILED, STOPPED, STOPPED_REASON,
+        identity::Identity,
+        message::{encode, listen_up_to},
+        random::random,
+        reachable,
+        session::outbox,
+        stopped_by,
+    },
+};
+
+/// Most connections: hosts and guests, in all and of one network. Beyond them the oldest of the network with most gives way.
+const CONNECTIONS_MAX: usize = 2 * ROOMS_MAX;
+const CONNECTIONS_PER_NETWORK_MAX: usize = 3 * ROOMS_PER_NETWORK_MAX;
+/// Bound in bytes on what all connections together may send ahead.
+const MEMORY_MAX: u64 = 32 << 20;
+/// Time for the handshake, the first message and the last.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Time between two looks at what has expired or moved.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Most messages that wait for a party: rooms tell it no more.
+const TOLD_MAX: usize = MESSAGES_MAX + 3;
+/// Events that wait.
+const EVENTS_MAX: usize = 256;
+/// Longest datagram.
+const DATAGRAM_BYTES_MAX: usize = 65_535;
+
+/// Parameters of a rendezvous.
+#[derive(Debug, Clone)]
+pub struct MeetJob {
+    /// The address to listen at; `None` is any, IPv4 and IPv6, and the usual port.
+    pub bind: Option<SocketAddr>,
+    /// UDP port of the relay, 0 for any free one, and the rate of each pair; `None`: no relay.
+    pub relay: Option<(u16, Rate)>,
+}
+
+/// What happens at a connection.
+enum Event {
+    Came(PartyId, mpsc::Sender<FromRendezvous>),
+    Heard(PartyId, SocketAddr, FromParty),
+    Moved(PartyId, SocketAddr),
+    Left(PartyId),
+}
+
+/// Serves until interrupted.
+///
+/// # Errors
+/// When it cannot listen, and at the end: the user interrupts it.
+///
+/// # Panics
+/// Outside a tokio runtime with I/O and time.
+pub async fn serve(job: MeetJob) -> Result<()> {
+    let endpoint = bind(job.bind)?;
+    let bound = endpoint.local_addr().map_err(|error| Error::local("find the port", error))?;
+    let (relay, socket) = match job.relay {
+        None => (None, None),
+        Some((port, rate)) => {
+            let socket = relay_socket(SocketAddr::new(bound.ip(), port)).await;
+            let (socket, port) =
+                socket.map_err(|error| Error::local(format!("relay at port {port}"), error))?;
+            (Some((Relay::new(rate), port)), Some(socket))
+        }
+    };
+    let host = reachable::reachable(bound.ip()).first().map_or_else(|| bound.ip(), |ip| *ip).to_string();
+    let place = Place { host, port: bound.port() };
+    let port = relay.as_ref().map_or_else(String::new, |(_, port)| format!("; relaying at UDP port {port}"));
+    log::line(format_args!("listening on UDP {bound}{port}"));
+    log::line(format_args!("on the other machines: rc3 recv --meet {place}, or set RC3_MEET to:"));
+    output::print(&format!("{place}\n")).map_err(|error| Error::local("print the address", error))?;
+    let mut serving = Box::pin(run(&endpoint, Rooms::new(relay), socket));
+    let stopped = stopped_by();
+    notify::ready("waiting");
+    let stop = tokio::select! {
+        () = &mut serving => Stop::default(),
+        stop = stopped => stop,
+    };
+    // Peers should receive the reason before their connections are dropped.
+    let (code, reason) = match stop {
+        Stop::Terminate => (STOPPED, STOPPED_REASON),
+        Stop::Interrupt => (FAILED, "was interrupted"),
+    };
+    endpoint.close(code, reason.as_bytes());
+    drop(serving);
+    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    stop.conclude(Err(Error::interrupted(0)))
+}
+
+/// The endpoint. Its identity is another in each run: nobody trusts it.
+fn bind(at: Option<SocketAddr>) -> Result<Endpoint> {
+    let mut transport = TransportConfig::default();
+    let millis = u32::try_from(UNUSED_MAX.as_millis()).unwrap_or(u32::MAX);
+    transport
+        .rlp(RlpMode::Off)
+        .max_idle_timeout(Some(VarInt::from_u32(millis).into()))
+        .receive_window(WINDOW)
+        .stream_receive_window(WINDOW)
+        .max_concurrent_bidi_streams(VarInt::from_u32(1))
+        .max_concurrent_uni_streams(VarInt::from_u32(0));
+    let mut config = ServerConfig::with_crypto(Arc::new(Identity::generate()?.server(ALPN)?));
+    config.transport_config(Arc::new(transport));
+    let open = |at| Endpoint::bind(EndpointOptions::default(), Some(config.clone()), at);
+    let endpoint = reachable::bind(at, PORT, open).map_err(|error| {
+        let at = at.map_or_else(|| format!("UDP port {PORT}"), |at| at.to_string());
+        Error::local(format!("listen on {at}"), error)
+    })?;
+    endpoint.set_memory_max(MEMORY_MAX);
+    Ok(endpoint)
+}
+
+async fn relay_socket(at: SocketAddr) -> io::Result<(UdpSocket, u16)> {
+    let socket = UdpSocket::bind(at).await?;
+    let port = socket.local_addr()?.port();
+    Ok((socket, port))
+}
+
+/// Serves until the endpoint is closed.
+async fn run(endpoint: &Endpoint, mut rooms: Rooms, socket: Option<UdpSocket>) {
+    let slots = Slots::new(CONNECTIONS_MAX, CONNECTIONS_PER_NETWORK_MAX);
+    let (happened, mut events) = mpsc::channel(EVENTS_MAX);
+    let (mut parties, mut attending, mut last) = (HashMap::new(), JoinSet::new(), 0);
+    let mut buf = vec![0; DATAGRAM_BYTES_MAX];
+    let mut look = interval(LOOK_EVERY);
+    loop {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let Some(incoming) = incoming else { return };
+                if let Some((incoming, slot)) = slots.admit(incoming) {
+                    last += 1;
+                    attending.spawn(attend(last, incoming, slot, happened.clone()));
+                }
+            }
+            Some(event) = events.recv() => handle(&mut rooms, &mut parties, event),
+            (read, from) = receive(socket.as_ref(), &mut buf) => {
+                if let (Some(to), Some(socket)) = (rooms.forward(Instant::now(), from, &buf[..read]), &socket) {
+                    // A full buffer drops, as in a network.
+                    let _ = socket.try_send_to(&buf[..read], to);
+                }
+            }
+            _ = look.tick() => rooms.expire(Instant::now()),
+            Some(_) = attending.join_next() => {}
+        }
+        while let Some((id, message)) = rooms.poll() {
+            // Who does not read is not told; it has room for all that rooms say.
+            let _ = parties.get(&id).map(|party: &mpsc::Sender<_>| party.try_send(message));
+        }
+    }
+}
+
+/// A datagram to the relay.
+async fn receive(socket: Option<&UdpSocket>, buf: &mut [u8]) -> (usize, SocketAddr) {
+    let Some(socket) = socket else { return pending().await };
+    loop {
+        // Errors are ICMP's, of an end that has left.
+        if let Ok(received) = socket.recv_from(buf).await {
+            return received;
+        }
+    }
+}
+
+fn handle(rooms: &mut Rooms, parties: &mut HashMap<PartyId, mpsc::Sender<FromRendezvous>>, event: Event) {
+    let now = Instant::now();
+    match event {
+        Event::Came(id, tell) => {
+            parties.insert(id, tell);
+        }
+        // Without random numbers nobody may have a room.
+        Event::Heard(id, at, message) => match random() {
+            Ok(random) => rooms.hear(now, (id, at), message, random),
+            Err(_) => rooms.left(now, id),
+        },
+        Event::Moved(id, to) => rooms.moved(id, to),
+        Event::Left(id) => {
+            parties.remove(&id);
+            rooms.left(now, id);
+        }
+    }
+}
+
+/// One connection, up to its end.
+async fn attend(id: PartyId, incoming: Incoming, mut slot: Slot, happened: mpsc::Sender<Event>) {
+    let connect = async { incoming.accept()?.await };
+    let Some(Ok(Ok(connection))) = slot.run(timeout(PATIENCE, connect)).await else { return };
+    let outcome = slot.run(converse(id, &connection, &happened)).await;
+    let _ = happened.send(Event::Left(id)).await;
+    let reason = if outcome.is_none() { &b"other connections needed its slot"[..] } else { b"done" };
+    connection.close(VarInt::from_u32(0), reason);
+}
+
+async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<Event>) {
+    let Ok(Ok((send, recv))) = timeout(PATIENCE, connection.accept_bi()).await else { return };
+    let mut messages = listen_up_to(MESSAGE_BYTES_MAX, BufReader::new(recv));
+    let Ok(Some(Ok(message))) = timeout(PATIENCE, messages.recv()).await else { return };
+    let (outbox, writer) = outbox(send);
+    let (tell, mut told) = mpsc::channel(TOLD_MAX);
+    let _ = happened.send(Event::Came(id, tell)).await;
+    let (mut at, mut look) = (address(connection), interval(LOOK_EVERY));
+    let _ = happened.send(Event::Heard(id, at, message)).await;
+    loop {
+        tokio::select! {
+            heard = messages.recv() => {
+                let Some(Ok(message)) = heard else { return };
+                let _ = happened.send(Event::Heard(id, at, message)).await;
+            }
+            Some(message) = told.recv() => {
+                let _ = outbox.send(encode(&message)).await;
+                if matches!(message, FromRendezvous::Ended(_)) {
+                    break;
+                }
+            }
+            _ = look.tick() => {
+                let now = address(connection);
+                if std::mem::replace(&mut at, now) != now {
+                    let _ = happened.send(Event::Moved(id, now)).await;
+                }
+            }
+        }
+    }
+    drop(outbox);
+    let last = async {
+        if let Ok(mut stream) = writer.await {
+            let _ = stream.finish();
+            let _ = stream.stopped().await;
+        }
+    };
+    let _ = timeout(PATIENCE, last).await;
+}
+
+/// Where a party is.
+fn address(connection: &Connection) -> SocketAddr {
+    let at = connection.remote_address();
+    SocketAddr::new(at.ip().to_canonical(), at.port())
+}

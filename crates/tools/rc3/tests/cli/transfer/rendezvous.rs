@@ -1,0 +1,173 @@
+//! Senders and receivers that meet at `rc3 meet`, as processes over loopback.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Output, Stdio},
+};
+
+use super::harness::*;
+
+/// A running rendezvous; killed when the test ends.
+struct Rendezvous {
+    child: Child,
+    place: String,
+}
+
+impl Rendezvous {
+    fn start(flags: &[&str]) -> Self {
+        let mut command = rc3();
+        command.args(["meet", "--listen", "127.0.0.1"]).args(flags);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut place = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut place).unwrap();
+        Self { child, place: place.trim().to_owned() }
+    }
+
+    /// A receiver there, which prints only its code and errors.
+    fn receiver(&self, to: &Path) -> Receiver {
+        Receiver::start(to, &["--meet", &self.place])
+    }
+}
+
+impl Drop for Rendezvous {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Sends a file by a code.
+fn send(from: &Path, code: &str, flags: &[&str]) -> Output {
+    rc3().args(["send", "--quiet"]).arg(from).arg(code).args(flags).output().unwrap()
+}
+
+fn written(directory: &Path, content: &[u8]) -> std::path::PathBuf {
+    let path = directory.join("file");
+    fs::write(&path, content).unwrap();
+    path
+}
+
+/// The same code with another last word.
+fn mistyped(code: &str) -> String {
+    let (words, place) = code.split_once('@').unwrap();
+    let (words, last) = words.rsplit_once('-').unwrap();
+    format!("{words}-{}@{place}", if last == "zinc" { "able" } else { "zinc" })
+}
+
+#[test]
+fn a_file_arrives_by_a_code_alone_which_is_good_once() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let content = vec![7; 3_000_000];
+    let file = written(from.path(), &content);
+    for flags in [&[][..], &["--relay"]] {
+        let rendezvous = Rendezvous::start(flags);
+        let receiver = rendezvous.receiver(to.path());
+        let code = receiver.ticket.clone();
+        // The place may come from elsewhere, and the code in capitals.
+        let (words, place) = code.split_once('@').unwrap();
+        assert_eq!(place, rendezvous.place);
+        let sent = send(&file, &words.to_uppercase(), &["--meet", place]);
+        assert!(sent.status.success(), "{}", said(&sent));
+        assert_eq!(receiver.finish(), (Some(0), String::new()));
+        assert_eq!(fs::read(to.path().join("file")).unwrap(), content);
+        fs::remove_file(to.path().join("file")).unwrap();
+        let again = send(&file, &code, &[]);
+        assert_eq!(again.status.code(), Some(4));
+        assert!(said(&again).contains("does not know the code"), "{}", said(&again));
+    }
+}
+
+#[test]
+fn a_wrong_code_fails_at_both_ends_and_ends_the_room() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = written(from.path(), b"x");
+    let rendezvous = Rendezvous::start(&[]);
+    let receiver = rendezvous.receiver(to.path());
+    let code = receiver.ticket.clone();
+    let sent = send(&file, &mistyped(&code), &[]);
+    assert_eq!(sent.status.code(), Some(4));
+    assert!(said(&sent).contains("the code is wrong, and now void"), "{}", said(&sent));
+    let (status, said_there) = receiver.finish();
+    assert_eq!(status, Some(4));
+    assert!(said_there.contains("the code is wrong, and now void"), "{said_there}");
+    let late = send(&file, &code, &[]);
+    assert!(said(&late).contains("does not know the code"), "{}", said(&late));
+    assert_eq!(tree(to.path()), []);
+}
+
+#[test]
+fn pipes_and_dry_runs_use_a_code_up() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = written(from.path(), b"x");
+    let rendezvous = Rendezvous::start(&[]);
+    let receiver = rendezvous.receiver(to.path());
+    let sent = send(&file, &receiver.ticket.clone(), &["--dry-run"]);
+    assert!(sent.status.success(), "{}", said(&sent));
+    assert_eq!(receiver.finish(), (Some(0), String::new()));
+    let receiver = rendezvous.receiver(to.path());
+    let mut command = rc3();
+    command.args(["send", "-", "--quiet", "--name", "piped"]).env("RC3_TICKET", &receiver.ticket);
+    let sent = command.stdin(fs::File::open(&file).unwrap()).output().unwrap();
+    assert!(sent.status.success(), "{}", said(&sent));
+    assert_eq!(receiver.finish(), (Some(0), String::new()));
+    assert_eq!(tree(to.path()), [("piped".to_owned(), b"x".to_vec())]);
+}
+
+#[test]
+fn an_interrupted_transfer_goes_on_with_a_new_code() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let content: Vec<u8> = (0..20_000_000_u32).map(|nth| (nth / 1000) as u8).collect();
+    let file = written(from.path(), &content);
+    let rendezvous = Rendezvous::start(&[]);
+    let receiver = rendezvous.receiver(to.path());
+    let mut command = rc3();
+    command.args(["send", "--quiet", "--rate-limit", "20mbit"]).arg(&file).arg(&receiver.ticket);
+    let mut sender = command.spawn().unwrap();
+    let has_part =
+        || tree(to.path()).iter().any(|(name, part)| name.ends_with("rc3-part") && part.len() > 4_000_000);
+    wait_until("nothing arrives", has_part);
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-INT", &sender.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
+    sender.wait().unwrap();
+    let (status, why) = receiver.finish();
+    assert!(status == Some(1) && why.contains("with a new code"), "{status:?} {why}");
+    let receiver = rendezvous.receiver(to.path());
+    let sent = send(&file, &receiver.ticket.clone(), &[]);
+    assert!(sent.status.success(), "{}", said(&sent));
+    assert_eq!(receiver.finish().0, Some(0));
+    assert_eq!(tree(to.path()), [("file".to_owned(), content)]);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let from = tempfile::tempdir().unwrap();
+    let file = written(from.path(), b"x");
+    let nowhere = send(&file, "7-able-acid-zinc", &[]);
+    assert_eq!(nowhere.status.code(), Some(2));
+    assert!(said(&nowhere).contains("RC3_MEET"), "{}", said(&nowhere));
+    let mistyped = send(&file, "7-able-acid-zink", &["--meet", "127.0.0.1:1"]);
+    assert!(said(&mistyped).contains("mistyped"), "{}", said(&mistyped));
+    let rendezvous = Rendezvous::start(&[]);
+    let nobody = send(&file, "7-able-acid-zinc", &["--meet", &rendezvous.place]);
+    assert!(said(&nobody).contains("does not know the code"), "{}", said(&nobody));
+}
+
+/// A service manager stops it, and it says so to who waits.
+#[test]
+fn a_rendezvous_that_is_stopped_ends_well_and_tells_who_waits() {
+    let to = tempfile::tempdir().unwrap();
+    let mut rendezvous = Rendezvous::start(&[]);
+    let receiver = rendezvous.receiver(to.path());
+    let id = rendezvous.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(rendezvous.child.wait().unwrap().success());
+    let (status, why) = receiver.finish();
+    assert!(status == Some(1) && why.contains("stopped"), "{status:?} {why}");
+}
