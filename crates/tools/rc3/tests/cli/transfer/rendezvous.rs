@@ -171,3 +171,52 @@ fn a_rendezvous_that_is_stopped_ends_well_and_tells_who_waits() {
     let (status, why) = receiver.finish();
     assert!(status == Some(1) && why.contains("stopped"), "{status:?} {why}");
 }
+
+/// In a network of its own, where no datagram reaches the receiver but those of the rendezvous: starts that and both ends,
+/// runs `then` while they are at work, and waits for both.
+#[cfg(target_os = "linux")]
+fn relayed(then: &str) -> Option<(Output, bool)> {
+    if std::process::Command::new("nft").arg("--version").output().is_err() {
+        crate::skip::skipped("nft");
+        return None;
+    }
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = written(from.path(), &content(6_000_000));
+    let script = format!(
+        "nft 'add table ip t; add chain ip t in {{ type filter hook input priority 0; }}
+            add rule ip t in ip daddr 127.0.0.2 udp sport != {{ 4435, 4436 }} drop' || exit 99
+        \"$1\" meet --listen 127.0.0.1:4435 --relay=4436 > /dev/null & m=$!
+        code=\"$3/code\"
+        \"$1\" recv --bind 127.0.0.2 --dir \"$3\" --meet 127.0.0.1:4435 > \"$code\" & r=$!
+        while [ ! -s \"$code\" ]; do sleep 0.1; done
+        \"$1\" send \"$2\" \"$(cat \"$code\")\" & s=$!
+        sleep 2
+        {then}
+        wait $s; sent=$?; wait $r; echo $sent $?; kill $m"
+    );
+    let output = in_own_network(&script, &[&file, to.path()])?;
+    let is_there = fs::read(to.path().join("file")).is_ok_and(|there| there == content(6_000_000));
+    Some((output, is_there))
+}
+
+/// A shorter outage than the time after which a rendezvous forgets a room.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_relay_carries_what_nothing_else_does_and_an_outage_ends_it_not() {
+    let Some((output, is_there)) = relayed("ip link set lo down; sleep 8; ip link set lo up") else { return };
+    let said = said(&output);
+    assert_eq!((output.stdout, is_there), (b"0 0\n".to_vec(), true), "{said}");
+    assert!(
+        said.contains("through the relay") && said.contains("it goes on when the path is back"),
+        "{said}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_relay_that_is_stopped_ends_the_transfer_at_both_ends() {
+    let Some((output, is_there)) = relayed("kill $m") else { return };
+    let said = said(&output);
+    assert_eq!((output.stdout, is_there), (b"1 1\n".to_vec(), false), "{said}");
+    assert_eq!(said.matches("run both commands again, with a new code").count(), 2, "{said}");
+}
