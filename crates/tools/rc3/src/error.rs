@@ -222,6 +222,17 @@ impl Error {
         Self { kind: ErrorKind::Terminated, ..Self::interrupted(0) }
     }
 
+    /// The same error of the connection that a code has allowed.
+    #[must_use]
+    pub(crate) fn of_code(self) -> Self {
+        match self.kind {
+            ErrorKind::Lost | ErrorKind::Gone | ErrorKind::Stalled | ErrorKind::Interrupted => {
+                self.hinted("run both commands again, with a new code: a transfer sends only what is missing")
+            }
+            _ => self,
+        }
+    }
+
     /// The same error of a transfer that cannot be continued.
     #[must_use]
     pub(crate) fn of_pipe(self) -> Self {

@@ -267,3 +267,111 @@ fn address(connection: &Connection) -> SocketAddr {
     let at = connection.remote_address();
     SocketAddr::new(at.ip().to_canonical(), at.port())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use rc3_net::SendStream;
+    use tokio::io::AsyncWriteExt;
+
+    use super::{
+        super::{message::Why, visit::Visit},
+        *,
+    };
+    use crate::{
+        error::ErrorKind,
+        transfer::{
+            identity::{SERVER_NAME, client_of_anybody},
+            meet::Settings,
+            message::MessageError,
+        },
+    };
+
+    /// A rendezvous without a relay, and an endpoint for clients of the same address.
+    fn world() -> (Endpoint, Place, Endpoint) {
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let server = bind(Some(local)).unwrap();
+        let place = Place { host: "127.0.0.1".to_owned(), port: server.local_addr().unwrap().port() };
+        (server, place, Endpoint::client(local).unwrap())
+    }
+
+    async fn serving<T>(server: &Endpoint, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            done = work => done,
+            () = run(server, Rooms::new(None), None) => unreachable!("the endpoint is open"),
+        }
+    }
+
+    /// A connection that says `bytes`, and the last that it hears.
+    async fn stranger(
+        client: &Endpoint,
+        place: &Place,
+        bytes: &[u8],
+    ) -> (SendStream, Result<FromRendezvous, MessageError>) {
+        let config = rc3_net::ClientConfig::new(Arc::new(client_of_anybody(ALPN).unwrap()));
+        let at = place.to_string().parse().unwrap();
+        let connection = client.connect_with(config, at, SERVER_NAME).unwrap().await.unwrap();
+        let (mut send, recv) = connection.open_bi().await.unwrap();
+        // What is too long is not taken.
+        let _ = send.write_all(bytes).await;
+        let mut heard = listen_up_to(MESSAGE_BYTES_MAX, recv);
+        let mut last = heard.recv().await.unwrap();
+        while let Some(next @ Ok(_)) = heard.recv().await {
+            last = next;
+        }
+        (send, last)
+    }
+
+    #[tokio::test]
+    async fn one_address_has_few_rooms_and_gets_them_back() {
+        let (server, place, client) = world();
+        let settings = Settings::default();
+        let open = async || {
+            let mut visit = Visit::begin(&client, &place, &FromParty::Open, &settings).await.unwrap();
+            let heard = visit.hear().await;
+            (visit, heard)
+        };
+        let work = async {
+            let mut visits = Vec::new();
+            for _ in 0..ROOMS_PER_NETWORK_MAX {
+                let (visit, heard) = open().await;
+                assert!(matches!(heard, Ok(FromRendezvous::Opened { .. })));
+                visits.push(visit);
+            }
+            assert_eq!(open().await.1.unwrap_err().kind(), ErrorKind::Busy);
+            visits.pop().unwrap().leave().await;
+            while open().await.1.is_err() {}
+        };
+        serving(&server, work).await;
+    }
+
+    #[tokio::test]
+    async fn garbage_ends_its_own_connection_only() {
+        let (server, place, client) = world();
+        let settings = Settings::default();
+        let work = async {
+            let mut host = Visit::begin(&client, &place, &FromParty::Open, &settings).await.unwrap();
+            let FromRendezvous::Opened { number } = host.hear().await.unwrap() else { panic!("no room") };
+            let frames = [
+                vec![0; 3],
+                vec![0xff; 100],
+                [&[0, 0, 4, 1][..], &[0; MESSAGE_BYTES_MAX + 1]].concat(),
+                encode(&FromParty::Say(vec![7; 10].into())),
+                encode(&FromParty::Trusted),
+            ];
+            for frame in frames {
+                let heard =
+                    tokio::time::timeout(Duration::from_millis(200), stranger(&client, &place, &frame)).await;
+                let is_away = |heard| matches!(heard, Err(_) | Ok(FromRendezvous::Ended(Why::Nonsense)));
+                assert!(heard.is_err() || heard.is_ok_and(|(_, heard)| is_away(heard)));
+            }
+            let join = FromParty::Join(number);
+            let mut guest = Visit::begin(&client, &place, &join, &settings).await.unwrap();
+            for visit in [&mut host, &mut guest] {
+                assert!(matches!(visit.hear().await.unwrap(), FromRendezvous::Joined { relay: None, .. }));
+            }
+        };
+        serving(&server, work).await;
+    }
+}

@@ -36,8 +36,7 @@ use super::{
     progress::{Reporter, count},
     pulse::{Pulses, gives_way},
     random::random,
-    send::NEW_CODE,
-    session::{Channel, FINAL_PATIENCE, Session},
+    session::{Channel, Control, FINAL_PATIENCE, Session},
     stopped_by,
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
@@ -91,7 +90,7 @@ pub struct ReceiveJob {
 /// Outside a tokio runtime with I/O and time.
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
     let keep = job.keep;
-    let mut receiver = Receiver::listen(job)?;
+    let mut receiver = Receiver::bind(job)?;
     let mut stop = Stop::default();
     let outcome = {
         let stopped = stopped_by();
@@ -135,6 +134,13 @@ impl Receiver {
     /// # Panics
     /// Outside a tokio runtime with I/O and time.
     pub fn listen(job: ReceiveJob) -> Result<Self> {
+        match job.meet {
+            None => Self::bind(job),
+            Some(_) => Err(Error::usage("only the command waits at a rendezvous", "run `rc3 recv --meet`")),
+        }
+    }
+
+    fn bind(job: ReceiveJob) -> Result<Self> {
         // Check the directory before anyone gets a ticket.
         let destination = job.dir.as_deref().map(|dir| open(dir, job.policy)).transpose()?;
         let identity = identity(job.identity.as_deref())?;
@@ -225,16 +231,7 @@ impl Receiver {
             }
             let done = tokio::select! {
                 newcomer = self.newcomers.next() => {
-                    match newcomer {
-                        Ok((control, _)) if self.waiting.len() < WAITING_MAX => {
-                            let asked = if self.destination.is_some() { Asked::Anything } else { Asked::Pipe };
-                            let channel = Channel::new(control, self.job.settings.patience);
-                            self.waiting.push_back(Session::new(channel, asked));
-                        }
-                        Ok((control, _)) => control.connection.close(BUSY, b"too many senders are waiting"),
-                        Err(turned_away) if transfers.is_empty() => reporter.note(&turned_away),
-                        Err(_) => {}
-                    }
+                    self.admit(newcomer, transfers.is_empty(), reporter);
                     continue;
                 }
                 _ = tick.tick() => {
@@ -253,7 +250,7 @@ impl Receiver {
                         pulses.lose(relay);
                     }
                     if transfers.is_empty() && self.waiting.is_empty() {
-                        return Err(Error::gone("the sender did not come").hinted(NEW_CODE));
+                        return Err(Error::gone("the sender did not come").of_code());
                     }
                     continue;
                 }
@@ -273,35 +270,56 @@ impl Receiver {
                 // The next sender may already wait for a file that is still being closed.
                 let _ = timeout(FINAL_PATIENCE, idle(self.destination.as_ref())).await;
             }
-            let outcome = match &done {
-                Ok(Finish::Complete(Ok(()))) => "complete",
-                Ok(Finish::DryRun) => "dry_run",
-                Ok(Finish::Complete(Err(_))) => "incomplete",
-                Err(_) => "failed",
-            };
-            counter!("rc3_transfers_ended", "outcome" => outcome).increment(1);
-            match done {
-                Ok(Finish::Complete(result)) if !self.job.keep => return result,
-                Ok(Finish::Complete(result)) => {
-                    if let Err(error) = result {
-                        reporter.error(&error);
-                    }
-                    reporter.note("waiting for the next sender, with the same ticket");
-                }
-                Ok(Finish::DryRun) if is_once => {
-                    reporter.note(
-                        "the sender only asked what would happen: run this command again for a new code",
-                    );
-                    return Ok(());
-                }
-                Err(error) if is_once => return Err(error.hinted(NEW_CODE)),
-                Ok(Finish::DryRun) => {}
-                Err(error) => {
-                    reporter.error(&error);
-                    reporter.note("still waiting, the same ticket is good for another try");
-                }
+            if let Some(outcome) = self.settle(done, is_once, reporter) {
+                return outcome;
             }
         }
+    }
+
+    /// Takes a sender that has shown the secret, or says that one was turned away.
+    fn admit(&mut self, newcomer: Result<(Control, Hello), String>, is_idle: bool, reporter: &Reporter) {
+        match newcomer {
+            Ok((control, _)) if self.waiting.len() < WAITING_MAX => {
+                let asked = if self.destination.is_some() { Asked::Anything } else { Asked::Pipe };
+                let channel = Channel::new(control, self.job.settings.patience);
+                self.waiting.push_back(Session::new(channel, asked));
+            }
+            Ok((control, _)) => control.connection.close(BUSY, b"too many senders are waiting"),
+            Err(turned_away) if is_idle => reporter.note(&turned_away),
+            Err(_) => {}
+        }
+    }
+
+    /// What a transfer that has ended means for this program: its outcome, if it ends too. A code is good for one.
+    fn settle(&self, done: Result<Finish>, is_once: bool, reporter: &mut Reporter) -> Option<Result<()>> {
+        let outcome = match &done {
+            Ok(Finish::Complete(Ok(()))) => "complete",
+            Ok(Finish::DryRun) => "dry_run",
+            Ok(Finish::Complete(Err(_))) => "incomplete",
+            Err(_) => "failed",
+        };
+        counter!("rc3_transfers_ended", "outcome" => outcome).increment(1);
+        match done {
+            Ok(Finish::Complete(result)) if !self.job.keep => return Some(result),
+            Ok(Finish::Complete(result)) => {
+                if let Err(error) = result {
+                    reporter.error(&error);
+                }
+                reporter.note("waiting for the next sender, with the same ticket");
+            }
+            Ok(Finish::DryRun) if is_once => {
+                reporter
+                    .note("the sender only asked what would happen; run this command again for a new code");
+                return Some(Ok(()));
+            }
+            Ok(Finish::DryRun) => {}
+            Err(error) if is_once => return Some(Err(error.of_code())),
+            Err(error) => {
+                reporter.error(&error);
+                reporter.note("still waiting, the same ticket is good for another try");
+            }
+        }
+        None
     }
 
     /// Signals to waiting senders that they are still waiting.

@@ -24,7 +24,7 @@ use super::{
     ticket::Ticket,
 };
 use crate::{
-    error::{Error, ErrorKind, Result},
+    error::{Error, Result},
     rendezvous::{
         code::{Code, Place},
         guest::{Arrived, arrive},
@@ -71,10 +71,6 @@ pub enum Content {
     /// Standard input, with the name of the file that a receiver with a directory writes.
     Input(Option<String>),
 }
-
-/// What to do after a connection that a code allowed.
-pub(super) const NEW_CODE: &str =
-    "run both commands again, with a new code: a transfer sends only what is missing";
 
 /// Sends everything, until it is in place at the receiver or the user interrupts.
 ///
@@ -195,10 +191,7 @@ async fn send_by_code(
             sent = outbound.run(&mut input, endpoint.marks(), reporter) => sent,
             error = relay_lost => Err(error),
         };
-        sent.map_err(|error| match error.kind() {
-            ErrorKind::Lost | ErrorKind::Gone | ErrorKind::Stalled => error.hinted(NEW_CODE),
-            _ => error,
-        })
+        sent.map_err(Error::of_code)
     };
     let stopped = async {
         stop.await;
