@@ -215,10 +215,10 @@ pub struct RecvArgs {
 /// `rc3 send`
 #[derive(Debug, Clone, Args)]
 #[command(
-    override_usage = "rc3 send [OPTIONS] PATH... [TICKET|-]",
+    override_usage = "rc3 send [OPTIONS] PATH... [TICKET|CODE|-]",
     after_help = "\
-The ticket or code is a secret. Pass it by --ticket-file, by the variable RC3_TICKET, or with a last argument `-` on standard \
-input. The ticket itself may be the last argument, but then every user of this machine can see it in the list of \
+The ticket or code is a secret. Pass it by --ticket-file, by the variable RC3_TICKET, or with a last argument `-` on \
+standard input. The ticket itself may be the last argument, but then every user of this machine can see it in the list of \
 processes.
 
 Directories are sent with their whole content. Symbolic links inside a directory are skipped with a warning unless \

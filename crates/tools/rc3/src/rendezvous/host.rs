@@ -74,9 +74,11 @@ async fn attend(
     let FromRendezvous::Joined { seen, guest, relay } = visit.hear().await? else {
         return Err(Error::protocol("a message before the guest"));
     };
-    let punch = Punch::new(settings)?;
+    let (punch, is_local) = (Punch::new(settings)?, visit.is_local());
     // At once: packets of the guest come in only afterwards.
-    let mut punching: Vec<_> = guest.into_iter().filter_map(|to| punch.begin(endpoint, to)).collect();
+    let guest = guest.map(|seen| Candidates { seen, own: Vec::new(), port: 0 }.addresses(is_local));
+    let guest = guest.unwrap_or_default();
+    let mut punching: Vec<_> = guest.iter().filter_map(|to| punch.begin(endpoint, *to)).collect();
     let relaying = relay.map(|pass| visit.relay(pass, settings)).transpose()?;
     let at = relaying.as_ref().map(|relaying| relaying.at);
     let talk = async {
@@ -86,7 +88,7 @@ async fn attend(
         visit.say(FromParty::Say(offer.into())).await;
         let ends: Candidates = sealing.open(&visit.said_soon().await?)?;
         visit.say(FromParty::Trusted).await;
-        let others = ends.addresses(visit.is_local()).into_iter().filter(|to| Some(*to) != guest);
+        let others = ends.addresses(is_local).into_iter().filter(|to| !guest.contains(to));
         punching.extend(others.filter_map(|to| punch.begin(endpoint, to)));
         // The guest leaves when it needs the room no more.
         while visit.hear().await.is_ok() {}

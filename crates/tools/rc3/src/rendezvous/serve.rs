@@ -41,7 +41,7 @@ use crate::{
         message::{encode, listen_up_to},
         random::random,
         reachable,
-        session::outbox,
+        session::{finished, outbox},
         stopped_by,
     },
 };
@@ -227,7 +227,7 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
     let Ok(Ok((send, recv))) = timeout(PATIENCE, connection.accept_bi()).await else { return };
     let mut messages = listen_up_to(MESSAGE_BYTES_MAX, BufReader::new(recv));
     let Ok(Some(Ok(message))) = timeout(PATIENCE, messages.recv()).await else { return };
-    let (outbox, writer) = outbox(send);
+    let (outbox, mut writer) = outbox(send);
     let (tell, mut told) = mpsc::channel(TOLD_MAX);
     let _ = happened.send(Event::Came(id, tell)).await;
     let (mut at, mut look) = (address(connection), interval(LOOK_EVERY));
@@ -253,13 +253,7 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
         }
     }
     drop(outbox);
-    let last = async {
-        if let Ok(mut stream) = writer.await {
-            let _ = stream.finish();
-            let _ = stream.stopped().await;
-        }
-    };
-    let _ = timeout(PATIENCE, last).await;
+    let _ = timeout(PATIENCE, finished(&mut writer)).await;
 }
 
 /// Where a party is.
@@ -273,7 +267,6 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use rc3_net::SendStream;
-    use tokio::io::AsyncWriteExt;
 
     use super::{
         super::{message::Why, visit::Visit},

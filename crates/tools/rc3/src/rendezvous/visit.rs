@@ -20,7 +20,7 @@ use crate::{
         message::{MessageError, Messages, encode, listen_up_to},
         punch::Punch,
         reachable::beyond_link,
-        session::{Outbox, outbox},
+        session::{Outbox, finished, outbox},
     },
 };
 
@@ -85,13 +85,7 @@ impl Visit {
     pub(super) async fn leave(mut self) {
         let (closed, _) = tokio::sync::mpsc::channel(1);
         self.outbox = closed;
-        let said = async {
-            if let Ok(mut stream) = (&mut self.writer).await {
-                let _ = stream.finish();
-                let _ = stream.stopped().await;
-            }
-        };
-        let _ = timeout(LEAVE_PATIENCE, said).await;
+        let _ = timeout(LEAVE_PATIENCE, finished(&mut self.writer)).await;
     }
 
     /// The next message.

@@ -4,9 +4,11 @@ use std::{
     future::pending,
     path::PathBuf,
     pin::{Pin, pin},
+    time::Duration,
 };
 
 use rc3_core::units::Rate;
+use tokio::time::sleep;
 
 use super::{
     addresses::resolve,
@@ -71,6 +73,9 @@ pub enum Content {
     /// Standard input, with the name of the file that a receiver with a directory writes.
     Input(Option<String>),
 }
+
+/// Time for the end of a transfer after that of its relay.
+const RELAY_LINGERS: Duration = Duration::from_secs(1);
 
 /// Sends everything, until it is in place at the receiver or the user interrupts.
 ///
@@ -180,7 +185,12 @@ async fn send_by_code(
     }
     let relay_lost = async {
         match relayed {
-            Some(relayed) => Error::lost(format!("the relay: {}", relayed.keep().await)),
+            Some(relayed) => {
+                let error = relayed.keep().await;
+                // The receiver leaves the rendezvous too when it is done, and its word may still be on its way.
+                sleep(RELAY_LINGERS).await;
+                Error::lost(format!("the relay: {error}"))
+            }
             None => pending().await,
         }
     };

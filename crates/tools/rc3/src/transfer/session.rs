@@ -49,6 +49,14 @@ pub(crate) fn outbox<W: AsyncWrite + Unpin + Send + 'static>(mut stream: W) -> (
     (outbox, writer)
 }
 
+/// Ends a stream whose outbox is dropped, and waits until all of it has arrived.
+pub(crate) async fn finished(writer: &mut JoinHandle<SendStream>) {
+    if let Ok(mut stream) = writer.await {
+        let _ = stream.finish();
+        let _ = stream.stopped().await;
+    }
+}
+
 /// The control stream of a connection, before messages go both ways at once.
 pub(crate) struct Control {
     pub(crate) connection: Connection,
@@ -116,10 +124,7 @@ impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
             if self.say(message).await.is_ok() {
                 let (closed, _) = mpsc::channel(1);
                 self.outbox = closed;
-                if let Ok(mut stream) = (&mut self.writer).await {
-                    let _ = stream.finish();
-                    let _ = stream.stopped().await;
-                }
+                finished(&mut self.writer).await;
             }
         };
         // Ignore a peer that does not read.

@@ -189,10 +189,10 @@ fn relayed(then: &str) -> Option<(Output, bool)> {
         code=\"$3/code\"
         \"$1\" recv --bind 127.0.0.2 --dir \"$3\" --meet 127.0.0.1:4435 > \"$code\" & r=$!
         while [ ! -s \"$code\" ]; do sleep 0.1; done
-        \"$1\" send \"$2\" \"$(cat \"$code\")\" & s=$!
-        sleep 2
+        \"$1\" send \"$2\" \"$(cat \"$code\")\" 2> \"$3/said\" & s=$!
+        until grep -q ^sending \"$3/said\"; do sleep 0.1; done
         {then}
-        wait $s; sent=$?; wait $r; echo $sent $?; kill $m"
+        wait $s; sent=$?; wait $r; echo $sent $?; kill $m; cat \"$3/said\" >&2"
     );
     let output = in_own_network(&script, &[&file, to.path()])?;
     let is_there = fs::read(to.path().join("file")).is_ok_and(|there| there == content(6_000_000));
@@ -210,6 +210,18 @@ fn the_relay_carries_what_nothing_else_does_and_an_outage_ends_it_not() {
         said.contains("through the relay") && said.contains("it goes on when the path is back"),
         "{said}"
     );
+}
+
+/// The sender's connection to the rendezvous proves the new address first.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_relay_knows_an_end_at_its_new_address() {
+    let then = "ip addr add 127.0.0.9/8 dev lo
+        ip route replace local 127.0.0.1 dev lo table local proto kernel scope host src 127.0.0.9";
+    let Some((output, is_there)) = relayed(then) else { return };
+    let said = said(&output);
+    assert_eq!((output.stdout, is_there), (b"0 0\n".to_vec(), true), "{said}");
+    assert!(said.contains("it goes on when the path is back"), "it did not move: {said}");
 }
 
 #[cfg(target_os = "linux")]
