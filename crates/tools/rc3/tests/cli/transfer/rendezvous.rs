@@ -190,7 +190,7 @@ fn relayed(then: &str) -> Option<(Output, bool)> {
         \"$1\" recv --bind 127.0.0.2 --dir \"$3\" --meet 127.0.0.1:4435 > \"$code\" & r=$!
         while [ ! -s \"$code\" ]; do sleep 0.1; done
         \"$1\" send \"$2\" \"$(cat \"$code\")\" 2> \"$3/said\" & s=$!
-        until grep -q ^sending \"$3/said\"; do sleep 0.1; done
+        until grep -q 'sending 6 MB' \"$3/said\" || ! kill -0 $s; do sleep 0.1; done
         {then}
         wait $s; sent=$?; wait $r; echo $sent $?; kill $m; cat \"$3/said\" >&2"
     );
