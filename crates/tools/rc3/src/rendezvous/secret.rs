@@ -2,9 +2,10 @@
 //! each end seals one message to the other. Whoever stands between them, the rendezvous included, has one guess at each end:
 //! it takes part with words of its own, and learns whether they were right.
 //!
-//! The cipher is ChaCha20-Poly1305 or AES-256-GCM of the TLS provider, in the form in which rustls has it for QUIC.
+//! The cipher is AES-256-GCM of the TLS provider, whichever that is, in the form in which rustls has it for QUIC.
 
 use rustls::{
+    CipherSuite,
     crypto::cipher::{AeadKey, Iv},
     quic::PacketKey,
 };
@@ -107,9 +108,10 @@ fn unusable(error: impl std::fmt::Display) -> Error {
 /// The cipher of one message.
 fn cipher(key: [u8; KEY_BYTES]) -> Result<Box<dyn PacketKey>> {
     let provider = rc3_core::crypto_provider();
-    let suites = provider.cipher_suites.iter().filter_map(|suite| suite.tls13()?.quic);
-    let cipher = { suites }.find(|cipher| cipher.aead_key_len() == KEY_BYTES);
-    let cipher = cipher.ok_or_else(|| unusable("the provider has no cipher with keys of 256 bits"))?;
+    let suites = &mut provider.cipher_suites.iter();
+    let suite = suites.find(|suite| suite.suite() == CipherSuite::TLS13_AES_256_GCM_SHA384);
+    let cipher = suite.and_then(|suite| suite.tls13()?.quic);
+    let cipher = cipher.ok_or_else(|| unusable("the provider has no AES-256-GCM"))?;
     // Each key is for one message.
     Ok(cipher.packet_key(AeadKey::from(key), Iv::new([0; 12])))
 }
