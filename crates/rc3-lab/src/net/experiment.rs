@@ -53,7 +53,7 @@ pub struct Options {
 use Work::{Flows, Local, Namespaces};
 
 /// All experiments. The first eight are the comparison of schemes.
-pub const EXPERIMENTS: [Experiment; 32] = [
+pub const EXPERIMENTS: [Experiment; 33] = [
     new("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", Flows(idle)),
     new("queues", "FCT with each queue discipline", Flows(queues)),
     new("card", "FCT when the sender's card is as fast as the link", Flows(card)),

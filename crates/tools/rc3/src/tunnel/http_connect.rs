@@ -17,7 +17,10 @@ const REST_BYTES_MAX: u64 = 64 << 10;
 ///
 /// # Errors
 /// When the connection ends or breaks, and [`io::ErrorKind::InvalidData`] for requests that are not served.
-pub async fn request(client: &mut (impl AsyncRead + AsyncWrite + Unpin), first: u8) -> io::Result<Target> {
+pub(super) async fn request(
+    client: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    first: u8,
+) -> io::Result<Target> {
     let refusal = match read_head(client, first).await? {
         Some(head) => match parse(&head) {
             Ok(target) => return Ok(target),
@@ -37,7 +40,7 @@ pub async fn request(client: &mut (impl AsyncRead + AsyncWrite + Unpin), first: 
 ///
 /// # Errors
 /// When the connection breaks.
-pub async fn reply(client: &mut (impl AsyncWrite + Unpin), answer: OpenAnswer) -> io::Result<()> {
+pub(super) async fn reply(client: &mut (impl AsyncWrite + Unpin), answer: OpenAnswer) -> io::Result<()> {
     let status = match answer {
         OpenAnswer::Connected => return client.write_all(b"HTTP/1.1 200 Connected\r\n\r\n").await,
         OpenAnswer::NotAllowed => "403 Forbidden",

@@ -29,7 +29,10 @@ pub(super) fn invalid(what: String) -> io::Error {
 ///
 /// # Errors
 /// When the connection ends or breaks, and [`io::ErrorKind::InvalidData`] for requests that are not served.
-pub async fn request(client: &mut (impl AsyncRead + AsyncWrite + Unpin), version: u8) -> io::Result<Target> {
+pub(super) async fn request(
+    client: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    version: u8,
+) -> io::Result<Target> {
     if version != VERSION {
         return Err(invalid(other_version(version)));
     }
@@ -47,7 +50,7 @@ pub async fn request(client: &mut (impl AsyncRead + AsyncWrite + Unpin), version
 ///
 /// # Errors
 /// When the connection breaks.
-pub async fn reply(client: &mut (impl AsyncWrite + Unpin), answer: OpenAnswer) -> io::Result<()> {
+pub(super) async fn reply(client: &mut (impl AsyncWrite + Unpin), answer: OpenAnswer) -> io::Result<()> {
     let code = match answer {
         OpenAnswer::Connected => 0,
         OpenAnswer::NotAllowed => 2,
