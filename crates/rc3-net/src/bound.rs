@@ -1,6 +1,6 @@
 //! The sockets of an endpoint.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 mod restart;
 
 use std::{

@@ -32,7 +32,7 @@ use self::{
     restart::Relays,
     workers::{RlpTurn, take_mail},
 };
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 use crate::relay::RelayLink;
 #[cfg(feature = "metrics")]
 use crate::socket::EndpointSocket;
@@ -113,7 +113,7 @@ impl Driver {
     }
 
     /// Takes the port over from the process at the other end of `link`.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(crate) fn set_predecessor(&mut self, link: RelayLink) {
         self.shared.with(|state| state.core.follow_predecessor());
         self.relays.set_predecessor(link);

@@ -18,6 +18,7 @@ pub(crate) struct EndpointRef {
     /// For future sockets.
     pub(crate) socket: socket::Options,
     /// Held during a hand-over of the port to another process.
+    #[cfg_attr(any(not(target_os = "linux"), rc3_portable), expect(dead_code, reason = "no hand-overs"))]
     pub(crate) handing_over: Mutex<()>,
 }
 

@@ -46,7 +46,7 @@ mod driver;
 mod endpoint;
 mod endpoint_ref;
 mod error;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(rc3_portable)))]
 mod faulty;
 mod handed_over;
 mod incoming;
@@ -61,7 +61,7 @@ mod relay;
 mod runtime;
 mod send_stream;
 mod shared;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(rc3_portable)))]
 #[path = "../tests/common/skip.rs"]
 mod skip;
 mod slots;

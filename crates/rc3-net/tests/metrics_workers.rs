@@ -1,5 +1,5 @@
 //! Metrics of endpoints with several workers agree with their counters, also after a restart. One test: a process has one recorder.
-#![cfg(all(target_os = "linux", feature = "metrics"))]
+#![cfg(all(target_os = "linux", not(rc3_portable), feature = "metrics"))]
 #![forbid(unsafe_code)]
 
 mod common;

@@ -1,7 +1,7 @@
 //! The example `restart` in processes of its own: clients see no more of a restart than another process number.
 //!
 //! Each process is this test program, started again with the path of the socket in the variable [`PATH`].
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(rc3_portable)))]
 #![forbid(unsafe_code)]
 
 mod common;

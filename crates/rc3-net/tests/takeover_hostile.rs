@@ -1,6 +1,6 @@
 //! Hand-overs with another process that is broken or hostile: each ends with a typed error, the server goes on, and no
 //! descriptor stays open. A binary with one test, because it counts the descriptors of the process.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(rc3_portable)))]
 #![forbid(unsafe_code)]
 
 mod common;

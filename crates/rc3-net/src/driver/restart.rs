@@ -30,7 +30,7 @@ pub(super) struct Relays {
 
 impl Relays {
     /// This process takes over from the one at the other end.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(super) fn set_predecessor(&mut self, link: RelayLink) {
         self.predecessor = Some(link);
     }

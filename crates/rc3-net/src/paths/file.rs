@@ -17,10 +17,6 @@ pub(super) const ENTRIES_MAX: usize = 1024;
 const HEADER: &str =
     "# The memory of paths of rc3. You may delete this file at any time. Format: rc3_net::paths\n";
 
-/// Longest wait for the lock: another process is quick, or hangs.
-const LOCK_TRIES: u32 = 100;
-const LOCK_PAUSE: Duration = Duration::from_millis(10);
-
 /// The entries by key.
 pub(super) type PathEntries = HashMap<PathKey, PathEntry>;
 
@@ -129,11 +125,14 @@ fn make(directory: &Path) -> io::Result<()> {
 #[cfg(unix)]
 fn lock(path: &Path) -> io::Result<File> {
     use rustix::fs::{FlockOperation, flock};
+    /// Longest wait: another process is quick, or hangs.
+    const TRIES: u32 = 100;
+    const PAUSE: Duration = Duration::from_millis(10);
     let file = private(OpenOptions::new().write(true).create(true).truncate(false)).open(path)?;
-    for _ in 0..LOCK_TRIES {
+    for _ in 0..TRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
             Err(error) => return Err(error.into()),
         }
     }
@@ -142,8 +141,8 @@ fn lock(path: &Path) -> io::Result<File> {
 
 /// Without locks the last writer wins; what it writes is complete.
 #[cfg(not(unix))]
-fn lock(_: &Path) -> io::Result<()> {
-    Ok(())
+fn lock(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
 }
 
 #[cfg(test)]

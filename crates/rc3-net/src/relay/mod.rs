@@ -3,12 +3,12 @@
 //!
 //! [`crate::takeover`] makes the links, `driver/restart.rs` uses them. Without a restart nothing here runs.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 mod link;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 mod message;
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), rc3_portable))]
 #[path = "no_link.rs"]
 mod link;
 
@@ -16,10 +16,11 @@ use rc3_core::{Detour, FromPredecessor};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::link::RelayLink;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 pub(crate) use self::link::{prepare_descriptor, socket_pair};
 
 /// A message of the other process.
+#[cfg_attr(any(not(target_os = "linux"), rc3_portable), expect(dead_code, reason = "no hand-overs"))]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RelayMessage {
     /// Datagrams for the predecessor.
@@ -31,6 +32,7 @@ pub(crate) enum RelayMessage {
 }
 
 /// What has arrived on a [`RelayLink`].
+#[cfg_attr(any(not(target_os = "linux"), rc3_portable), expect(dead_code, reason = "no hand-overs"))]
 #[derive(Debug)]
 pub(crate) enum RelayReceived {
     /// A message.

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, IoSliceMut},
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
@@ -11,9 +11,7 @@ use std::{
 use quinn_udp::{EcnCodepoint, RecvMeta as UdpMeta, Transmit};
 
 use super::{
-    Capabilities, MAX_GSO_SEGMENTS, Outgoing, RecvBatch, RecvMeta, Stats,
-    batch::{KernelMessage, SLOT_BYTES},
-    for_family,
+    Capabilities, MAX_GSO_SEGMENTS, Outgoing, RecvBatch, Stats, batch::SLOT_BYTES, for_family,
     stats::Counters,
 };
 use crate::runtime::{AsyncUdpSocket, UdpPoller};
@@ -80,14 +78,7 @@ impl ApplicationSocket {
         self.counters.add(|stats| &mut stats.recv_syscalls, 1);
         batch.refill();
         for (meta, bytes) in meta.iter().zip(scratch.chunks_exact(SLOT_BYTES)).take(count) {
-            let bytes = &bytes[..meta.len.min(SLOT_BYTES)];
-            if bytes.is_empty() {
-                continue;
-            }
-            let stride = meta.stride.clamp(1, bytes.len());
-            self.counters.add(|stats| &mut stats.received_datagrams, bytes.len().div_ceil(stride));
-            batch.slots[batch.messages.len()].extend_from_slice(bytes);
-            batch.messages.push(KernelMessage { meta: meta_of(meta), stride });
+            self.counters.add(|stats| &mut stats.received_datagrams, batch.push(meta, bytes));
         }
         Poll::Ready(Ok(batch.messages.len()))
     }
@@ -120,13 +111,5 @@ impl ApplicationSocket {
 
     pub(crate) fn stats(&self) -> Stats {
         self.counters.snapshot(0)
-    }
-}
-
-fn meta_of(meta: &UdpMeta) -> RecvMeta {
-    RecvMeta {
-        local: meta.dst_ip.map(|ip| ip.to_canonical()).filter(|ip: &IpAddr| !ip.is_unspecified()),
-        ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
-        ..RecvMeta::of(meta.addr)
     }
 }

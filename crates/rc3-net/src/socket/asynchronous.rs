@@ -79,9 +79,14 @@ impl AsyncSocket {
     }
 
     /// Lets calls fail from now on.
-    #[cfg(all(test, target_os = "linux"))]
+    #[cfg(all(test, target_os = "linux", not(rc3_portable)))]
     pub(crate) fn fail(&self, fault: super::InjectedError) {
         self.state.fail(fault);
+    }
+
+    /// [`Socket::may_fragment`].
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
     }
 
     /// [`Socket::queued_bytes`].

@@ -15,10 +15,9 @@ use std::{
 };
 
 use bytes::BytesMut;
+use quinn_udp::RecvMeta as UdpMeta;
 
-use super::canonical;
-#[cfg(target_os = "linux")]
-use super::sys;
+use super::{canonical, sys};
 
 /// Messages per receive call. More gain little: at full speed each is a batch of its own.
 pub const RECV_MESSAGES_MAX: usize = 32;
@@ -60,6 +59,14 @@ impl RecvMeta {
         let remote = canonical(remote);
         Self { remote, local: None, ecn: 0, dscp: 0, leading_len: None, arrived: None }
     }
+
+    fn of_udp(meta: &UdpMeta) -> Self {
+        Self {
+            local: meta.dst_ip.map(|ip| ip.to_canonical()).filter(|ip: &IpAddr| !ip.is_unspecified()),
+            ecn: meta.ecn.map_or(0, |ecn| ecn as u8),
+            ..Self::of(meta.addr)
+        }
+    }
 }
 
 /// One received datagram.
@@ -78,7 +85,6 @@ pub struct Datagram {
 pub struct RecvBatch {
     pub(super) slots: Vec<BytesMut>,
     pub(super) messages: Vec<KernelMessage>,
-    #[cfg(target_os = "linux")]
     pub(super) scratch: sys::Scratch,
     next: usize,
     /// Bytes of the message at `next` that were taken.
@@ -100,12 +106,24 @@ impl RecvBatch {
         Self {
             slots: vec![BytesMut::new(); RECV_MESSAGES_MAX],
             messages: Vec::with_capacity(RECV_MESSAGES_MAX),
-            #[cfg(target_os = "linux")]
             scratch: sys::Scratch::default(),
             next: 0,
             taken: 0,
             lent: VecDeque::new(),
         }
+    }
+
+    /// Adds a message that quinn-udp has left in `bytes`, unless it is empty; returns the number of its datagrams. At most
+    /// [`RECV_MESSAGES_MAX`] fit after [`Self::refill`].
+    pub(super) fn push(&mut self, meta: &UdpMeta, bytes: &[u8]) -> usize {
+        let bytes = &bytes[..meta.len.min(SLOT_BYTES)];
+        if bytes.is_empty() {
+            return 0;
+        }
+        let stride = meta.stride.clamp(1, bytes.len());
+        self.slots[self.messages.len()].extend_from_slice(bytes);
+        self.messages.push(KernelMessage { meta: RecvMeta::of_udp(meta), stride });
+        bytes.len().div_ceil(stride)
     }
 
     /// The datagrams not yet taken, in the order of arrival. After an iterator is dropped early, another one continues.

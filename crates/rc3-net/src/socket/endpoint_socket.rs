@@ -14,6 +14,7 @@ pub(crate) enum EndpointSocket {
     System(AsyncSocket),
     /// The operating system's, read by another process: this one only sends. No runtime watches it, so that the
     /// datagrams of the other process wake nobody here.
+    #[cfg_attr(any(not(target_os = "linux"), rc3_portable), expect(dead_code, reason = "no hand-overs"))]
     Sending(Socket),
     /// An application's implementation, without.
     Application(ApplicationSocket),
@@ -75,10 +76,7 @@ impl EndpointSocket {
 
     /// Whether datagrams may be fragmented on their way, although the core forbids it.
     pub(crate) fn may_fragment(&self) -> bool {
-        match self {
-            Self::System(_) | Self::Sending(_) => false,
-            Self::Application(socket) => socket.may_fragment(),
-        }
+        call!(self.may_fragment())
     }
 
     /// [`super::Socket::capabilities`].
@@ -92,7 +90,7 @@ impl EndpointSocket {
     }
 
     /// The descriptor, if it is the system's.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(crate) fn system_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         match self {
             Self::System(socket) => Some(std::os::fd::AsFd::as_fd(socket)),
@@ -111,7 +109,7 @@ impl EndpointSocket {
     }
 
     /// Lets calls fail from now on.
-    #[cfg(all(test, target_os = "linux"))]
+    #[cfg(all(test, target_os = "linux", not(rc3_portable)))]
     pub(crate) fn fail(&self, fault: super::InjectedError) {
         if let Self::System(socket) = self {
             socket.fail(fault);

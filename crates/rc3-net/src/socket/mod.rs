@@ -17,7 +17,7 @@ use std::{
 
 use rc3_core::WorkerHash;
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(rc3_portable)))]
 pub(crate) use self::sys::{Calls, InjectedError};
 pub(crate) use self::{application::ApplicationSocket, endpoint_socket::EndpointSocket};
 pub use self::{
@@ -31,7 +31,10 @@ mod asynchronous;
 mod batch;
 mod endpoint_socket;
 mod stats;
-#[expect(unsafe_code, reason = "the one place that talks to the kernel without a safe wrapper")]
+#[cfg_attr(
+    all(target_os = "linux", not(rc3_portable)),
+    expect(unsafe_code, reason = "the one place that talks to the kernel without a safe wrapper")
+)]
 mod sys;
 
 /// Most datagrams in one send: `UDP_MAX_SEGMENTS` of Linux up to 6.8; later kernels take 128.
@@ -168,7 +171,7 @@ pub struct Capabilities {
     pub gso_segments_max: usize,
     /// Whether equal datagrams may arrive joined.
     pub gro: bool,
-    /// Whether DSCP and ECN are sent and reported.
+    /// Whether DSCP are sent and reported. ECN may be without it.
     pub dscp: bool,
     /// Whether queue priorities are honoured at all, per packet or through the socket.
     pub so_priority: bool,
@@ -262,6 +265,11 @@ impl Socket {
     /// About 2.3 KB per full datagram; 0 if the system does not report it (or on paths without back pressure).
     pub fn queued_bytes(&self) -> usize {
         sys::queued_bytes(&self.io)
+    }
+
+    /// Whether datagrams may be fragmented on their way, whatever [`Outgoing::dont_fragment`] says.
+    pub(crate) fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
     }
 
     /// The bound address.
@@ -359,7 +367,7 @@ impl Sockets {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if one is no UDP socket, or not bound.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(crate) fn receive(
         primary: std::os::fd::OwnedFd,
         low: Option<std::os::fd::OwnedFd>,

@@ -1,6 +1,6 @@
 //! The part of a graceful restart: another process takes the port over, or had it before.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 use super::Bound;
 use super::EndpointState;
 use crate::{handed_over::Detours, relay::SuccessorLink, waiters::EndpointWaiters};
@@ -19,7 +19,7 @@ pub(crate) struct Restart {
 
 impl EndpointState {
     /// Another process takes the port over: from now on this one only sends, by `bound`.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(crate) fn hand_over(&mut self, bound: Bound, successor: SuccessorLink) {
         self.bound = bound;
         self.restart.successor = Some(successor);
@@ -28,14 +28,14 @@ impl EndpointState {
     }
 
     /// The other process reads the port.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(crate) fn on_successor_reads(&mut self) {
         self.restart.successor_reads = true;
         self.wake_driver();
     }
 
     /// That process is gone: this one reads again, by `bound`.
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(crate) fn take_back(&mut self, bound: Bound) {
         bound.set_shared(self.core.has_predecessor());
         self.bound = bound;

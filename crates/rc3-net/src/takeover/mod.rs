@@ -5,9 +5,9 @@
 //! It passes on what none of its connections owns, over a [link](crate::relay) for each worker; rc3-core decides what that is
 //! ([`rc3_core::Detour`]).
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 mod greeting;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 mod process;
 
 #[cfg(unix)]
@@ -99,9 +99,9 @@ impl Endpoint {
     ///
     /// [`EndpointStats::from_successor`]: crate::EndpointStats::from_successor
     pub async fn hand_over(&self, to: UnixStream) -> io::Result<Successor> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(rc3_portable)))]
         return process::hand_over(&self.handle, to).await;
-        #[cfg(not(target_os = "linux"))]
+        #[cfg(any(not(target_os = "linux"), rc3_portable))]
         return unsupported(to);
     }
 
@@ -131,14 +131,14 @@ impl Endpoint {
         server: Option<ServerConfig>,
         from: UnixStream,
     ) -> io::Result<Self> {
-        #[cfg(target_os = "linux")]
+        #[cfg(all(target_os = "linux", not(rc3_portable)))]
         return process::take_over(options, server, from).await;
-        #[cfg(not(target_os = "linux"))]
+        #[cfg(any(not(target_os = "linux"), rc3_portable))]
         return unsupported((options, server, from));
     }
 }
 
-#[cfg(all(unix, not(target_os = "linux")))]
+#[cfg(all(unix, any(not(target_os = "linux"), rc3_portable)))]
 fn unsupported<T>(_: impl Sized) -> io::Result<T> {
     let text = "only on Linux can one process hand a port over to another";
     Err(io::Error::new(io::ErrorKind::Unsupported, text))

@@ -228,7 +228,7 @@ fn copy((meta, datagram): &Parcel) -> Parcel {
     (*meta, BytesMut::from(&datagram[..]))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(test, target_os = "linux", not(rc3_portable)))]
 mod tests {
     use std::time::Duration;
 

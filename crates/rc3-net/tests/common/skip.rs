@@ -12,3 +12,7 @@ pub(crate) fn skipped(needs: &str) {
     // Standard error may be closed.
     let _ = writeln!(io::stderr(), "SKIPPED {}: needs {needs}", test.name().unwrap_or("test"));
 }
+
+/// Whether sockets have what only those of Linux have, such as marks and steering.
+#[allow(dead_code, reason = "not all programs of tests ask")]
+pub(crate) const LINUX_SOCKETS: bool = cfg!(all(target_os = "linux", not(rc3_portable)));

@@ -348,7 +348,7 @@ fn by_ids_both_loops_follow_a_client_that_changes_its_address() {
     run(by_ids(1));
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(rc3_portable)))]
 #[test]
 fn by_ids_both_loops_follow_a_client_to_backends_with_several_workers() {
     run(by_ids(2));

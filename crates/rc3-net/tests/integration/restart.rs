@@ -1,6 +1,6 @@
 //! Claims about graceful restarts. Old and new server are in one process here; they share no more than two processes
 //! would, sockets and a Unix socket. The example `restart` is tested with processes of its own.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(rc3_portable)))]
 use std::{
     io,
     net::{SocketAddr, UdpSocket},

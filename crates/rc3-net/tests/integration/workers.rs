@@ -1,5 +1,5 @@
 //! Claims about endpoints with several workers, on the loopback interface.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(rc3_portable)))]
 use std::{
     collections::BTreeSet,
     io,

@@ -1,6 +1,6 @@
 //! Clients behind a NAT that rebinds all the time, and a server with several workers: no packet reaches another worker
 //! than its connection's.
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(rc3_portable)))]
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use crate::common::{SERVER_NAME, code, configs, pattern};

@@ -44,10 +44,6 @@ use crate::marks::PRIORITY_FILLER;
 const IP_RECVFRAGSIZE: c_int = 25;
 const IPV6_RECVFRAGSIZE: c_int = 77;
 
-/// Errors after which a socket is unusable; no network causes them.
-pub(in crate::socket) const UNUSABLE: [c_int; 4] =
-    [libc::EBADF, libc::ENOTSOCK, libc::EFAULT, libc::EOPNOTSUPP];
-
 /// The state of a socket besides its descriptor.
 #[derive(Debug)]
 pub(in crate::socket) struct SocketState {
@@ -146,6 +142,11 @@ impl SocketState {
     /// Whether another process sends by the same socket.
     pub(in crate::socket) fn set_shared(&self, shared: bool) {
         self.shared.store(shared, Relaxed);
+    }
+
+    /// Only if the kernel is told to.
+    pub(in crate::socket) fn may_fragment(&self) -> bool {
+        false
     }
 
     /// Only [`Capabilities::gso_segments_max`], which each batch needs.
