@@ -113,7 +113,11 @@ impl HostReport {
                         "the {what} buffer has only {} of {} requested bytes: bursts will be lost",
                         buffer.got, buffer.asked
                     ),
-                    commands: vec![format!("sysctl -w {sysctl}={}", buffer.asked)],
+                    commands: if cfg!(target_os = "linux") {
+                        vec![format!("sysctl -w {sysctl}={}", buffer.asked)]
+                    } else {
+                        Vec::new()
+                    },
                 });
             }
         }

@@ -118,8 +118,12 @@ impl Ends {
         // The link recognises levels by their code points.
         let options = || EndpointOptions { marks: MarkChoice::PerLevel.into(), ..EndpointOptions::default() };
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let sender = Endpoint::bind(options(), None, any).map_err(no_sockets)?;
+        if !sender.capabilities().primary.dscp {
+            tracing::warn!("this system sends no code points, so links that honour priorities see one class");
+        }
         Ok(Self {
-            sender: Endpoint::bind(options(), None, any).map_err(no_sockets)?,
+            sender,
             receiver: Endpoint::bind(options(), Some(server), any).map_err(no_sockets)?,
             plain: config(RlpMode::Off),
             rc3: config(scenario.rlp),

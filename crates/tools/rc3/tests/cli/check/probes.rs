@@ -14,7 +14,10 @@ use rc3_core::units::Rate;
 use rc3_net::marks::MarkChoice;
 use serde_json::Value;
 
-use crate::listener::{Listener, rc3};
+use crate::{
+    listener::{Listener, rc3},
+    skip::{sends_code_points, skipped},
+};
 
 /// The last event of each name.
 fn events(output: &Output) -> Value {
@@ -37,6 +40,9 @@ fn seen(report: &Value, direction: &str, dscp: u8) -> Option<u64> {
 
 #[test]
 fn a_path_that_keeps_marks_is_reported_as_such() {
+    if !sends_code_points() {
+        return skipped("code points");
+    }
     let listener = Listener::start(&["127.0.0.1"]);
     let (report, _) = check(&listener.ticket);
     assert_eq!(report["host"]["dscp_ipv4"], true);
@@ -122,7 +128,7 @@ fn everything_is_checked_unless_parts_are_named() {
         let flags = ["check", "--json", "--both", "--sizes", "4M", "--runs", "1", "--seconds", "0"];
         let output = rc3().args(flags).arg(&listener.ticket).output().expect("it starts");
         let report = events(&output);
-        assert_eq!(report["host"]["dscp_ipv4"], true);
+        assert_eq!(report["host"]["dscp_ipv4"], sends_code_points());
         assert_eq!(report["path"]["mtu"], 16_384);
         let flow = &report["flow"];
         assert_eq!((&flow["scheme"], &flow["direction"]), (&"rc3".into(), &"back".into()));
@@ -138,11 +144,17 @@ fn everything_is_checked_unless_parts_are_named() {
 
 #[test]
 fn a_link_that_knows_cs1_but_not_le_is_found_out_and_the_next_command_uses_it() {
+    if !sends_code_points() {
+        return skipped("code points");
+    }
     finds_and_uses(MarkChoice::Cs1, 8);
 }
 
 #[test]
 fn a_link_that_knows_the_levels_is_found_out_and_the_next_command_uses_them() {
+    if !sends_code_points() {
+        return skipped("code points");
+    }
     finds_and_uses(MarkChoice::PerLevel, 3);
 }
 
