@@ -1,19 +1,30 @@
 #!/usr/bin/env bash
-# Builds what a release hands out, for this machine's target: one archive per command with the binary, manual pages and
-# completions, a Debian package of each where cargo-deb is installed, and the checksums of all of them.
+# Builds what a release hands out, for one target: one archive per command with the binary, manual pages and completions.
+# For this machine's target also a Debian package of each where cargo-deb is installed, and the Python wheel where maturin
+# is. Then the checksums of all that is there. `release/recipes.sh` and `release/try.sh` go on from here.
 #
 #     release/archives.sh [DIRECTORY]      (target/release-files)
 #
-# PROFILE=dev tries the script without minutes of optimising.
+# TARGET is another target than this machine's: x86_64-unknown-linux-musl needs musl-gcc, aarch64-unknown-linux-musl
+# aarch64-linux-gnu-gcc and qemu-aarch64-static. PROFILE=dev tries the script without minutes of optimising.
 set -euo pipefail
 directory=$(realpath -m "${1:-$(dirname "$0")/../target/release-files}")
 cd "$(dirname "$0")/.."
 
 profile=${PROFILE:-dist}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
-# The profile dev has a directory of another name.
-built=$CARGO_TARGET_DIR/${profile/#dev/debug}
 host=$(rustc -vV | sed -n 's/^host: //p')
+target=${TARGET:-$host}
+for_target=()
+if [ "$target" != "$host" ]; then for_target=(--target "$target"); fi
+# The profile dev has a directory of another name.
+built=$CARGO_TARGET_DIR/${for_target[1]:-}/${profile/#dev/debug}
+if [ "$target" = aarch64-unknown-linux-musl ]; then
+    # The linker and the C library come with the target; the compiler's library is not used.
+    export CC_aarch64_unknown_linux_musl=${CC_aarch64_unknown_linux_musl:-aarch64-linux-gnu-gcc}
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER=${CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER:-rust-lld}
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER=${CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER:-qemu-aarch64-static}
+fi
 # Two runs of one commit give the same archive.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
@@ -24,33 +35,36 @@ main() {
     mkdir -p "$directory"
     release rc3 rc3 crates/tools/rc3
     release rc3-kickass-tools kickass crates/tools/kickass
-    (cd "$directory" && sha256sum -- *.tar.gz $(ls | grep '\.deb$' || true) >SHA256SUMS && cat SHA256SUMS)
+    if [ "$target" = "$host" ]; then wheel; fi
+    (cd "$directory" && sha256sum -- $(ls | grep -E '\.(tar\.gz|deb|whl)$') >SHA256SUMS && cat SHA256SUMS)
 }
 
 # release PACKAGE COMMAND FOLDER
 release() {
     local package=$1 command=$2 folder=$3
     # One package at a time: built together they would get each other's features.
-    cargo build --locked --profile "$profile" --package "$package" --bin "$command"
-    pages "$command"
+    cargo build --locked --profile "$profile" "${for_target[@]}" --package "$package" --bin "$command"
+    pages "$package" "$command"
     archive "$package" "$command" "$folder"
-    debian "$package" "$command"
+    if [ "$target" = "$host" ]; then debian "$package" "$command"; fi
 }
 
-# Manual pages and completions, written by the binary itself. `[package.metadata.deb]` takes them from here, too.
+# Manual pages and completions, written by the binary itself, which Cargo runs as the target needs.
+# `[package.metadata.deb]` takes them from here, too.
 pages() {
-    local command=$1 shell
+    local package=$1 command=$2 shell
+    local run=(cargo run --locked --quiet --profile "$profile" "${for_target[@]}" --package "$package" --bin "$command" --)
     rm -rf "$built/pages/$command"
     mkdir -p "$built/pages/$command"
-    "$built/$command" man --out "$built/pages/$command/man"
+    "${run[@]}" man --out "$built/pages/$command/man"
     for shell in bash zsh fish; do
-        "$built/$command" completions "$shell" >"$built/pages/$command/$command.$shell"
+        "${run[@]}" completions "$shell" >"$built/pages/$command/$command.$shell"
     done
 }
 
 archive() {
     local package=$1 command=$2 folder=$3 name stage
-    name=$command-$(version "$package")-$host
+    name=$command-$(version "$package")-$target
     stage=$built/pages/$name
     rm -rf "$stage"
     mkdir -p "$stage/completions"
@@ -87,6 +101,14 @@ $package ($(version "$package")-1) unstable; urgency=medium
  -- $maintainer  $(LC_ALL=C date --utc --rfc-email --date "@$SOURCE_DATE_EPOCH")
 EOF
     gzip --no-name --best --force "$pages"/*
+}
+
+wheel() {
+    if ! maturin --version >/dev/null 2>&1; then
+        echo "maturin is not installed: no wheel (pip install maturin)" >&2
+        return
+    fi
+    maturin build --manifest-path python/Cargo.toml --profile "$profile" --out "$directory"
 }
 
 version() {
