@@ -213,10 +213,7 @@ impl Receiver {
         let mut pulses = Pulses::default();
         let mut state = (0, 0);
         loop {
-            let is_full = self.waiting.len() >= WAITING_MAX;
-            self.waiting.retain(|Session { channel, .. }| {
-                channel.connection.close_reason().is_none() && !(is_full && gives_way(&channel.connection))
-            });
+            self.forget_absent();
             while transfers.len() < most
                 && let Some(session) = self.waiting.pop_front()
             {
@@ -225,9 +222,7 @@ impl Receiver {
             }
             let now = (transfers.len(), self.waiting.len());
             if std::mem::replace(&mut state, now) != now {
-                reporter.status(&status(now.0, now.1));
-                gauge!("rc3_transfers_running").set(now.0 as f64);
-                gauge!("rc3_senders_waiting").set(now.1 as f64);
+                show(now, reporter);
             }
             let done = tokio::select! {
                 newcomer = self.newcomers.next() => {
@@ -238,8 +233,7 @@ impl Receiver {
                     self.reassure().await;
                     let silent = "was silent while another sender waited";
                     if !self.waiting.is_empty() && transfers.len() >= most && pulses.give_way(silent) {
-                        reporter
-                            .note("a silent sender gave way to the one that waits; what arrived of it is kept");
+                        reporter.note("a silent sender gave way to one that waits; what arrived of it is kept");
                     }
                     continue;
                 }
@@ -255,24 +249,36 @@ impl Receiver {
                     continue;
                 }
                 stop = stop.as_mut() => {
-                    let is_lasting = self.job.keep && self.job.identity.is_some();
-                    let error = match stop {
-                        Stop::Terminate if is_lasting => Error::terminated(),
-                        _ => Error::interrupted(0),
-                    };
+                    let error = self.stopped(stop);
                     // Senders should receive the reason before their connections are dropped.
                     let Parting { code, reason, .. } = parting(Some(&error), self.destination.as_ref());
                     pulses.close(code, reason);
                     return Err(error);
                 }
             };
+            // The next sender may already wait for a file that is still being closed.
             if transfers.is_empty() {
-                // The next sender may already wait for a file that is still being closed.
                 let _ = timeout(FINAL_PATIENCE, idle(self.destination.as_ref())).await;
             }
             if let Some(outcome) = self.settle(done, is_once, reporter) {
                 return outcome;
             }
+        }
+    }
+
+    /// Forgets senders that have left, and silent ones if too many wait.
+    fn forget_absent(&mut self) {
+        let is_full = self.waiting.len() >= WAITING_MAX;
+        self.waiting.retain(|Session { channel, .. }| {
+            channel.connection.close_reason().is_none() && !(is_full && gives_way(&channel.connection))
+        });
+    }
+
+    /// How a receiver ends that its user, or its system, stops.
+    fn stopped(&self, stop: Stop) -> Error {
+        match stop {
+            Stop::Terminate if self.job.keep && self.job.identity.is_some() => Error::terminated(),
+            _ => Error::interrupted(0),
         }
     }
 
@@ -403,6 +409,13 @@ fn identity(file: Option<&Path>) -> Result<(Identity, Secret)> {
 /// A certificate and a secret for this run.
 pub(crate) fn new_identity() -> Result<(Identity, Secret)> {
     Ok((Identity::generate()?, Secret(random::<SECRET_BYTES>()?)))
+}
+
+/// Shows how many transfers run, and how many senders wait.
+fn show((running, waiting): (usize, usize), reporter: &mut Reporter) {
+    reporter.status(&status(running, waiting));
+    gauge!("rc3_transfers_running").set(running as f64);
+    gauge!("rc3_senders_waiting").set(waiting as f64);
 }
 
 async fn serve_one(
