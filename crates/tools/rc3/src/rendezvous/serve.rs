@@ -33,16 +33,13 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    log, notify,
-    system::Stop,
+    log,
     transfer::{
-        FAILED, STOPPED, STOPPED_REASON,
         identity::Identity,
         message::{encode, listen_up_to},
         random::random,
-        reachable,
+        reachable, serve_until_stopped,
         session::{finished, outbox},
-        stopped_by,
     },
 };
 
@@ -104,21 +101,8 @@ pub async fn serve(job: MeetJob) -> Result<()> {
     log::line(format_args!("listening on UDP {bound}{port}"));
     log::line(format_args!("on the other machines: rc3 recv --meet {place}, or set RC3_MEET to:"));
     output::print(&format!("{place}\n")).map_err(|error| Error::local("print the address", error))?;
-    let mut serving = Box::pin(run(&endpoint, Rooms::new(relay), socket));
-    let stopped = stopped_by();
-    notify::ready("waiting");
-    let stop = tokio::select! {
-        () = &mut serving => Stop::default(),
-        stop = stopped => stop,
-    };
-    // Peers should receive the reason before their connections are dropped.
-    let (code, reason) = match stop {
-        Stop::Terminate => (STOPPED, STOPPED_REASON),
-        Stop::Interrupt => (FAILED, "was interrupted"),
-    };
-    endpoint.close(code, reason.as_bytes());
-    drop(serving);
-    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    let serving = run(&endpoint, Rooms::new(relay), socket);
+    let stop = serve_until_stopped(&endpoint, serving, "waiting").await;
     stop.conclude(Err(Error::interrupted(0)))
 }
 

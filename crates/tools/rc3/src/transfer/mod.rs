@@ -24,7 +24,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use rc3_net::{Connection, ConnectionError, TransportErrorCode, VarInt};
+use rc3_net::{Connection, ConnectionError, Endpoint, TransportErrorCode, VarInt};
 
 use crate::{
     error::{Error, ErrorKind},
@@ -127,6 +127,30 @@ pub(crate) fn stopped_by() -> impl Future<Output = Stop> {
         notify::stopping();
         stop
     }
+}
+
+/// Runs a service, which is ready with this status, until something stops it. Its peers receive the reason before their
+/// connections are dropped.
+pub(crate) async fn serve_until_stopped(
+    endpoint: &Endpoint,
+    serving: impl Future<Output = ()>,
+    status: &str,
+) -> Stop {
+    let mut serving = Box::pin(serving);
+    let stopped = stopped_by();
+    notify::ready(status);
+    let stop = tokio::select! {
+        () = &mut serving => Stop::default(),
+        stop = stopped => stop,
+    };
+    let (code, reason) = match stop {
+        Stop::Terminate => (STOPPED, STOPPED_REASON),
+        Stop::Interrupt => (FAILED, "was interrupted"),
+    };
+    endpoint.close(code, reason.as_bytes());
+    drop(serving);
+    let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    stop
 }
 
 /// How a side ends that receives into `destination`, if it does. After a success the peer knows the outcome: its last

@@ -32,9 +32,8 @@ use crate::{
     error::{Error, Result},
     identity::{mutual, peers::AuthorizedPeers},
     log, metrics, notify,
-    system::Stop,
     transfer::{
-        BUSY, FAILED, REFUSED, STOPPED, STOPPED_REASON, UNAUTHORISED, ended,
+        BUSY, FAILED, REFUSED, UNAUTHORISED, ended,
         identity::Identity,
         meet,
         message::{self, MessageError},
@@ -43,9 +42,8 @@ use crate::{
         progress::count,
         pulse::Pulses,
         random::random,
-        reachable,
+        reachable, serve_until_stopped,
         session::Control,
-        stopped_by,
         ticket::{SECRET_BYTES, Secret},
     },
 };
@@ -84,21 +82,8 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     // Removed on drop.
     let _written = secret.map(invite).transpose()?;
     let shared = Arc::new(args.clone());
-    let mut serving = Box::pin(admit(&endpoint, AllowedPeers { secret, authorized }, &shared));
-    let stopped = stopped_by();
-    notify::ready(&status(0));
-    let stop = tokio::select! {
-        () = &mut serving => Stop::default(),
-        stop = stopped => stop,
-    };
-    // Peers should receive the reason before their connections are dropped.
-    let (code, reason) = match stop {
-        Stop::Terminate => (STOPPED, STOPPED_REASON),
-        Stop::Interrupt => (FAILED, "was interrupted"),
-    };
-    endpoint.close(code, reason.as_bytes());
-    drop(serving);
-    let _ = timeout(Duration::from_secs(1), endpoint.wait_idle()).await;
+    let serving = admit(&endpoint, AllowedPeers { secret, authorized }, &shared);
+    let stop = serve_until_stopped(&endpoint, serving, &status(0)).await;
     endpoint.save_paths().await;
     stop.conclude(Err(Error::interrupted(0)))
 }
