@@ -2,13 +2,13 @@
 //! prints a code, `rc3 send` takes it.
 //!
 //! ```text
-//!   host (recv)          guest (send)       [`visit`]: from the port that carries the transfer
+//!   host (recv)          guest (send)       `visit`: from the port that carries the transfer
 //!        \                 /
 //!         serve: rooms, relay               numbers, opaque messages, datagrams of pairs
 //! ```
 //!
-//! What both say goes through [`secret`]: the rendezvous learns addresses, times and lengths, and neither names nor
-//! content. With what they have said they meet as `rc3 copy` does: [`crate::transfer::direct`].
+//! What both say goes through `secret`: the rendezvous learns addresses, times and lengths, and neither names nor
+//! content. With what they have said they meet as `rc3 copy` does: `crate::transfer::direct`.
 
 pub mod code;
 pub(crate) mod guest;

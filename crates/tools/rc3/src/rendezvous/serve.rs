@@ -1,4 +1,4 @@
-//! `rc3 meet`: sockets and clocks around [`Rooms`].
+//! `rc3 meet`: sockets and clocks around `rooms.rs`.
 
 use std::{
     collections::HashMap,
