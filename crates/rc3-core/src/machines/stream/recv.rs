@@ -496,9 +496,9 @@ impl RecvStream {
         unread
     }
 
-    /// Whether the peer may go on: the application has read most of what made it pause.
-    pub(crate) fn end_unread(&mut self) -> bool {
-        self.unread && self.ready() < READY_MAX && mem::take(&mut self.unread)
+    /// Whether the peer may go on: the application reads, and less than this many bytes, or few, are left for it.
+    pub(crate) fn end_unread(&mut self, left: u64) -> bool {
+        self.unread && self.ready() < READY_MAX.max(left) && mem::take(&mut self.unread)
     }
 
     /// Whether bytes were left in the primary.

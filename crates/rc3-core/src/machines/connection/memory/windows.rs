@@ -89,7 +89,7 @@ impl Windows {
     }
 
     /// What the peer's primary may send beyond the bytes already taken.
-    pub(super) fn receive(&self) -> u64 {
+    pub(crate) fn receive(&self) -> u64 {
         self.receive.window()
     }
 
