@@ -34,7 +34,7 @@ impl Runs {
     /// The default.
     pub const USUAL: Self = Self::AsFit { most: 3, budget: Duration::from_secs(30) };
     /// The default for a second link beside the first.
-    pub const BESIDE: Self = Self::AsFit { most: 2, budget: Duration::from_secs(20) };
+    pub const BESIDE: Self = Self::AsFit { most: 1, budget: Duration::from_secs(20) };
 
     /// The upper bound of runs.
     pub fn most(self) -> u32 {
