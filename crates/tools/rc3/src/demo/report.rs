@@ -21,7 +21,6 @@ use crate::{
     picture::{PictureLine, chart},
     scheme::Scheme,
     table::{align, median, milliseconds, time},
-    transfer::progress::count,
 };
 
 /// Results of one transfer.
@@ -137,10 +136,7 @@ impl DemoReport {
 
     /// Everything as text, with bars for such a terminal.
     pub fn text(&self, look: Look) -> String {
-        let runs = match self.runs {
-            1 => "one run".to_owned(),
-            runs => format!("median of {runs} runs"),
-        };
+        let runs = self.runs_text();
         format!(
             "\n{}\nplain QUIC and rc3, FCT from connect to the last byte, {runs}, every transfer verified\n{}\n{}\n\n{}\n{}\n{}\n",
             self.scenario.headline(),
@@ -150,6 +146,13 @@ impl DemoReport {
             bars::picture(self, look),
             self.meaning(),
         )
+    }
+
+    fn runs_text(&self) -> String {
+        match self.runs {
+            1 => "one run".to_owned(),
+            runs => format!("median of {runs} runs"),
+        }
     }
 
     fn chart(&self) -> Chart {
@@ -162,8 +165,7 @@ impl DemoReport {
             line("rc3", Colour::Blue, |row| &row.rc3),
         ];
         let ideal: Vec<_> = self.rows.iter().map(|row| (row.rc3.bytes, row.rc3.ideal_ms)).collect();
-        let runs = count(self.runs as usize, "run");
-        let subtitle = format!("{}, median of {runs}", self.scenario.conditions_text());
+        let subtitle = format!("{}, {}", self.scenario.conditions_text(), self.runs_text());
         chart(self.scenario.link_text(), subtitle, lines, &ideal)
     }
 
