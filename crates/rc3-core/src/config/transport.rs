@@ -207,9 +207,8 @@ impl TransportConfig {
         /// Default: 128 MiB.
         send_window: u64;
 
-        /// Most bytes of one stream in the send window. A peer that uses rc3 pauses a stream that it does not read, whose
-        /// bytes then leave up to one more window to others. With a plain peer, one such stream fills the window and stops
-        /// all writes, unless it has this limit. Default: no limit of its own.
+        /// Most bytes of one stream in the send window. Without it, a stream that the peer does not read fills the window;
+        /// others then have up to one more. Default: no limit of its own.
         stream_send_window: u64;
 
         /// Bidirectional streams the peer may have open at once, at most 262,144. Default 100.

@@ -15,7 +15,7 @@ const WORLDS: [(RlpMode, Option<u32>); 3] =
 
 static ZEROES: [u8; MIB as usize] = [0; MIB as usize];
 
-/// Two ends with default settings, but for the loop; and bytes that the client still has to write, by stream.
+/// Two ends with default settings, except the loop; and bytes that the client still has to write, by stream.
 struct World {
     pair: Pair,
     client: ConnectionHandle,
@@ -56,7 +56,7 @@ impl World {
         id.unwrap()
     }
 
-    /// Writes what there is room for, and reads this stream; the number of bytes it has brought so far once it has ended.
+    /// Writes what there is room for.
     fn step(
         pair: &mut Pair,
         ends: (ConnectionHandle, ConnectionHandle),

@@ -255,6 +255,11 @@ impl SendStream {
         if self.paused || self.stuck { self.held().bytes } else { 0 }
     }
 
+    /// Whether the primary's flow control refuses bytes.
+    pub(super) fn is_refused(&self) -> bool {
+        self.blocked
+    }
+
     /// Looks whether the primary's flow control has accepted bytes since the last call, where it has refused some.
     pub(super) fn find_stuck(&mut self) {
         self.stuck = self.blocked && !mem::take(&mut self.moved_lately);

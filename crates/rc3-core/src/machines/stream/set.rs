@@ -440,7 +440,8 @@ impl Streams {
 
     /// Looks for streams of which the peer accepts nothing.
     pub(crate) fn find_stuck(&mut self) {
-        for id in self.send.keys().copied().collect::<Vec<_>>() {
+        let refused = self.send.iter().filter(|(_, stream)| stream.is_refused());
+        for id in refused.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.with_send(id, SendStream::find_stuck);
         }
     }

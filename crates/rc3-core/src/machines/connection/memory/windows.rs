@@ -28,7 +28,7 @@ pub(crate) struct Windows {
     /// The same of one stream and one loop.
     pub(super) stream_receive: u64,
     /// Bytes taken from the primary so far.
-    pub taken: u64,
+    taken: u64,
     /// Bytes either loop has sent for the first time (or handed to the primary, in plain QUIC).
     sent: u64,
 }
