@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 
 use super::{
     code::{Code, Place},
-    host::showing,
     message::{Candidates, FromParty, FromRendezvous, Offer},
     secret::{Exchange, Role},
-    visit::{Relaying, Visit},
+    visit::{Relaying, Visit, showing},
 };
 use crate::{
     error::{Error, ErrorKind, Result},

@@ -1,6 +1,6 @@
-//! The receiver at a rendezvous: has a room, and tells who knows the code how to reach it.
+//! The receiver at a rendezvous: has a room, and lets the one who knows the code reach it.
 
-use std::{future::pending, net::SocketAddr};
+use std::net::SocketAddr;
 
 use rc3_net::Endpoint;
 
@@ -8,7 +8,7 @@ use super::{
     code::{Code, Place, Words},
     message::{Candidates, FromParty, FromRendezvous, Offer},
     secret::{Exchange, Role},
-    visit::{Relaying, Visit},
+    visit::{Visit, showing},
 };
 use crate::{
     error::{Error, Result},
@@ -49,7 +49,7 @@ impl Host {
         &self.code
     }
 
-    /// Tells a guest who knows the words what is in a ticket, and opens this host's NAT for it. Ends when the room does:
+    /// Gives a guest who knows the words what is in a ticket, and opens this host's NAT for it. Ends when the room does:
     /// before trust with the reason, afterwards with the address of the relay, if the guest may have used it.
     pub(crate) async fn run(
         self,
@@ -98,12 +98,4 @@ async fn attend(
         met = talk => met,
         never = showing(relaying.as_ref()) => never,
     }
-}
-
-/// Shows the relay where this end is, if there is one.
-pub(super) async fn showing<T>(relaying: Option<&Relaying>) -> T {
-    if let Some(relaying) = relaying {
-        relaying.show().await;
-    }
-    pending().await
 }

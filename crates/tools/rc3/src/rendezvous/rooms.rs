@@ -46,8 +46,8 @@ pub(super) struct Rooms {
     guesses: Guesses,
     /// The relay, and its port.
     relay: Option<(Relay, u16)>,
-    /// What to tell.
-    told: VecDeque<(PartyId, FromRendezvous)>,
+    /// Messages, and to whom.
+    outgoing: VecDeque<(PartyId, FromRendezvous)>,
 }
 
 struct Room {
@@ -69,13 +69,13 @@ impl Rooms {
             parties: HashMap::new(),
             guesses: Guesses(HashMap::new()),
             relay,
-            told: VecDeque::new(),
+            outgoing: VecDeque::new(),
         }
     }
 
-    /// What to tell whom next. Who learns that its room has ended says nothing more.
+    /// The next message, and to whom. A party that learns that its room has ended says nothing more.
     pub(super) fn poll(&mut self) -> Option<(PartyId, FromRendezvous)> {
-        self.told.pop_front()
+        self.outgoing.pop_front()
     }
 
     /// A message of a party at this validated address.
@@ -95,7 +95,7 @@ impl Rooms {
         };
         if let Err(why) = heard {
             self.left(now, id);
-            self.tell(id, FromRendezvous::Ended(why));
+            self.send(id, FromRendezvous::Ended(why));
         }
     }
 
@@ -154,7 +154,7 @@ impl Rooms {
         let (kept, said) = (Vec::new(), [0; 2]);
         self.rooms.insert(number, Room { host, guest: None, kept, said, is_trusted: false, used: now });
         self.parties.insert(host.0, (number, false));
-        self.tell(host.0, FromRendezvous::Opened { number });
+        self.send(host.0, FromRendezvous::Opened { number });
         Ok(())
     }
 
@@ -181,9 +181,9 @@ impl Rooms {
         let relay = self.relay.as_mut();
         let port = relay.and_then(|(relay, port)| relay.open(now, host.0, ips, tokens).then_some(*port));
         let pass = |side: usize| port.map(|port| Pass { port, token: tokens[side] });
-        self.tell(host.0, FromRendezvous::Joined { seen: host.1, guest: Some(guest.1), relay: pass(0) });
-        self.tell(guest.0, FromRendezvous::Joined { seen: guest.1, guest: None, relay: pass(1) });
-        kept.into_iter().for_each(|text| self.tell(guest.0, FromRendezvous::Said(text)));
+        self.send(host.0, FromRendezvous::Joined { seen: host.1, guest: Some(guest.1), relay: pass(0) });
+        self.send(guest.0, FromRendezvous::Joined { seen: guest.1, guest: None, relay: pass(1) });
+        kept.into_iter().for_each(|text| self.send(guest.0, FromRendezvous::Said(text)));
         Ok(())
     }
 
@@ -197,7 +197,7 @@ impl Rooms {
         room.used = now;
         let to = if is_guest { Some(room.host) } else { room.guest };
         match to {
-            Some((to, _)) => self.tell(to, FromRendezvous::Said(text)),
+            Some((to, _)) => self.send(to, FromRendezvous::Said(text)),
             None => room.kept.push(text),
         }
         Ok(())
@@ -209,7 +209,7 @@ impl Rooms {
         Ok(())
     }
 
-    /// Forgets a room; tells its ends, except the one that knows.
+    /// Forgets a room, and lets its ends know, except the one that does.
     fn end(&mut self, now: Instant, number: u32, knows: Option<PartyId>, why: Why) {
         let Some(room) = self.rooms.remove(&number) else { return };
         if let Some((relay, _)) = &mut self.relay {
@@ -221,13 +221,13 @@ impl Rooms {
         for (id, _) in [Some(room.host), room.guest].into_iter().flatten() {
             self.parties.remove(&id);
             if knows != Some(id) {
-                self.tell(id, FromRendezvous::Ended(why));
+                self.send(id, FromRendezvous::Ended(why));
             }
         }
     }
 
-    fn tell(&mut self, to: PartyId, message: FromRendezvous) {
-        self.told.push_back((to, message));
+    fn send(&mut self, to: PartyId, message: FromRendezvous) {
+        self.outgoing.push_back((to, message));
     }
 }
 
@@ -256,7 +256,7 @@ mod tests {
 
     const RANDOM: [u8; RANDOM_BYTES] = [5; RANDOM_BYTES];
 
-    /// A rendezvous, and what it has told.
+    /// A rendezvous.
     struct World {
         rooms: Rooms,
         now: Instant,
@@ -275,31 +275,31 @@ mod tests {
 
         fn say(&mut self, id: PartyId, network: u8, message: FromParty) -> Vec<(PartyId, FromRendezvous)> {
             self.rooms.hear(self.now, (id, at(network)), message, RANDOM);
-            self.told()
+            self.outgoing()
         }
 
-        fn told(&mut self) -> Vec<(PartyId, FromRendezvous)> {
+        fn outgoing(&mut self) -> Vec<(PartyId, FromRendezvous)> {
             std::iter::from_fn(|| self.rooms.poll()).collect()
         }
 
         fn open(&mut self, id: PartyId, network: u8) -> u32 {
             match self.say(id, network, FromParty::Open)[..] {
                 [(to, FromRendezvous::Opened { number })] if to == id => number,
-                ref told => panic!("{told:?}"),
+                ref outgoing => panic!("{outgoing:?}"),
             }
         }
 
-        /// What a guest is told first, who leaves again if he may come in.
+        /// The first message to a guest, who leaves again if it may come in.
         fn guess(&mut self, id: PartyId, network: u8, number: u32) -> FromRendezvous {
-            let told = self.say(id, network, FromParty::Join(number));
+            let outgoing = self.say(id, network, FromParty::Join(number));
             self.rooms.left(self.now, id);
-            self.told();
-            told.into_iter().find(|(to, _)| *to == id).unwrap().1
+            self.outgoing();
+            outgoing.into_iter().find(|(to, _)| *to == id).unwrap().1
         }
 
         fn is_empty(&self) -> bool {
-            let Rooms { rooms, parties, told, .. } = &self.rooms;
-            rooms.is_empty() && parties.is_empty() && told.is_empty()
+            let Rooms { rooms, parties, outgoing, .. } = &self.rooms;
+            rooms.is_empty() && parties.is_empty() && outgoing.is_empty()
         }
     }
 
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(world.say(1, 1, say("there")), [(2, said("there"))]);
         assert!(world.say(1, 1, FromParty::Trusted).is_empty());
         world.rooms.left(world.now, 2);
-        assert_eq!(world.told(), ended(1, Why::Left));
+        assert_eq!(world.outgoing(), ended(1, Why::Left));
         assert!(world.is_empty() && world.rooms.guesses.0.is_empty());
     }
 
@@ -352,7 +352,7 @@ mod tests {
         let number = world.open(10, 1);
         world.now += UNUSED_MAX;
         world.rooms.expire(world.now);
-        assert_eq!(world.told().len(), 3, "two rooms, one with a guest");
+        assert_eq!(world.outgoing().len(), 3, "two rooms, one with a guest");
         assert_eq!(world.guess(40, 3, number), FromRendezvous::Ended(Why::NoSuchRoom));
     }
 
@@ -368,7 +368,7 @@ mod tests {
                         assert!(*number <= 2 * ROOMS_MAX as u32);
                         opened += 1;
                     }
-                    told => assert_eq!(told, ended(id, Why::Full)),
+                    outgoing => assert_eq!(outgoing, ended(id, Why::Full)),
                 }
             }
             assert!(opened <= (usize::from(network) + 1) * ROOMS_PER_NETWORK_MAX);
@@ -382,7 +382,7 @@ mod tests {
         let number = world.open(1, 1);
         let random: Vec<u8> = [[1; TOKEN_BYTES], [2; TOKEN_BYTES]].concat();
         world.rooms.hear(world.now, (2, at(2)), FromParty::Join(number), random.try_into().unwrap());
-        world.told();
+        world.outgoing();
         for (network, token) in [(1, 1), (2, 2)] {
             let first = [&[0xc0, 0, 0, 0, 1, 16][..], &[token; 16]].concat();
             assert_eq!(world.rooms.forward(world.now, at(network), &first), None);
@@ -391,11 +391,11 @@ mod tests {
             world.now += UNUSED_MAX - Duration::from_secs(1);
             assert_eq!(world.rooms.forward(world.now, at(2), &[0x40; 30]), Some(at(1)));
             world.rooms.expire(world.now);
-            assert_eq!(world.told(), []);
+            assert_eq!(world.outgoing(), []);
         }
         world.now += UNUSED_MAX;
         world.rooms.expire(world.now);
-        assert_eq!(world.told(), [ended(1, Why::Expired), ended(2, Why::Expired)].concat());
+        assert_eq!(world.outgoing(), [ended(1, Why::Expired), ended(2, Why::Expired)].concat());
         assert!(world.is_empty());
     }
 
@@ -414,8 +414,8 @@ mod tests {
         for _ in 0..MESSAGES_MAX {
             assert_eq!(world.say(2, 2, say("x")).len(), 1);
         }
-        let told = world.say(2, 2, say("x"));
-        assert_eq!(told, [ended(1, Why::Left), ended(2, Why::Nonsense)].concat());
+        let outgoing = world.say(2, 2, say("x"));
+        assert_eq!(outgoing, [ended(1, Why::Left), ended(2, Why::Nonsense)].concat());
         assert!(world.is_empty());
     }
 
@@ -427,8 +427,8 @@ mod tests {
             let (host, guest) = (u64::from(nth), 1000 + u64::from(nth));
             let number = world.open(host, nth);
             world.rooms.hear(world.now, (guest, at(200)), FromParty::Join(number), [nth; RANDOM_BYTES]);
-            let told = world.told();
-            relayed += usize::from(matches!(told[0].1, FromRendezvous::Joined { relay: Some(_), .. }));
+            let outgoing = world.outgoing();
+            relayed += usize::from(matches!(outgoing[0].1, FromRendezvous::Joined { relay: Some(_), .. }));
         }
         assert_eq!(relayed, PAIRS_MAX);
         for nth in 0..2 * GUESSING_MAX as u32 {

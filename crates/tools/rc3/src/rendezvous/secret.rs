@@ -1,5 +1,5 @@
 //! What makes two ends trust each other that know the same words: SPAKE2 (RFC 9382) over the words gives a key, and with it
-//! each end seals one message to the other. Whoever stands between them, the rendezvous included, has one guess at each end:
+//! each end seals one message to the other. Anyone between them, the rendezvous included, has one guess at each end:
 //! it takes part with words of its own, and learns whether they were right.
 //!
 //! The cipher is AES-256-GCM of the TLS provider, whichever that is, in the form in which rustls has it for QUIC.

@@ -52,8 +52,8 @@ const MEMORY_MAX: u64 = 32 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two looks at what has expired or moved.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Most messages that wait for a party: rooms tell it no more.
-const TOLD_MAX: usize = MESSAGES_MAX + 3;
+/// Most messages that wait for a party: rooms have no more for it.
+const OUTGOING_MAX: usize = MESSAGES_MAX + 3;
 /// Events that wait.
 const EVENTS_MAX: usize = 256;
 /// Longest datagram.
@@ -161,7 +161,7 @@ async fn run(endpoint: &Endpoint, mut rooms: Rooms, socket: Option<UdpSocket>) {
             Some(_) = attending.join_next() => {}
         }
         while let Some((id, message)) = rooms.poll() {
-            // Who does not read is not told; it has room for all that rooms say.
+            // There is room for all that rooms say to a party; one that does not read misses the rest.
             let _ = parties.get(&id).map(|party: &mpsc::Sender<_>| party.try_send(message));
         }
     }
@@ -181,8 +181,8 @@ async fn receive(socket: Option<&UdpSocket>, buf: &mut [u8]) -> (usize, SocketAd
 fn handle(rooms: &mut Rooms, parties: &mut HashMap<PartyId, mpsc::Sender<FromRendezvous>>, event: Event) {
     let now = Instant::now();
     match event {
-        Event::Came(id, tell) => {
-            parties.insert(id, tell);
+        Event::Came(id, to_party) => {
+            parties.insert(id, to_party);
         }
         // Without random numbers nobody may have a room.
         Event::Heard(id, at, message) => match random() {
@@ -212,8 +212,8 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
     let mut messages = listen_up_to(MESSAGE_BYTES_MAX, BufReader::new(recv));
     let Ok(Some(Ok(message))) = timeout(PATIENCE, messages.recv()).await else { return };
     let (outbox, mut writer) = outbox(send);
-    let (tell, mut told) = mpsc::channel(TOLD_MAX);
-    let _ = happened.send(Event::Came(id, tell)).await;
+    let (to_party, mut outgoing) = mpsc::channel(OUTGOING_MAX);
+    let _ = happened.send(Event::Came(id, to_party)).await;
     let (mut at, mut look) = (address(connection), interval(LOOK_EVERY));
     let _ = happened.send(Event::Heard(id, at, message)).await;
     loop {
@@ -222,7 +222,7 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
                 let Some(Ok(message)) = heard else { return };
                 let _ = happened.send(Event::Heard(id, at, message)).await;
             }
-            Some(message) = told.recv() => {
+            Some(message) = outgoing.recv() => {
                 let _ = outbox.send(encode(&message)).await;
                 if matches!(message, FromRendezvous::Ended(_)) {
                     break;

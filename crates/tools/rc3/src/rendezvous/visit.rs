@@ -1,6 +1,6 @@
 //! The connection of either end to its rendezvous.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{future::pending, net::SocketAddr, time::Duration};
 
 use rc3_net::{Connection, Endpoint, RlpMode, SendStream, VarInt};
 use tokio::{task::JoinHandle, time::timeout};
@@ -34,6 +34,9 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(1);
 const ASK_EVERY: Duration = Duration::from_secs(10);
 /// Time between two times that an end shows the relay its address, which may change.
 pub(super) const SHOW_EVERY: Duration = Duration::from_secs(5);
+
+/// Most bytes that the rendezvous may send ahead.
+pub(super) const WINDOW: VarInt = VarInt::from_u32(16 << 10);
 
 /// A connection with a room, which ends when it is dropped.
 pub(super) struct Visit {
@@ -137,9 +140,6 @@ impl Visit {
     }
 }
 
-/// Most bytes that the rendezvous may send ahead.
-pub(super) const WINDOW: VarInt = VarInt::from_u32(16 << 10);
-
 /// The relay of a room, as an end uses it.
 pub(super) struct Relaying {
     pub(super) at: SocketAddr,
@@ -155,6 +155,14 @@ impl Relaying {
             tokio::time::sleep(SHOW_EVERY).await;
         }
     }
+}
+
+/// Shows the relay where this end is, if there is one.
+pub(super) async fn showing<T>(relaying: Option<&Relaying>) -> T {
+    if let Some(relaying) = relaying {
+        relaying.show().await;
+    }
+    pending().await
 }
 
 /// A room that has ended, or was not opened.

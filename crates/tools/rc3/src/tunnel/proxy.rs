@@ -1,4 +1,4 @@
-//! What comes to the port of `-D`: SOCKS 5 or HTTP CONNECT. The first byte tells them apart.
+//! What comes to the port of `-D`: SOCKS 5 or HTTP CONNECT. They differ in the first byte.
 
 use std::io;
 
