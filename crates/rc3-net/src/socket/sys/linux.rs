@@ -144,7 +144,7 @@ impl SocketState {
         self.shared.store(shared, Relaxed);
     }
 
-    /// Only if the kernel is told to.
+    /// Only if the kernel is set up for it.
     pub(in crate::socket) fn may_fragment(&self) -> bool {
         false
     }
