@@ -383,7 +383,7 @@ impl Node {
         assert!(transmit.dont_fragment || transmit.segment_size.is_none(), "{transmit:?}");
         assert!(transmit.size == buf.len() && transmit.size <= BATCH_BYTES_MAX, "{transmit:?}");
         // ECT(1) would put RLP into the protected queue of L4S (RFC 9331).
-        assert!(transmit.level == Level::PRIMARY || transmit.ecn == 0, "{transmit:?}");
+        assert!(transmit.level == Level::PRIMARY || transmit.ecn != 1, "{transmit:?}");
         for contents in buf.chunks(transmit.segment_size.unwrap_or(buf.len())) {
             let meta = meta(self.address, transmit.ecn);
             let (contents, dont_fragment) = (contents.to_vec(), transmit.dont_fragment);

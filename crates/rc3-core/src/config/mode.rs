@@ -33,6 +33,12 @@ pub enum Congestion {
     /// On an idle path of 100 Mbit/s x 40 ms the window goes from 6 kB to 368 kB within two acknowledgments, 0.4 ms
     /// apart; simulated flows end 20 to 77 % before those of ns-3's BBR (docs/DECISIONS.md 85).
     Bbr,
+    /// Yields to all other traffic (a scavenger, RFC 8622): the primary keeps a window of two packets after the first
+    /// acknowledgment, RLP carries the rest, and every packet leaves at [`Level::MAX`](crate::units::Level::MAX). Idle
+    /// paths are filled from the first round trip all the same.
+    ///
+    /// It needs a peer that uses rc3: to a plain one, two packets leave in each round trip.
+    Background,
     /// The rates that routers signal by the lengths of fragments (Kick-Ass §2.3), NewReno without signals.
     ///
     /// Packets may then be fragmented on the path, leave one by one, and do not probe for a larger path MTU; see

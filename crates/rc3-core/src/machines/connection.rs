@@ -35,7 +35,7 @@ use bytes::{Bytes, BytesMut};
 use self::rate_signals::RateSignals;
 use self::{addresses::PeerAddresses, memory::Memory, secrets::RlpSecrets, zero_rtt::ZeroRtt};
 use crate::{
-    config::TransportConfig,
+    config::{Congestion, TransportConfig},
     error::{ClosedStream, PeerMisbehaved, ReadError},
     event::Event,
     laws::{primary_window::Waiting, shares::Use},
@@ -57,6 +57,7 @@ use crate::{
     stats::{ConnectionStats, ReceivedStats, SentStats},
     structures::reassembler::Chunk,
     transmit::Transmit,
+    units::Level,
     wire::{
         alpn,
         control::ControlFrame,
@@ -554,6 +555,14 @@ impl Connection {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::timeout);
         let look_at = self.schedule.look_at;
         [self.primary.poll_timeout(), self.addresses.ask_at(), rlp, look_at].into_iter().flatten().min()
+    }
+
+    /// The datagrams with the level at which they leave.
+    pub(crate) fn marked(&self, transmit: Transmit) -> Transmit {
+        match self.config.congestion {
+            Congestion::Background => Transmit { level: Level::MAX, ..transmit },
+            _ => transmit,
+        }
     }
 
     /// The primary's next datagrams, into the empty `buf`: at most `datagrams_max` of equal length.

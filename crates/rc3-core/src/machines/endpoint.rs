@@ -433,12 +433,11 @@ impl Endpoint {
         }
         while let Some(handle) = self.schedule.primary.pop() {
             if let Some(connection) = self.connections.get_mut(handle) {
-                let transmit = connection.poll_primary(now, datagrams_max, buf);
-                if transmit.is_some() {
+                if let Some(transmit) = connection.poll_primary(now, datagrams_max, buf) {
                     // Others first, then this one again.
                     self.schedule.primary.push(handle);
                     Self::take_events(handle, connection, &mut self.events);
-                    return transmit;
+                    return Some(connection.marked(transmit));
                 }
             }
             self.service(now, handle);
@@ -451,11 +450,10 @@ impl Endpoint {
     pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         while let Some(handle) = self.schedule.rlp.pop() {
             let Some(connection) = self.connections.get_mut(handle) else { continue };
-            let transmit = connection.poll_rlp(now, datagrams_max, buf);
-            if transmit.is_some() {
+            if let Some(transmit) = connection.poll_rlp(now, datagrams_max, buf) {
                 self.schedule.rlp.push(handle);
                 Self::take_events(handle, connection, &mut self.events);
-                return transmit;
+                return Some(connection.marked(transmit));
             }
             Self::take_events(handle, connection, &mut self.events);
             self.schedule.arm(handle, connection);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use rc3_core::{
-    Congestion::{Cubic, KickAss, NewReno},
+    Congestion::{Background, Cubic, KickAss, NewReno},
     TransportConfig,
     congestion::ControllerFactory,
 };
@@ -58,13 +58,18 @@ type Configure = fn(&CongestionRequest<'_>, &mut TransportConfig) -> Result<(), 
 
 /// Name, description and function of the built-in ones. quinn-proto's BBR is not among them: see
 /// [`rc3_core::Congestion::Bbr`].
-const BUILT_IN: [(&str, &str, Configure); 7] = [
+const BUILT_IN: [(&str, &str, Configure); 8] = [
     ("newreno", "NewReno (RFC 9002 §7).", |request, to| core(NewReno, request, to)),
     ("cubic", "CUBIC (RFC 9438).", |request, to| core(Cubic, request, to)),
     (
         "kickass",
         "The rates that routers signal, and NewReno without signals (Kick-Ass §2.3).",
         |request, to| core(KickAss, request, to),
+    ),
+    (
+        "background",
+        "Two packets per round trip, and the rest by RLP, all at the lowest priority.",
+        |request, to| core(Background, request, to),
     ),
     ("pcc", "PCC Allegro (NSDI 2015).", |request, to| own(PccConfig::new(request.seed), request, to)),
     ("suss", "A start like SUSS (SIGCOMM 2024) before CUBIC.", |request, to| {

@@ -92,6 +92,8 @@ pub struct ClockStats {
 #[derive(Debug)]
 pub(crate) struct Clock {
     law: Law,
+    /// Packets in a round trip while others hold RLP back.
+    few: u64,
     rtt_min: Duration,
     departures: SentDatagrams,
     estimate: RateEstimate,
@@ -143,6 +145,7 @@ impl Clock {
     pub(crate) fn new(law: Law, rtt: Duration) -> Self {
         Self {
             law,
+            few: law.few,
             rtt_min: rtt,
             departures: SentDatagrams::new(law),
             estimate: RateEstimate::new(law),
@@ -166,6 +169,12 @@ impl Clock {
             missing: 0,
             lost_at: None,
         }
+    }
+
+    /// Sends one packet per round trip while others have the link, the least that shows when they have gone.
+    pub(crate) fn yielding(mut self) -> Self {
+        self.few = 1;
+        self
     }
 
     /// Starts with the values of an earlier connection.
@@ -285,7 +294,7 @@ impl Clock {
             ClockPhase::Start => self.permit_start(now, path),
             ClockPhase::Clocked => self.permit_clocked(now, path),
             ClockPhase::Braked => {
-                let rate = (self.law.few * path.packet_bytes) as f64 / self.rtt_min.as_secs_f64();
+                let rate = (self.few * path.packet_bytes) as f64 / self.rtt_min.as_secs_f64();
                 self.permit_paced(now, path, rate, path.packet_bytes)
             }
         }
@@ -371,7 +380,7 @@ impl Clock {
             Some(stale) if now < stale => return Permit::Wait(until.min(stale)),
             _ => {}
         }
-        match self.departures.last_left().map(|at| at + self.rtt_min.div_f64(self.law.few as f64)) {
+        match self.departures.last_left().map(|at| at + self.rtt_min.div_f64(self.few as f64)) {
             Some(due) if now < due => Permit::Wait(until.min(due)),
             _ => Permit::Bytes(path.packet_bytes),
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    config::TransportConfig,
+    config::{Congestion, TransportConfig},
     laws::{
         clock::{Clock, Departure},
         constants::Law,
@@ -26,6 +26,8 @@ pub(crate) struct PathLaws {
     pub(crate) clock: Clock,
     pub(super) order: OrderTrial,
     law: Law,
+    /// Both loops leave all of the link to others, by the same mark: comparing their packets would show nothing.
+    yields: bool,
     /// How long the memory of a path is valid.
     verdict_age: Duration,
     /// The rate for later connections.
@@ -36,20 +38,24 @@ pub(crate) struct PathLaws {
 
 impl PathLaws {
     pub(super) fn new(config: &TransportConfig, rtt: Duration) -> Self {
-        let (law, verdict_age) = (config.law, config.verdict_age);
+        let verdict_age = config.verdict_age;
+        let yields = config.congestion == Congestion::Background;
+        let law = config.law;
         Self {
             guard: Guard::new(law, verdict_age, rtt),
-            clock: Clock::new(law, rtt),
+            clock: clock(law, yields, rtt),
             order: OrderTrial::new(law),
             law,
+            yields,
             verdict_age,
             pace: None,
             unconfirmed: false,
         }
     }
 
+    /// Whether trials may still tell if the path honours priorities.
     pub(super) fn is_unproven(&self) -> bool {
-        self.guard.verdict() == Verdict::Unproven
+        !self.yields && self.guard.verdict() == Verdict::Unproven
     }
 
     /// Whether the path is known to honour priorities.
@@ -77,13 +83,16 @@ impl PathLaws {
     pub(super) fn on_new_path(&mut self, rtt: Duration) {
         self.guard.on_new_path(rtt);
         self.order.on_new_path();
-        self.clock = Clock::new(self.law, rtt);
+        self.clock = clock(self.law, self.yields, rtt);
         (self.pace, self.unconfirmed) = (None, false);
     }
 
     /// As [`super::Rlp::on_primary_sample`].
     pub(super) fn on_primary_sample(&mut self, now: Instant, late: Duration, sample: &PathSample) -> bool {
         self.clock.on_primary_acked(sample.acked_bytes);
+        if self.yields {
+            return false;
+        }
         let guard = &mut self.guard;
         let acked = sample
             .acked
@@ -154,10 +163,15 @@ impl PathLaws {
         bytes: u64,
         guarded: Option<(u64, u64)>,
     ) {
-        if let Some((offset, in_flight)) = guarded {
+        if let Some((offset, in_flight)) = guarded.filter(|_| !self.yields) {
             self.guard.on_rlp_sent(now, departure.stream, offset, bytes, in_flight);
         }
         self.order.on_rlp_sent(now, departure.last, departure.packets);
         self.clock.on_rlp_sent(now, departure, bytes);
     }
+}
+
+fn clock(law: Law, yields: bool, rtt: Duration) -> Clock {
+    let clock = Clock::new(law, rtt);
+    if yields { clock.yielding() } else { clock }
 }

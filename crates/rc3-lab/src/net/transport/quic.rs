@@ -279,6 +279,9 @@ pub(super) mod configure {
                 Transport::Rc3Newreno | Transport::Rc3NewrenoRlp => {
                     config.congestion(Congestion::NewReno);
                 }
+                Transport::Rc3Background => {
+                    config.congestion(Congestion::Background);
+                }
                 Transport::Rc3Kickass | Transport::Rc3KickassRlp => {
                     config.congestion(Congestion::KickAss);
                 }

@@ -23,6 +23,8 @@ pub enum Transport {
     Rc3PerLevel,
     /// The same, RLP as the papers have it.
     Rc3TrustPerLevel,
+    /// This project, yielding to all others.
+    Rc3Background,
     /// This project without RLP: what the primary costs behind our seam.
     Rc3Off,
     /// This project without RLP, NewReno.

@@ -9,8 +9,8 @@ use rc3_text::units::size_text;
 
 use super::{
     low::{
-        CheckArgs, CheckPart, CongestionChoice, DemoArgs, LowArgs, LowCommand, MeetArgs, NetworkArgs,
-        RecvArgs, RlpChoice, SendArgs,
+        CheckArgs, CheckPart, CongestionChoice, DemoArgs, LoopArgs, LowArgs, LowCommand, MeetArgs,
+        NetworkArgs, RecvArgs, RlpChoice, SendArgs,
     },
     ticket,
     tunnel::{self, TunnelCommand},
@@ -174,11 +174,15 @@ pub fn rlp(choice: RlpChoice) -> RlpMode {
     }
 }
 
-pub(crate) fn congestion(choice: CongestionChoice) -> Congestion {
-    match choice {
-        CongestionChoice::Cubic => Congestion::Cubic,
-        CongestionChoice::Newreno => Congestion::NewReno,
-        CongestionChoice::Kickass => Congestion::KickAss,
+impl LoopArgs {
+    /// The controller that a user chose.
+    pub(crate) fn congestion(self) -> Congestion {
+        match self.congestion {
+            _ if self.background => Congestion::Background,
+            CongestionChoice::Cubic => Congestion::Cubic,
+            CongestionChoice::Newreno => Congestion::NewReno,
+            CongestionChoice::Kickass => Congestion::KickAss,
+        }
     }
 }
 
@@ -229,8 +233,8 @@ fn send(args: SendArgs) -> Result<Command> {
         return Err(Error::usage("no file or directory to send", hint));
     }
     let settings = Settings {
-        rlp: rlp(args.rlp),
-        congestion: congestion(args.congestion),
+        rlp: rlp(args.loops.rlp),
+        congestion: args.loops.congestion(),
         mtu,
         network: network(args.network),
         qlog: args.output.qlog(),

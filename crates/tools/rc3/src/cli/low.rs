@@ -260,12 +260,9 @@ pub struct SendArgs {
     /// Send at most at this average rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate_limit: Option<Rate>,
-    /// Whether low priority is used
-    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
-    pub rlp: RlpChoice,
-    /// Congestion control of normal-priority packets
-    #[arg(long, value_enum, default_value_t = CongestionChoice::Cubic, value_name = "CONTROL")]
-    pub congestion: CongestionChoice,
+    /// How both loops send
+    #[command(flatten)]
+    pub loops: LoopArgs,
     /// Try packets up to this long, IP header included: 9000 if the whole path supports jumbo frames
     /// [default: 1500, on loopback 8192]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(1280..))]
@@ -454,6 +451,20 @@ pub enum RlpChoice {
     Trust,
     /// Never: plain QUIC
     Off,
+}
+
+/// How both loops of a sender send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args, Serialize, Deserialize)]
+pub struct LoopArgs {
+    /// Whether low priority is used; never through ssh
+    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
+    pub rlp: RlpChoice,
+    /// Congestion control of normal-priority packets
+    #[arg(long, value_enum, default_value_t = CongestionChoice::Cubic, value_name = "CONTROL")]
+    pub congestion: CongestionChoice,
+    /// Yield to all other traffic: everything at low priority, and almost nothing while a link is busy
+    #[arg(long, conflicts_with_all = ["rlp", "congestion"])]
+    pub background: bool,
 }
 
 /// Congestion control.

@@ -7,7 +7,7 @@ use rc3_core::units::Rate;
 
 use super::{CopyJob, Direction, Place};
 use crate::{
-    cli::low::{CongestionChoice, NetworkArgs, OutputArgs, PolicyArgs, RlpChoice, SelectionArgs, rate},
+    cli::low::{LoopArgs, NetworkArgs, OutputArgs, PolicyArgs, SelectionArgs, rate},
     error::{Error, Result},
     transfer::{attributes::Preserve, destination::Policy},
 };
@@ -61,7 +61,7 @@ pub struct CopyArgs {
     #[arg(long, value_name = "HOST")]
     pub address: Option<String>,
     /// When ssh carries the data; without WHEN always
-    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true)]
+    #[arg(long, value_enum, value_name = "WHEN", num_args = 0..=1, require_equals = true, conflicts_with = "background")]
     #[arg(default_value = "auto", default_missing_value = "always")]
     pub via_ssh: ViaSsh,
     /// What happens to files that exist, and to incomplete ones
@@ -79,12 +79,9 @@ pub struct CopyArgs {
     /// Send at most at this average rate
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate_limit: Option<Rate>,
-    /// Whether low priority is used; never through ssh
-    #[arg(long, value_enum, default_value_t = RlpChoice::Guard, value_name = "MODE")]
-    pub rlp: RlpChoice,
-    /// Congestion control of normal-priority packets
-    #[arg(long, value_enum, default_value_t = CongestionChoice::Cubic, value_name = "CONTROL")]
-    pub congestion: CongestionChoice,
+    /// How both loops send
+    #[command(flatten)]
+    pub loops: LoopArgs,
     /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,

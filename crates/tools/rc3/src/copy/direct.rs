@@ -81,6 +81,6 @@ fn no_udp(host: &str, tried: &[SocketAddr]) -> Error {
     Error::new(
         ErrorKind::NoUdp,
         format!("UDP does not reach {host} ({tried})"),
-        "open a port there and pass it by --port, pass another --address, or leave out --via-ssh=never",
+        "open a port there and pass it by --port, pass another --address, or leave out --via-ssh=never and --background",
     )
 }

@@ -193,8 +193,8 @@ struct Listening {
 
 impl Listening {
     fn settings(&self, carrier: Carrier) -> Settings {
-        let Terms { rlp, congestion, marks, .. } = self.terms;
-        settings(rlp, congestion, NetworkArgs::with_marks(marks), carrier)
+        let Terms { loops, marks, .. } = self.terms;
+        settings(loops, NetworkArgs::with_marks(marks), carrier)
     }
 
     /// The first free port of the range, or only loopback if ssh carries the datagrams.

@@ -21,7 +21,7 @@ use wire::{Carrier, Wire};
 use crate::{
     cli::{
         high,
-        low::{CongestionChoice, NetworkArgs, RlpChoice},
+        low::{LoopArgs, NetworkArgs},
     },
     error::{Error, Result},
     transfer::{
@@ -67,20 +67,14 @@ enum Direction {
 }
 
 /// The transport of either end. Through ssh nothing reads marks, and no address is worth remembering.
-fn settings(
-    rlp: RlpChoice,
-    congestion: CongestionChoice,
-    network: NetworkArgs,
-    carrier: Carrier,
-) -> Settings {
+fn settings(loops: LoopArgs, network: NetworkArgs, carrier: Carrier) -> Settings {
     let network = match carrier {
         Carrier::Udp => high::network(network),
         Carrier::Ssh => {
             Network { marking: Marking::None, path_memory: None, give_up_after: network.give_up_after }
         }
     };
-    let (rlp, congestion) = (high::rlp(rlp), high::congestion(congestion));
-    Settings { rlp, congestion, network, ..Settings::default() }
+    Settings { rlp: high::rlp(loops.rlp), congestion: loops.congestion(), network, ..Settings::default() }
 }
 
 /// Transfers while the wire carries datagrams, until `stop`.

@@ -130,13 +130,13 @@ async fn attempt(
     action: &Action,
     reporter: &mut Reporter,
 ) -> Result<usize> {
-    let CopyArgs { preserve, rlp, congestion, network, via_ssh, .. } = &job.args;
+    let CopyArgs { preserve, loops, network, via_ssh, .. } = &job.args;
     let sends = matches!(side, Side::Send(..));
-    let (rlp, congestion, marks) = (*rlp, *congestion, network.marks);
+    let (loops, marks) = (*loops, network.marks);
     let network = settings_of(job, Carrier::Udp).network;
     let direct = (*via_ssh != ViaSsh::Always).then(|| NearPort::open(job, &network)).transpose()?;
     let udp = direct.as_ref().map(|direct| direct.terms(job.args.port)).transpose()?;
-    let (mut ssh, from, to) = Ssh::start(job, &Terms { sends: !sends, udp, rlp, congestion, marks })?;
+    let (mut ssh, from, to) = Ssh::start(job, &Terms { sends: !sends, udp, loops, marks })?;
     let (outbox, _) = outbox(to);
     let request = Request { action: action.clone(), preserve: *preserve };
     let _ = outbox.send(encode(&Frame::Request(request))).await;
@@ -188,8 +188,8 @@ struct Prepared {
 
 /// The transport of this end.
 fn settings_of(job: &CopyJob, carrier: Carrier) -> Settings {
-    let CopyArgs { rlp, congestion, network, output, .. } = &job.args;
-    Settings { qlog: output.qlog(), ..settings(*rlp, *congestion, network.clone(), carrier) }
+    let CopyArgs { loops, network, output, .. } = &job.args;
+    Settings { qlog: output.qlog(), ..settings(*loops, network.clone(), carrier) }
 }
 
 /// Meets the far end while that prepares the copy: by UDP if that is open, else through ssh.
@@ -239,9 +239,9 @@ async fn begin(
     }
 }
 
-/// Whether ssh carries the datagrams after this failure.
+/// Whether ssh carries the datagrams after this failure. TCP would yield to nobody.
 fn falls_back(job: &CopyJob, error: &Error) -> bool {
-    error.kind() == ErrorKind::NoUdp && job.args.via_ssh == ViaSsh::Auto
+    error.kind() == ErrorKind::NoUdp && job.args.via_ssh == ViaSsh::Auto && !job.args.loops.background
 }
 
 /// The outcome of `meeting`, while the wire carries datagrams and tells what the far end has prepared.

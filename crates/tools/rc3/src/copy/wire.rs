@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
 use super::relay::Relay;
 use crate::{
-    cli::low::{CongestionChoice, PolicyArgs, RlpChoice, SelectionArgs},
+    cli::low::{LoopArgs, PolicyArgs, SelectionArgs},
     error::Error,
     transfer::{
         attributes::Preserve,
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The version of the frames.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 /// Begins the first line of the far end; ends with its version.
 pub(super) const MAGIC: &str = "rc3-copy-peer ";
 /// Most bytes of a remote shell before the magic line.
@@ -57,8 +57,7 @@ pub(super) struct Terms {
     pub(super) sends: bool,
     /// How UDP may reach each end; `None` if datagrams go through ssh.
     pub(super) udp: Option<UdpTerms>,
-    pub(super) rlp: RlpChoice,
-    pub(super) congestion: CongestionChoice,
+    pub(super) loops: LoopArgs,
     pub(super) marks: Marking,
 }
 
@@ -271,6 +270,7 @@ mod tests {
     use tokio::{io::BufReader, runtime::Builder};
 
     use super::*;
+    use crate::cli::low::{CongestionChoice, RlpChoice};
 
     fn skip(mut from: impl AsyncBufRead + Unpin) -> Result<(), Unanswered> {
         Builder::new_current_thread().build().unwrap().block_on(skip_banner(&mut from))
@@ -293,7 +293,8 @@ mod tests {
         let udp = UdpTerms { ports: (4433, 4440), near_port: 50_000, near };
         for udp in [None, Some(udp)] {
             let (rlp, congestion) = (RlpChoice::Guard, CongestionChoice::Cubic);
-            let terms = Terms { sends: true, udp, rlp, congestion, marks: Marking::Auto };
+            let loops = LoopArgs { rlp, congestion, background: false };
+            let terms = Terms { sends: true, udp, loops, marks: Marking::Auto };
             let word = terms.to_word();
             assert!(word.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{word}");
             assert_eq!(Terms::from_word(&word), Some(terms));

@@ -22,7 +22,10 @@ use crate::seams::qlog::{Begun, LastPackets, begin};
 use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     config::{Congestion, TransportConfig},
-    laws::{cubic::CubicConfig, departures::PacedDepartures, path_mtu::PathMtu, primary_window::Waiting},
+    laws::{
+        cubic::CubicConfig, departures::PacedDepartures, least_window::LeastWindowConfig, path_mtu::PathMtu,
+        primary_window::Waiting,
+    },
     seams::qlog::Trace,
 };
 
@@ -178,6 +181,9 @@ fn controller_factory(
         Congestion::Cubic => Arc::new(CubicConfig {
             initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
             slow_start_max: shared.slow_start_max.clone(),
+        }),
+        Congestion::Background => Arc::new(LeastWindowConfig {
+            initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
         }),
         Congestion::Bbr => with_window!(quic::congestion::BbrConfig::default()),
     }

@@ -105,10 +105,13 @@ fn firewalls_are_bypassed_through_the_same_ssh() {
 fn ssh_carries_nothing_if_it_must_not() {
     let (from, to) = (temporary(), temporary());
     let Some(fake) = firewalled(&from) else { return };
-    let output = fake.copy(&["--via-ssh=never"], &[&*from.path().join("f"), &*there(to.path())]);
-    assert_eq!(output.status.code(), Some(11), "{}", said(&output));
-    assert!(said(&output).contains("--via-ssh"), "{}", said(&output));
-    assert_eq!(tree(to.path()), []);
+    // In the background it must not either: TCP yields to nobody.
+    for option in ["--via-ssh=never", "--background"] {
+        let output = fake.copy(&[option], &[&*from.path().join("f"), &*there(to.path())]);
+        assert_eq!(output.status.code(), Some(11), "{}", said(&output));
+        assert!(said(&output).contains(option), "{}", said(&output));
+        assert_eq!(tree(to.path()), []);
+    }
 }
 
 /// What was prepared before the near end gives UDP up counts, and what is wrong there is said at once.
