@@ -23,6 +23,7 @@ use super::{
     port::EmulatorPort,
     train::{TrafficClass, Train},
 };
+use crate::transfer::addresses::canonical;
 
 /// IPv4 and UDP headers in front of each payload.
 const HEADER_BYTES: usize = 28;
@@ -279,11 +280,6 @@ fn admit(clients: &mut Clients, client: SocketAddr, bind: impl FnOnce() -> io::R
         Entry::Occupied(_) => true,
         Entry::Vacant(new) => !is_full && bind().map(|port| new.insert(port)).is_ok(),
     }
-}
-
-/// The IPv4 address itself if a dual-stack socket reports it as an IPv6 address.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(test)]

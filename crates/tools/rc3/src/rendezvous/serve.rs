@@ -35,6 +35,7 @@ use crate::{
     error::{Error, Result},
     log,
     transfer::{
+        addresses::canonical,
         identity::Identity,
         message::{encode, listen_up_to},
         random::random,
@@ -214,7 +215,7 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
     let (outbox, mut writer) = outbox(send);
     let (to_party, mut outgoing) = mpsc::channel(OUTGOING_MAX);
     let _ = happened.send(Event::Came(id, to_party)).await;
-    let (mut at, mut look) = (address(connection), interval(LOOK_EVERY));
+    let (mut at, mut look) = (canonical(connection.remote_address()), interval(LOOK_EVERY));
     let _ = happened.send(Event::Heard(id, at, message)).await;
     loop {
         tokio::select! {
@@ -229,7 +230,7 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
                 }
             }
             _ = look.tick() => {
-                let now = address(connection);
+                let now = canonical(connection.remote_address());
                 if std::mem::replace(&mut at, now) != now {
                     let _ = happened.send(Event::Moved(id, now)).await;
                 }
@@ -238,12 +239,6 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
     }
     drop(outbox);
     let _ = timeout(PATIENCE, finished(&mut writer)).await;
-}
-
-/// Where a party is.
-fn address(connection: &Connection) -> SocketAddr {
-    let at = connection.remote_address();
-    SocketAddr::new(at.ip().to_canonical(), at.port())
 }
 
 #[cfg(test)]
