@@ -36,7 +36,7 @@ use super::{
     progress::{Reporter, count},
     pulse::{Pulses, gives_way},
     random::random,
-    session::{Channel, Control, FINAL_PATIENCE, Session},
+    session::{Control, FINAL_PATIENCE, Session},
     stopped_by,
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
@@ -287,8 +287,7 @@ impl Receiver {
         match newcomer {
             Ok((control, _)) if self.waiting.len() < WAITING_MAX => {
                 let asked = if self.destination.is_some() { Asked::Anything } else { Asked::Pipe };
-                let channel = Channel::new(control, self.job.settings.patience);
-                self.waiting.push_back(Session::new(channel, asked));
+                self.waiting.push_back(Session::new(control, self.job.settings.patience, asked));
             }
             Ok((control, _)) => control.connection.close(BUSY, b"too many senders are waiting"),
             Err(turned_away) if is_idle => reporter.note(&turned_away),
