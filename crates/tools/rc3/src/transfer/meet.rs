@@ -127,7 +127,8 @@ pub(crate) async fn connect(
 ) -> Result<Control> {
     let mut config = ClientConfig::new(Arc::new(tls));
     config.transport_config(transport.into());
-    greet(connect_to_any(endpoint, addresses, command, &config).await?, hello).await
+    let connect = |address| connect_to(endpoint, address, command.to_owned(), &config);
+    greet(Race::of(addresses).run(connect).await?, hello).await
 }
 
 /// Opens the control stream of a connection, and writes the first message.
@@ -138,16 +139,6 @@ pub(crate) async fn greet(connection: Connection, hello: &impl Serialize) -> Res
     let said = control.say(hello).await;
     said.map_err(|error| control.connection.close_reason().map_or(error, before_any_reply))?;
     Ok(control)
-}
-
-/// Connects to one of these addresses.
-async fn connect_to_any(
-    endpoint: &Endpoint,
-    addresses: &[SocketAddr],
-    command: &str,
-    config: &ClientConfig,
-) -> Result<Connection> {
-    Race::of(addresses).run(|address| connect_to(endpoint, address, command.to_owned(), config)).await
 }
 
 /// Begins to connect to this address; the future ends with the connection, or a while after without an answer.

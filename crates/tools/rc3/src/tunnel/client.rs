@@ -136,7 +136,7 @@ async fn forward(
     listeners: &[Listener],
     peer: &KnownPeer,
 ) -> Result<()> {
-    let connection = tunnel.connection.clone();
+    let connection = tunnel.0.connection.clone();
     let remote = args.remote.iter().map(|forward| forward.target.clone()).collect();
     let shared = Arc::new(TunnelState { connection: connection.clone(), remote, failures: Failures::new() });
     let mut tasks = JoinSet::new();
