@@ -25,7 +25,6 @@ use crate::{
     },
     emulator::EmulatorConfig,
     error::{Error, Result},
-    rendezvous::serve::MeetJob,
     transfer::{
         destination::Fsync,
         meet::Settings,
@@ -47,7 +46,7 @@ pub enum Command {
     /// Send files, or a pipe.
     Send(Box<SendJob>, Style),
     /// Serve as a rendezvous.
-    Meet(MeetJob),
+    Meet(MeetArgs),
     /// Copy by ssh.
     Copy(Box<CopyJob>, Style),
     /// Serve a copy.
@@ -80,9 +79,7 @@ impl Command {
             }
             LowCommand::Recv(args) => recv(args)?,
             LowCommand::Send(args) => send(args)?,
-            LowCommand::Meet(MeetArgs { bind, relay, relay_rate }) => {
-                Self::Meet(MeetJob { bind, relay: relay.map(|port| (port, relay_rate)) })
-            }
+            LowCommand::Meet(args) => Self::Meet(args),
             LowCommand::Copy(args) => {
                 let style = args.output.style();
                 Self::Copy(Box::new(args.resolve()?), style)
