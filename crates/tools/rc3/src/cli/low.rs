@@ -25,7 +25,6 @@ use crate::{
         manifest::Selection,
         message,
         network::Marking,
-        outage::GIVE_UP_AFTER,
         patterns::Patterns,
         progress::Style,
     },
@@ -436,13 +435,6 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_give_up_after)]
     #[arg(alias = "idle-timeout")]
     pub give_up_after: Duration,
-}
-
-impl NetworkArgs {
-    /// These marks, and the usual memory of paths.
-    pub(crate) fn with_marks(marks: Marking) -> Self {
-        Self { marks, path_memory: None, no_path_memory: false, give_up_after: GIVE_UP_AFTER }
-    }
 }
 
 /// Whether RLP is allowed.

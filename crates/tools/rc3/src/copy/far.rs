@@ -23,7 +23,6 @@ use super::{
     wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, MAGIC, Reply, Request, Terms, UdpTerms, VERSION, Wire},
 };
 use crate::{
-    cli::low::NetworkArgs,
     error::{Error, Result},
     log,
     transfer::{
@@ -34,6 +33,7 @@ use crate::{
         interrupted,
         meet::{Listener, Settings},
         message::{FromReceiver, FromSender, encode, listen_up_to},
+        network::{Network, path_memory},
         progress::{Observer, Reporter, Style},
         punch::Punch,
         reachable::{beyond_link, bind},
@@ -194,7 +194,8 @@ struct Listening {
 impl Listening {
     fn settings(&self, carrier: Carrier) -> Settings {
         let Terms { rlp, congestion, marks, .. } = self.terms;
-        settings(rlp, congestion, NetworkArgs::with_marks(marks), carrier)
+        let network = Network { marking: marks, path_memory: path_memory(), ..Network::default() };
+        settings(rlp, congestion, network, carrier)
     }
 
     /// The first free port of the range, or only loopback if ssh carries the datagrams.

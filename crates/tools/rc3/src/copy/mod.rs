@@ -21,7 +21,7 @@ use wire::{Carrier, Wire};
 use crate::{
     cli::{
         high,
-        low::{CongestionChoice, NetworkArgs, RlpChoice},
+        low::{CongestionChoice, RlpChoice},
     },
     error::{Error, Result},
     transfer::{
@@ -67,17 +67,10 @@ enum Direction {
 }
 
 /// The transport of either end. Through ssh nothing reads marks, and no address is worth remembering.
-fn settings(
-    rlp: RlpChoice,
-    congestion: CongestionChoice,
-    network: NetworkArgs,
-    carrier: Carrier,
-) -> Settings {
+fn settings(rlp: RlpChoice, congestion: CongestionChoice, network: Network, carrier: Carrier) -> Settings {
     let network = match carrier {
-        Carrier::Udp => high::network(network),
-        Carrier::Ssh => {
-            Network { marking: Marking::None, path_memory: None, give_up_after: network.give_up_after }
-        }
+        Carrier::Udp => network,
+        Carrier::Ssh => Network { marking: Marking::None, path_memory: None, ..network },
     };
     let (rlp, congestion) = (high::rlp(rlp), high::congestion(congestion));
     Settings { rlp, congestion, network, ..Settings::default() }

@@ -22,6 +22,7 @@ use super::{
         skip_banner,
     },
 };
+use crate::cli::high::network;
 use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::{
     addresses::{addresses_of, ordered, single_hosts},
@@ -144,7 +145,7 @@ async fn attempt(
         begun = begin(job, sends, direct, from, outbox, reporter) => begun,
         () = stop.as_mut() => return Err(Error::interrupted(0)),
     };
-    let Begun { met, mut wire, prepared: Prepared { rename, left_out } } = match begun {
+    let (met, mut wire, Prepared { rename, left_out }) = match begun {
         Ok(begun) => begun,
         Err(unanswered) => {
             let code = ssh.exit_code().await;
@@ -171,13 +172,6 @@ async fn attempt(
     moved.map(|here| here + left_out as usize)
 }
 
-/// A copy of which both ends are ready.
-struct Begun {
-    met: Met,
-    wire: Wire,
-    prepared: Prepared,
-}
-
 /// What the far end says when it has prepared the copy.
 struct Prepared {
     /// The new name of a single source there.
@@ -188,11 +182,11 @@ struct Prepared {
 
 /// The transport of this end.
 fn settings_of(job: &CopyJob, carrier: Carrier) -> Settings {
-    let CopyArgs { rlp, congestion, network, output, .. } = &job.args;
-    Settings { qlog: output.qlog(), ..settings(*rlp, *congestion, network.clone(), carrier) }
+    let CopyArgs { rlp, congestion, network: args, output, .. } = &job.args;
+    Settings { qlog: output.qlog(), ..settings(*rlp, *congestion, network(args.clone()), carrier) }
 }
 
-/// Meets the far end while that prepares the copy: by UDP if that is open, else through ssh.
+/// Meets the far end, by UDP if that is open, else through ssh, and waits until that has prepared the copy.
 async fn begin(
     job: &CopyJob,
     sends: bool,
@@ -200,7 +194,7 @@ async fn begin(
     from: impl AsyncBufRead + Unpin + Send + 'static,
     outbox: Outbox,
     reporter: &mut Reporter,
-) -> Result<Begun, Unanswered> {
+) -> Result<(Met, Wire, Prepared), Unanswered> {
     let (reply, messages) = reply(from, START_PATIENCE).await?;
     let (ticket, ips) = listening(reply)?;
     let (mut wire, mut prepared) = (Wire::new(messages, outbox), None);
@@ -223,10 +217,10 @@ async fn begin(
         None => through_ssh(job, sends, &ticket, &mut wire, &mut prepared).await,
     };
     match (met, prepared) {
-        (Ok(met), Some(prepared)) => Ok(Begun { met, wire, prepared }),
+        (Ok(met), Some(prepared)) => Ok((met, wire, prepared)),
         (Ok(met), None) => {
             let prepared = ready(&mut wire, WORK_PATIENCE).await?;
-            Ok(Begun { met, wire, prepared })
+            Ok((met, wire, prepared))
         }
         // If the far end has ended the connection, the reason is on its way through ssh.
         (Err(Unanswered::Here(error)), None) => {
