@@ -65,6 +65,7 @@ struct Transfer<'a> {
     placing: usize,
     ready: VecDeque<Ready>,
     arrived: Arc<AtomicU64>,
+    reporter: &'a mut Reporter,
 }
 
 /// A file to be placed, and its hash by the sender.
@@ -185,17 +186,17 @@ async fn receive_all(
     let work = JoinSet::new();
     let (small, placing, ready) = (0, 0, VecDeque::new());
     let mut transfer =
-        Transfer { session, destination, agreement, arrivals, work, small, placing, ready, arrived };
+        Transfer { session, destination, agreement, arrivals, work, small, placing, ready, arrived, reporter };
     for word in words {
         transfer.on_message(word).await?;
     }
-    transfer.receive_files(reporter).await?;
-    transfer.finish(reporter).await?;
+    transfer.receive_files().await?;
+    transfer.finish().await?;
+
+    let Transfer { mut session, agreement, reporter, .. } = transfer;
     if let Some(bare @ 1..) = destination.map(Destination::take_bare) {
         reporter.note(&format!("this file system did not take all attributes of {}", count(bare, "file")));
     }
-
-    let Transfer { mut session, agreement, .. } = transfer;
     let stats = connection.stats().received;
     let summary = Summary {
         primary_bytes: stats.primary_bytes,
@@ -214,7 +215,7 @@ async fn receive_all(
 }
 
 impl Transfer<'_> {
-    async fn receive_files(&mut self, reporter: &mut Reporter) -> Result<()> {
+    async fn receive_files(&mut self) -> Result<()> {
         let connection = self.session.channel.connection.clone();
         let mut tick = ticks();
         while !self.arrivals.is_done() {
@@ -231,13 +232,10 @@ impl Transfer<'_> {
                     self.begin(stream.map_err(lost)?);
                 }
                 message = self.session.hear() => self.on_message(message?).await?,
-                Some(done) = self.work.join_next() => {
-                    let done = done.map_err(background)?;
-                    self.on_task_done(done, reporter).await?;
-                }
+                Some(done) = self.work.join_next() => self.on_task_done(done.map_err(background)?).await?,
                 _ = tick.tick() => {
-                    reporter.silent(silence(&connection));
-                    reporter.progress(self.arrived.load(Relaxed));
+                    self.reporter.silent(silence(&connection));
+                    self.reporter.progress(self.arrived.load(Relaxed));
                     self.session.sign_of_life(Work::Storing).await?;
                 }
             }
@@ -245,7 +243,7 @@ impl Transfer<'_> {
         // Of what is void, a part is left until its stream has broken off.
         let rest = async {
             while let Some(done) = self.work.join_next().await {
-                self.on_task_done(done.map_err(background)?, reporter).await?;
+                self.on_task_done(done.map_err(background)?).await?;
             }
             Ok(())
         };
@@ -336,7 +334,7 @@ impl Transfer<'_> {
         Some(Content::create(self.destination?, file, Arc::clone(&self.arrived)))
     }
 
-    async fn on_task_done(&mut self, done: TaskDone, reporter: &mut Reporter) -> Result<()> {
+    async fn on_task_done(&mut self, done: TaskDone) -> Result<()> {
         match &done {
             TaskDone::Received(_, small, _) => self.small -= usize::from(*small),
             TaskDone::Placed(..) => self.placing -= 1,
@@ -357,7 +355,7 @@ impl Transfer<'_> {
             TaskDone::Placed(at, Ok(bytes)) => {
                 self.arrivals.settle(at);
                 let Some(path) = self.file(at).map(|file| file.path.clone()) else { return Ok(()) };
-                self.on_placed(at, &path, bytes, reporter).await
+                self.on_placed(at, &path, bytes).await
             }
             TaskDone::Placed(at, Err(error)) => self.give_up(at, error).await,
         }
@@ -398,7 +396,7 @@ impl Transfer<'_> {
     }
 
     /// Makes the links, after all files, then sets modes and times of directories, and syncs what the policy wants.
-    async fn finish(&mut self, reporter: &mut Reporter) -> Result<()> {
+    async fn finish(&mut self) -> Result<()> {
         let Some(there) = self.destination.cloned() else { return Ok(()) };
         let links = take(&mut self.agreement.links);
         let with_first = |link: Expected| {
@@ -429,21 +427,15 @@ impl Transfer<'_> {
         let failed = |error| Error::local("complete the directories", error);
         for (Expected { entry, path, .. }, outcome) in finished.map_err(failed)? {
             match outcome {
-                Ok(()) => self.on_placed(entry, &path, 0, reporter).await?,
+                Ok(()) => self.on_placed(entry, &path, 0).await?,
                 Err(fault) => self.fail(entry, path, fault).await?,
             }
         }
         Ok(())
     }
 
-    async fn on_placed(
-        &mut self,
-        entry: u32,
-        path: &SafePath,
-        bytes: u64,
-        reporter: &mut Reporter,
-    ) -> Result<()> {
-        reporter.file(path, bytes);
+    async fn on_placed(&mut self, entry: u32, path: &SafePath, bytes: u64) -> Result<()> {
+        self.reporter.file(path, bytes);
         self.session.say(&FromReceiver::Settled { entry, verdict: Verdict::Placed }).await
     }
 
