@@ -347,12 +347,6 @@ impl Receiver {
     }
 }
 
-impl std::fmt::Debug for Receiver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Receiver").field("dir", &self.job.dir).finish_non_exhaustive()
-    }
-}
-
 /// The last steps of either side: signals the outcome to the peers, and records what is incomplete.
 pub(crate) async fn wind_up(
     endpoint: &Endpoint,
