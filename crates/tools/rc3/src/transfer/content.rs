@@ -147,7 +147,8 @@ impl Content {
 
     fn write_down(&self, progress: &mut Progress) -> io::Result<()> {
         progress.recorded = Instant::now();
-        self.part.write_down(&record::write(&self.file, progress.passing.tree(), self.part.record_key()))
+        let key = self.part.destination.record_key();
+        self.part.write_down(&record::write(&self.file, progress.passing.tree(), key))
     }
 }
 
