@@ -65,7 +65,6 @@ struct Transfer<'a> {
     placing: usize,
     ready: VecDeque<Ready>,
     arrived: Arc<AtomicU64>,
-    reporter: &'a mut Reporter,
 }
 
 /// A file to be placed, and its hash by the sender.
@@ -186,17 +185,17 @@ async fn receive_all(
     let work = JoinSet::new();
     let (small, placing, ready) = (0, 0, VecDeque::new());
     let mut transfer =
-        Transfer { session, destination, agreement, arrivals, work, small, placing, ready, arrived, reporter };
+        Transfer { session, destination, agreement, arrivals, work, small, placing, ready, arrived };
     for word in words {
         transfer.on_message(word).await?;
     }
-    transfer.receive_files().await?;
-    transfer.finish().await?;
-
-    let Transfer { mut session, agreement, reporter, .. } = transfer;
+    transfer.receive_files(reporter).await?;
+    transfer.finish(reporter).await?;
     if let Some(bare @ 1..) = destination.map(Destination::take_bare) {
         reporter.note(&format!("this file system did not take all attributes of {}", count(bare, "file")));
     }
+
+    let Transfer { mut session, agreement, .. } = transfer;
     let stats = connection.stats().received;
     let summary = Summary {
         primary_bytes: stats.primary_bytes,
@@ -215,7 +214,7 @@ async fn receive_all(
 }
 
 impl Transfer<'_> {
-    async fn receive_files(&mut self) -> Result<()> {
+    async fn receive_files(&mut self, reporter: &mut Reporter) -> Result<()> {
         let connection = self.session.channel.connection.clone();
         let mut tick = ticks();
         while !self.arrivals.is_done() {
@@ -232,10 +231,13 @@ impl Transfer<'_> {
                     self.begin(stream.map_err(lost)?);
                 }
                 message = self.session.hear() => self.on_message(message?).await?,
-                Some(done) = self.work.join_next() => self.on_task_done(done.map_err(background)?).await?,
+                Some(done) = self.work.join_next() => {
+                    let done = done.map_err(background)?;
+                    self.on_task_done(done, reporter).await?;
+                }
                 _ = tick.tick() => {
-                    self.reporter.silent(silence(&connection));
-                    self.reporter.progress(self.arrived.load(Relaxed));
+                    reporter.silent(silence(&connection));
+                    reporter.progress(self.arrived.load(Relaxed));
                     self.session.sign_of_life(Work::Storing).await?;
                 }
             }
@@ -243,7 +245,7 @@ impl Transfer<'_> {
         // Of what is void, a part is left until its stream has broken off.
         let rest = async {
             while let Some(done) = self.work.join_next().await {
-                self.on_task_done(done.map_err(background)?).await?;
+                self.on_task_done(done.map_err(background)?, reporter).await?;
             }
             Ok(())
         };
@@ -334,7 +336,7 @@ impl Transfer<'_> {
         Some(Content::create(self.destination?, file, Arc::clone(&self.arrived)))
     }
 
-    async fn on_task_done(&mut self, done: TaskDone) -> Result<()> {
+    async fn on_task_done(&mut self, done: TaskDone, reporter: &mut Reporter) -> Result<()> {
         match &done {
             TaskDone::Received(_, small, _) => self.small -= usize::from(*small),
             TaskDone::Placed(..) => self.placing -= 1,
@@ -355,7 +357,7 @@ impl Transfer<'_> {
             TaskDone::Placed(at, Ok(bytes)) => {
                 self.arrivals.settle(at);
                 let Some(path) = self.file(at).map(|file| file.path.clone()) else { return Ok(()) };
-                self.on_placed(at, &path, bytes).await
+                self.on_placed(at, &path, bytes, reporter).await
             }
             TaskDone::Placed(at, Err(error)) => self.give_up(at, error).await,
         }
@@ -396,7 +398,7 @@ impl Transfer<'_> {
     }
 
     /// Makes the links, after all files, then sets modes and times of directories, and syncs what the policy wants.
-    async fn finish(&mut self) -> Result<()> {
+    async fn finish(&mut self, reporter: &mut Reporter) -> Result<()> {
         let Some(there) = self.destination.cloned() else { return Ok(()) };
         let links = take(&mut self.agreement.links);
         let with_first = |link: Expected| {
@@ -427,15 +429,21 @@ impl Transfer<'_> {
         let failed = |error| Error::local("complete the directories", error);
         for (Expected { entry, path, .. }, outcome) in finished.map_err(failed)? {
             match outcome {
-                Ok(()) => self.on_placed(entry, &path, 0).await?,
+                Ok(()) => self.on_placed(entry, &path, 0, reporter).await?,
                 Err(fault) => self.fail(entry, path, fault).await?,
             }
         }
         Ok(())
     }
 
-    async fn on_placed(&mut self, entry: u32, path: &SafePath, bytes: u64) -> Result<()> {
-        self.reporter.file(path, bytes);
+    async fn on_placed(
+        &mut self,
+        entry: u32,
+        path: &SafePath,
+        bytes: u64,
+        reporter: &mut Reporter,
+    ) -> Result<()> {
+        reporter.file(path, bytes);
         self.session.say(&FromReceiver::Settled { entry, verdict: Verdict::Placed }).await
     }
 
