@@ -37,7 +37,8 @@ pub(crate) fn chart(title: String, subtitle: String, lines: Vec<PictureLine>, id
     let ideal = (!ideal.is_empty()).then(|| Series::new("ideal", Colour::Grey, Shape::Dashed, points));
     let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
     let y = Axis::new("FCT: connect to last byte", Scale::Log, Unit::Seconds);
-    Chart::new(title, subtitle, x, y, ideal.into_iter().chain(lines.into_iter().flat_map(PictureLine::series)))
+    let lines = lines.into_iter().flat_map(PictureLine::series);
+    Chart::new(title, subtitle, x, y, ideal.into_iter().chain(lines))
 }
 
 #[cfg(test)]

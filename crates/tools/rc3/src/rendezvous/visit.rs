@@ -139,22 +139,13 @@ pub(super) struct Relaying {
     endpoint: Endpoint,
 }
 
-impl Relaying {
-    /// Shows the relay the address of this end, again and again: it may change.
-    pub(super) async fn show(&self) {
-        loop {
-            let _showing = self.punch.begin(&self.endpoint, self.at);
-            tokio::time::sleep(SHOW_EVERY).await;
-        }
-    }
-}
-
-/// Shows the relay where this end is, if there is one.
+/// Shows the relay where this end is, if there is one, again and again: it may change.
 pub(super) async fn showing<T>(relaying: Option<&Relaying>) -> T {
-    if let Some(relaying) = relaying {
-        relaying.show().await;
+    let Some(Relaying { at, punch, endpoint }) = relaying else { return pending().await };
+    loop {
+        let _showing = punch.begin(endpoint, *at);
+        tokio::time::sleep(SHOW_EVERY).await;
     }
-    pending().await
 }
 
 /// A room that has ended, or was not opened.
