@@ -203,8 +203,8 @@ impl Config {
         let is_periodic = statistics.is_none_or(|every| !every.is_zero());
         Fault::unless(is_periodic, "forward.statistics", "the interval must be above zero")?;
         Fault::unless(*coalesce <= COALESCE_MAX, "forward.coalesce", "at most 1ms")?;
-        let (of_ipv4, of_ipv6): (Vec<_>, Vec<_>) = addresses.iter().partition(|address| address.is_ipv4());
-        let are_few = of_ipv4.len() <= 1 && of_ipv6.len() <= 1;
+        let of_ipv4 = addresses.iter().filter(|address| address.is_ipv4()).count();
+        let are_few = of_ipv4 <= 1 && addresses.len() - of_ipv4 <= 1;
         Fault::unless(are_few, "forward.addresses", "at most one address per version of IP")?;
         for (n, port) in self.port.iter().enumerate() {
             let key = |name: &str| format!("port.{n}.{name}");
@@ -419,6 +419,7 @@ rate = "10mbit"
         };
         assert_eq!(change("10mbit", "20mbit"), Ok(()));
         assert_eq!(change("10.0.0.0/24", "10.0.1.0/24"), Ok(()));
+        let restart = |key: &str| Fault::new(key, NEEDS_RESTART);
         assert_eq!(change("\"left\"", "\"links\""), Err(restart("port")));
         assert_eq!(change("rate", "mtu = 1400\nrate"), Err(restart("port.0.mtu")));
         assert_eq!(change("[[port]]", "[forward]\nuser = \"a\"\n[[port]]"), Err(restart("forward.user")));
