@@ -131,7 +131,10 @@ impl Content {
             self.part.discard();
         }
         match placed {
-            Err(Fault::Settled(Verdict::Conflict)) => self.part.claim_existing(&self.file, hash),
+            Err(Fault::Settled(Verdict::Conflict)) => {
+                let existing = self.part.destination.claim_same(&self.file.path, &self.file, hash);
+                existing.map_err(Fault::Settled)
+            }
             placed => placed,
         }
     }

@@ -163,11 +163,6 @@ impl Part {
         self.over.load(Relaxed)
     }
 
-    /// Takes the file that has the name, if its content is this.
-    pub(super) fn claim_existing(&self, expected: &Expected, hash: blake3::Hash) -> Result<(), Fault> {
-        self.destination.claim_same(&self.path, expected, hash).map_err(Fault::Settled)
-    }
-
     /// Whether it has only zeros in these ranges. Where the system does not know, only as much is read as it stores.
     pub(super) fn has_holes(&self, holes: &Gaps) -> io::Result<bool> {
         let stored = system::stored_bytes(&self.file.metadata()?);

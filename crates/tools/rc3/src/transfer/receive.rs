@@ -218,7 +218,12 @@ impl Receiver {
                 && let Some(session) = self.waiting.pop_front()
             {
                 pulses.add(session.channel.connection.clone());
-                transfers.spawn(serve_one(session, self.destination.clone(), reporter.another()));
+                let (destination, mut reporter) = (self.destination.clone(), reporter.another());
+                transfers.spawn(async move {
+                    let outcome = inbound::run(session, destination.as_ref(), &mut reporter).await;
+                    reporter.clear();
+                    outcome
+                });
             }
             let now = (transfers.len(), self.waiting.len());
             if std::mem::replace(&mut state, now) != now {
@@ -230,7 +235,9 @@ impl Receiver {
                     continue;
                 }
                 _ = tick.tick() => {
-                    self.reassure().await;
+                    for session in &mut self.waiting {
+                        let _ = timeout(REASSURE_PATIENCE, session.reassure()).await;
+                    }
                     let silent = "was silent while another sender waited";
                     if !self.waiting.is_empty() && transfers.len() >= most && pulses.give_way(silent) {
                         reporter.note("a silent sender gave way to one that waits; what arrived of it is kept");
@@ -327,13 +334,6 @@ impl Receiver {
         None
     }
 
-    /// Signals to waiting senders that they are still waiting.
-    async fn reassure(&mut self) {
-        for session in &mut self.waiting {
-            let _ = timeout(REASSURE_PATIENCE, session.reassure()).await;
-        }
-    }
-
     /// Closes the port and all connections; senders learn the reason from `outcome`. Returns `outcome`, with the number
     /// of incomplete files.
     ///
@@ -409,16 +409,6 @@ fn show((running, waiting): (usize, usize), reporter: &mut Reporter) {
     reporter.status(&status(running, waiting));
     gauge!("rc3_transfers_running").set(running as f64);
     gauge!("rc3_senders_waiting").set(waiting as f64);
-}
-
-async fn serve_one(
-    session: Session,
-    destination: Option<Destination>,
-    mut reporter: Reporter,
-) -> Result<Finish> {
-    let outcome = inbound::run(session, destination.as_ref(), &mut reporter).await;
-    reporter.clear();
-    outcome
 }
 
 /// Waits until no file is in use: tasks of a failed transfer close their files themselves.
