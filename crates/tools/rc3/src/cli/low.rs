@@ -475,7 +475,8 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    pub(crate) fn style(&self) -> Style {
+    /// The form of the output.
+    pub fn style(&self) -> Style {
         Style::choose(self.json, self.quiet)
     }
 
