@@ -32,7 +32,7 @@ use crate::{
         identity::Identity,
         interrupted,
         meet::{Listener, Settings},
-        message::{FromReceiver, FromSender, encode, listen_up_to},
+        message::{encode, listen_up_to},
         network::{Network, path_memory},
         progress::{Observer, Reporter, Style},
         punch::Punch,
@@ -201,13 +201,7 @@ impl Listening {
     /// The first free port of the range, or only loopback if ssh carries the datagrams.
     fn listen(&self, carrier: Carrier) -> Result<Listener> {
         let settings = self.settings(carrier);
-        let open = |address| {
-            if self.terms.sends {
-                Listener::open::<FromReceiver>(&self.identity, &settings, Some(address))
-            } else {
-                Listener::open::<FromSender>(&self.identity, &settings, Some(address))
-            }
-        };
+        let open = |address| Listener::open(!self.terms.sends, &self.identity, &settings, Some(address));
         let (Carrier::Udp, Some(UdpTerms { ports: (first, last), .. })) = (carrier, &self.terms.udp) else {
             return open((Ipv4Addr::LOCALHOST, 0).into());
         };

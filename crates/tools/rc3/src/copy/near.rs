@@ -66,12 +66,11 @@ pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<()> {
 /// Outside a tokio runtime with I/O and time.
 pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: &mut Reporter) -> Result<()> {
     let mut stop = pin!(stop);
-    let (mut side, rename) = side(&job)?;
+    let (mut side, action) = sides(&job)?;
     if let Side::Send(Found { left_out, dropped, .. }, _) = &side {
         dropped.report(reporter);
         left_out.iter().for_each(|left_out| reporter.report(&Event::from(left_out)));
     }
-    let action = action(&job, rename);
     let mut tries = Tries::new(job.args.network.give_up_after);
     let skipped = loop {
         let error = match attempt(stop.as_mut(), &job, &mut side, &action, reporter).await {
@@ -84,42 +83,36 @@ pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: 
     if skipped == 0 { Ok(()) } else { Err(Error::left_out(skipped)) }
 }
 
-/// What this host does, and the new name that a download gives to a single source.
-fn side(job: &CopyJob) -> Result<(Side, Option<Vec<u8>>)> {
-    match &job.direction {
-        Direction::Upload { sources, .. } => {
+/// What this host does, and what the other one does.
+fn sides(CopyJob { direction, args, .. }: &CopyJob) -> Result<(Side, Action)> {
+    match direction {
+        Direction::Upload { sources, path } => {
             // The patterns were checked before.
-            let selection = job.args.selection.resolve(job.args.preserve).unwrap_or_default();
-            Ok((Side::sending(sources, &selection, None, job.args.rate_limit)?, None))
+            let selection = args.selection.resolve(args.preserve).unwrap_or_default();
+            let there = Action::Receive {
+                path: path.clone(),
+                sources: u32::try_from(sources.len()).unwrap_or(u32::MAX),
+                policy: args.policy,
+                fsync: args.fsync,
+            };
+            Ok((Side::sending(sources, &selection, None, args.rate_limit)?, there))
         }
         Direction::Download { sources, path } => {
             // Of a source without a name of its own, such as `host:.`, any may come.
             let names = sources.iter().map(|path| last_name(path)).collect();
-            let asked = Asked::Download { names, links: job.args.selection.links };
-            let (mut side, rename) = Side::receiving(path, sources.len(), job.args.policy(), asked)?;
-            if let (Side::Receive(_, Asked::Download { names, .. }), Some(name)) = (&mut side, &rename) {
+            let asked = Asked::Download { names, links: args.selection.links };
+            let (mut here, rename) = Side::receiving(path, sources.len(), args.policy(), asked)?;
+            if let (Side::Receive(_, Asked::Download { names, .. }), Some(name)) = (&mut here, &rename) {
                 *names = Some(vec![name.clone()]);
             }
-            Ok((side, rename))
+            let there = Action::Send {
+                paths: sources.clone(),
+                selection: args.selection.clone(),
+                rename,
+                rate_limit: args.rate_limit.map(Rate::bits_per_second),
+            };
+            Ok((here, there))
         }
-    }
-}
-
-/// What the other host does.
-fn action(job: &CopyJob, rename: Option<Vec<u8>>) -> Action {
-    match &job.direction {
-        Direction::Upload { path, sources } => Action::Receive {
-            path: path.clone(),
-            sources: u32::try_from(sources.len()).unwrap_or(u32::MAX),
-            policy: job.args.policy,
-            fsync: job.args.fsync,
-        },
-        Direction::Download { sources, .. } => Action::Send {
-            paths: sources.clone(),
-            selection: job.args.selection.clone(),
-            rename,
-            rate_limit: job.args.rate_limit.map(Rate::bits_per_second),
-        },
     }
 }
 
@@ -206,7 +199,9 @@ async fn begin(
                 direct.connect(&addresses, &ticket, sends, &settings, &job.host).await
             };
             match meet(&mut wire, &mut prepared, connecting).await {
-                Err(Unanswered::Here(error)) if falls_back(job, &error) => {
+                Err(Unanswered::Here(error))
+                    if error.kind() == ErrorKind::NoUdp && job.args.via_ssh == ViaSsh::Auto =>
+                {
                     reporter.note(&format!("{error}; the data goes through ssh"));
                     let _ = wire.outbox.send(encode(&Frame::ThroughSsh)).await;
                     through_ssh(job, sends, &ticket, &mut wire, &mut prepared).await
@@ -231,11 +226,6 @@ async fn begin(
         }
         (Err(unanswered), _) => Err(unanswered),
     }
-}
-
-/// Whether ssh carries the datagrams after this failure.
-fn falls_back(job: &CopyJob, error: &Error) -> bool {
-    error.kind() == ErrorKind::NoUdp && job.args.via_ssh == ViaSsh::Auto
 }
 
 /// The outcome of `meeting`, while the wire carries datagrams and tells what the far end has prepared.

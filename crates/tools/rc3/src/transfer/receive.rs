@@ -29,7 +29,7 @@ use super::{
     identity::Identity,
     inbound::{self, Finish},
     meet::{Listener, Settings},
-    message::{FromSender, Hello},
+    message::Hello,
     newcomers::Newcomers,
     parting,
     paths::printable_path,
@@ -144,7 +144,7 @@ impl Receiver {
         // Check the directory before anyone gets a ticket.
         let destination = job.dir.as_deref().map(|dir| open(dir, job.policy)).transpose()?;
         let identity = identity(job.identity.as_deref())?;
-        let listener = Listener::open::<FromSender>(&identity, &job.settings, job.bind)?;
+        let listener = Listener::open(true, &identity, &job.settings, job.bind)?;
         let ticket = listener.ticket(job.advertise.as_ref())?;
         let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
         let written = written.map_err(|error| Error::local("write the ticket", error))?;
