@@ -7,9 +7,6 @@ use rc3::{
     error::{Error, ErrorKind},
 };
 
-/// Exit code of the command for wrong usage.
-const USAGE: u8 = 2;
-
 /// What the exception shows.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -23,7 +20,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// An argument that makes no sense.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { class: "UsageError", message: message.into(), hint: hint.into(), exit_code: USAGE }
+        let (message, hint) = (message.into(), hint.into());
+        Self { class: "UsageError", message, hint, exit_code: Exit::Usage.code() }
     }
 
     /// Class, message, hint and exit code.

@@ -8,10 +8,7 @@ use rc3::{
     NAME,
     cli::low::{LowArgs, LowCommand},
     copy::copy_until,
-    transfer::{
-        progress::Reporter,
-        send::{Content, send_until},
-    },
+    transfer::{progress::Reporter, send::send_until},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -27,14 +24,12 @@ pub(crate) fn transfer(words: Vec<OsString>, report: Py<PyAny>) -> PyResult<Oper
     let operation = Operation::with_events(report, CancellationToken::new(), |stop, events| async move {
         let mut reporter = Reporter::observed(observer(events));
         let stop = stop.cancelled_owned();
-        let job = match parse(words)? {
-            LowCommand::Copy(args) => return Ok(copy_until(stop, args.resolve()?, &mut reporter).await?),
-            LowCommand::Send(args) => Some(args.resolve()?),
-            _ => None,
-        };
-        let files = job.filter(|job| matches!(job.content, Content::Paths(..)));
-        let neither = || Failure::usage("neither send nor copy", "call rc3.send or rc3.copy");
-        Ok(send_until(stop, files.ok_or_else(neither)?, &mut reporter).await?)
+        match parse(words)? {
+            // The package names no pipe.
+            LowCommand::Send(args) => Ok(send_until(stop, args.resolve()?, &mut reporter).await?),
+            LowCommand::Copy(args) => Ok(copy_until(stop, args.resolve()?, &mut reporter).await?),
+            _ => Err(Failure::usage("neither send nor copy", "call rc3.send or rc3.copy")),
+        }
     })?;
     Ok(operation)
 }
