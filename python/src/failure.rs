@@ -7,9 +7,6 @@ use rc3::{
     error::{Error, ErrorKind},
 };
 
-/// Exit code of the command for wrong usage.
-const USAGE: u8 = 2;
-
 /// What the exception shows.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -23,7 +20,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// An argument that makes no sense.
     pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { class: "UsageError", message: message.into(), hint: hint.into(), exit_code: USAGE }
+        let (message, hint) = (message.into(), hint.into());
+        Self { class: "UsageError", message, hint, exit_code: Exit::Usage.code() }
     }
 
     /// Class, message, hint and exit code.
@@ -32,33 +30,27 @@ impl Failure {
     }
 }
 
-/// The class for an exit code, where programs have a reason to tell it apart.
-fn class(exit: Exit) -> &'static str {
-    match exit {
-        Exit::Usage => "UsageError",
-        Exit::NotVerified => "NotVerifiedError",
-        Exit::Refused => "RefusedError",
-        Exit::Exists => "ConflictError",
-        Exit::LeftOut => "LeftOutError",
-        Exit::NoUdp | Exit::Ssh => "ConnectionError",
-        _ => "Error",
-    }
-}
-
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let exit = Exit::from(&error);
         let class = match error.kind() {
+            ErrorKind::Usage => "UsageError",
+            ErrorKind::NotVerified => "NotVerifiedError",
+            ErrorKind::Refused | ErrorKind::WrongPeer => "RefusedError",
+            ErrorKind::Conflicts => "ConflictError",
+            ErrorKind::LeftOut(_) => "LeftOutError",
             // Another try may succeed.
             ErrorKind::Resolve
             | ErrorKind::Connect
             | ErrorKind::Busy
             | ErrorKind::Stalled
             | ErrorKind::Lost
-            | ErrorKind::Gone => "ConnectionError",
-            _ => class(exit),
+            | ErrorKind::Gone
+            | ErrorKind::NoUdp
+            | ErrorKind::Ssh => "ConnectionError",
+            _ => "Error",
         };
-        Self { class, message: error.to_string(), hint: error.hint().to_owned(), exit_code: exit.code() }
+        let (message, hint) = (error.to_string(), error.hint().to_owned());
+        Self { class, message, hint, exit_code: Exit::from(&error).code() }
     }
 }
 

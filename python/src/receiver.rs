@@ -4,7 +4,7 @@ use std::{ffi::OsString, sync::Arc};
 
 use pyo3::{exceptions::PyValueError, prelude::*};
 use rc3::{
-    cli::high::Command,
+    cli::low::LowCommand,
     error::Error,
     transfer::{progress::Reporter, receive},
 };
@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
     operation::{Operation, observer},
     runtime::runtime,
-    transfer::resolve,
+    transfer::parse,
 };
 
 /// A port with a ticket.
@@ -80,10 +80,12 @@ fn closed() -> Failure {
 }
 
 fn listen(words: Vec<OsString>) -> Result<receive::Receiver, Failure> {
-    let job = match resolve(words)? {
-        Command::Recv(job, ..) if job.dir.is_some() => job,
-        _ => return Err(Failure::usage("not a receiver of files", "call rc3.Receiver")),
+    let job = match parse(words)? {
+        LowCommand::Recv(args) => Some(args.resolve()?),
+        _ => None,
     };
+    let other = || Failure::usage("not a receiver of files", "call rc3.Receiver");
+    let job = job.filter(|job| job.dir.is_some()).ok_or_else(other)?;
     let _inside = runtime()?.tokio.enter();
-    Ok(receive::Receiver::listen(*job)?)
+    Ok(receive::Receiver::listen(job)?)
 }

@@ -8,23 +8,17 @@ use std::{
     pin::Pin,
     sync::{Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
-    time::Duration,
 };
 
 use pyo3::{prelude::*, types::PyBytes};
-use rc3_net::{Connection, ConnectionError, Endpoint, OwnedReadHalf, OwnedWriteHalf, VarInt};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    task::JoinSet,
-};
+use rc3_net::{Connection, ConnectionError, OwnedReadHalf, OwnedWriteHalf, VarInt};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
 use crate::{operation::Operation, runtime::runtime, tls, wakeups::Wakeups};
 
 /// Most bytes of one read.
 const READ_MAX: usize = 256 << 10;
-/// Time from one attempt to connect to the next (RFC 8305 §8).
-const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 /// Close code of the end.
 const DONE: VarInt = VarInt::from_u32(0);
 /// Close code of an abort.
@@ -150,29 +144,10 @@ pub(crate) fn connect(
     let mut endpoint = runtime()?.client()?;
     endpoint.set_default_client_config(config);
     let work = async move {
-        let stream = first(&endpoint, addresses, &server_name).await?;
+        let stream = rc3_net::Stream::connect_any(&endpoint, addresses, &server_name).await?;
         Stream::new(stream, wakeups.get())
     };
     Ok(Operation::with_value(report, CancellationToken::new(), work)?)
-}
-
-async fn first(endpoint: &Endpoint, addresses: Vec<SocketAddr>, name: &str) -> io::Result<rc3_net::Stream> {
-    let mut attempts = JoinSet::new();
-    for (address, turn) in addresses.into_iter().zip(0_u32..) {
-        let (endpoint, name) = (endpoint.clone(), name.to_owned());
-        attempts.spawn(async move {
-            tokio::time::sleep(ATTEMPT_DELAY * turn).await;
-            rc3_net::Stream::connect(&endpoint, address, &name).await
-        });
-    }
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    while let Some(attempt) = attempts.join_next().await {
-        match attempt.map_err(io::Error::other) {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) | Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 /// Addresses as the package passes them: numeric, with port.

@@ -6,12 +6,9 @@ use clap::Parser;
 use pyo3::prelude::*;
 use rc3::{
     NAME,
-    cli::{high::Command, low::LowArgs},
+    cli::low::{LowArgs, LowCommand},
     copy::copy_until,
-    transfer::{
-        progress::Reporter,
-        send::{Content, send_until},
-    },
+    transfer::{progress::Reporter, send::send_until},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -27,19 +24,17 @@ pub(crate) fn transfer(words: Vec<OsString>, report: Py<PyAny>) -> PyResult<Oper
     let operation = Operation::with_events(report, CancellationToken::new(), |stop, events| async move {
         let mut reporter = Reporter::observed(observer(events));
         let stop = stop.cancelled_owned();
-        match resolve(words)? {
-            Command::Send(job, _) if matches!(job.content, Content::Paths(..)) => {
-                Ok(send_until(stop, *job, &mut reporter).await?)
-            }
-            Command::Copy(job, _) => Ok(copy_until(stop, *job, &mut reporter).await?),
+        match parse(words)? {
+            // The package names no pipe.
+            LowCommand::Send(args) => Ok(send_until(stop, args.resolve()?, &mut reporter).await?),
+            LowCommand::Copy(args) => Ok(copy_until(stop, args.resolve()?, &mut reporter).await?),
             _ => Err(Failure::usage("neither send nor copy", "call rc3.send or rc3.copy")),
         }
     })?;
     Ok(operation)
 }
 
-/// The job that the words describe.
-pub(crate) fn resolve(words: Vec<OsString>) -> Result<Command, Failure> {
-    let low = LowArgs::try_parse_from([OsString::from(NAME)].into_iter().chain(words))?;
-    Ok(Command::resolve(low)?)
+/// The command that the words describe.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<LowCommand, Failure> {
+    Ok(LowArgs::try_parse_from([OsString::from(NAME)].into_iter().chain(words))?.command)
 }

@@ -99,9 +99,21 @@ impl Stream {
         let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "not of the form host:port");
         let (name, _) = host.rsplit_once(':').ok_or_else(invalid)?;
         let name = name.trim_start_matches('[').trim_end_matches(']');
+        Self::connect_any(endpoint, tokio::net::lookup_host(host).await?, name).await
+    }
+
+    /// Connects to the first of several addresses of a host that answers, as [`Self::connect_host`] does.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`] without addresses, otherwise the error of the last attempt.
+    pub async fn connect_any(
+        endpoint: &Endpoint,
+        addrs: impl IntoIterator<Item = SocketAddr>,
+        server_name: &str,
+    ) -> io::Result<Self> {
         let mut attempts = JoinSet::new();
-        for (addr, turn) in tokio::net::lookup_host(host).await?.zip(0_u32..) {
-            let (endpoint, name) = (endpoint.clone(), name.to_string());
+        for (addr, turn) in addrs.into_iter().zip(0_u32..) {
+            let (endpoint, name) = (endpoint.clone(), server_name.to_owned());
             attempts.spawn(async move {
                 tokio::time::sleep(ATTEMPT_DELAY * turn).await;
                 Self::connect(&endpoint, addr, &name).await

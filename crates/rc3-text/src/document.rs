@@ -53,6 +53,14 @@ impl Fault {
     pub fn new(key: impl Into<String>, message: impl fmt::Display) -> Self {
         Self { key: key.into(), message: message.to_string() }
     }
+
+    /// Nothing if this holds.
+    ///
+    /// # Errors
+    /// Otherwise a problem of one key.
+    pub fn unless(holds: bool, key: impl Into<String>, message: impl fmt::Display) -> Result<(), Self> {
+        if holds { Ok(()) } else { Err(Self::new(key, message)) }
+    }
 }
 
 /// The document.

@@ -8,11 +8,11 @@ use crate::output;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandExit {
     /// Everything requested is done.
-    Success,
+    Success = 0,
     /// It failed.
-    Failure,
+    Failure = 1,
     /// The command line is invalid.
-    Usage,
+    Usage = 2,
 }
 
 impl CommandExit {
@@ -25,11 +25,7 @@ Exit codes:
 
     /// The number.
     pub fn code(self) -> u8 {
-        match self {
-            Self::Success => 0,
-            Self::Failure => 1,
-            Self::Usage => 2,
-        }
+        self as u8
     }
 
     /// The exit code of `command` for this result; prints an error.

@@ -21,7 +21,7 @@ use clap::Parser;
 use kickass::{Rate, code::Code, packet::Packet};
 use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 use rc3::{
-    cli::{high::Command as Rc3, low::LowArgs},
+    cli::low::{LowArgs, LowCommand},
     transfer::{progress::Reporter, receive::receive, send},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -662,12 +662,14 @@ fn content() -> Vec<u8> {
 /// The command `rc3` with these arguments, which contain no blanks.
 fn rc3(words: &str) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    match Rc3::resolve(LowArgs::parse_from(words.split(' '))).unwrap() {
-        Rc3::Recv(job, style, _) => {
-            runtime.block_on(receive(*job, &mut Reporter::new(style, "receiving"))).unwrap();
+    match LowArgs::parse_from(words.split(' ')).command {
+        LowCommand::Recv(args) => {
+            let mut reporter = Reporter::new(args.output.style(), "receiving");
+            runtime.block_on(receive(args.resolve().unwrap(), &mut reporter)).unwrap();
         }
-        Rc3::Send(job, style) => {
-            runtime.block_on(send::send(*job, &mut Reporter::new(style, "sending"))).unwrap();
+        LowCommand::Send(args) => {
+            let mut reporter = Reporter::new(args.output.style(), "sending");
+            runtime.block_on(send::send(args.resolve().unwrap(), &mut reporter)).unwrap();
         }
         other => panic!("not a transfer: {other:?}"),
     }

@@ -180,33 +180,30 @@ impl RunningEmulator {
 
     fn run(&self) {
         let mut watched: Vec<Arc<Socket>> = Vec::new();
-        let mut readable: Vec<bool> = Vec::new();
         while !self.stop.load(Ordering::Relaxed) {
             let now = Instant::now();
             let mut world = self.lock();
-            let moved = world.step(now, &readable);
+            let moved = world.step(now);
             let due = world.poll_timeout().map_or(IDLE_MAX, |at| at.saturating_duration_since(now));
             watched.clear();
             watched.extend(world.sockets().map(Arc::clone));
             drop(world);
 
-            let mut pause = due.min(IDLE_MAX);
             if moved {
-                thread::sleep(pause.min(BUSY_PAUSE));
-                pause = Duration::ZERO;
+                thread::sleep(due.min(BUSY_PAUSE));
+            } else {
+                wait(&watched, due.min(IDLE_MAX));
             }
-            readable = wait(&watched, pause);
         }
     }
 }
 
-/// Waits until a socket is readable, at most `timeout`, and returns which ones are.
-fn wait(watched: &[Arc<Socket>], timeout: Duration) -> Vec<bool> {
-    system::readable(watched, timeout).unwrap_or_else(|_| {
-        // Interrupted, out of memory, or no such call: try all sockets, but not in a tight loop.
+/// Waits until a socket is readable, at most `timeout`.
+fn wait(watched: &[Arc<Socket>], timeout: Duration) {
+    if system::wait_readable(watched, timeout).is_err() {
+        // Interrupted, out of memory, or no such call: not in a tight loop.
         thread::sleep(BUSY_PAUSE);
-        vec![true; watched.len()]
-    })
+    }
 }
 
 /// Any port of the loopback address of `address`'s family.

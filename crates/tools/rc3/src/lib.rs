@@ -13,7 +13,6 @@ pub mod figures;
 pub mod identity;
 pub mod log;
 pub mod metrics;
-mod mtu;
 mod notify;
 mod picture;
 pub mod rendezvous;

@@ -8,7 +8,11 @@ use rc3::demo::demo;
 use rc3::{
     NAME,
     check::{CheckJob, check, listen::listen, progress::CheckProgress},
-    cli::{exit::Exit, high::Command, low::LowArgs, tunnel::TunnelCommand, usage},
+    cli::{
+        exit::Exit,
+        low::{LowArgs, LowCommand},
+        usage,
+    },
     copy::{self, copy},
     error::{Error, ErrorKind, Result},
     log, metrics, rendezvous, system,
@@ -27,13 +31,10 @@ fn main() -> ExitCode {
         Err(error) => return written(usage::misused(&error)).into(),
     };
     log::init();
-    let exit = match Command::resolve(low) {
-        Ok(command) => run(command),
-        Err(error) => {
-            usage::complain(usage::wants_json(), &error, error.hint());
-            Exit::Usage
-        }
-    };
+    let exit = run(low.command).unwrap_or_else(|error| {
+        usage::complain(usage::wants_json(), &error, error.hint());
+        Exit::Usage
+    });
     written(exit).into()
 }
 
@@ -47,7 +48,8 @@ fn written(exit: Exit) -> Exit {
     }
 }
 
-fn run(command: Command) -> Exit {
+/// Runs a command if its flags fit together.
+fn run(command: LowCommand) -> Result<Exit> {
     system::raise_descriptor_limit();
     // Ctrl-C is how a listener and a tunnel end.
     let until_stopped = |error: &Error| {
@@ -55,37 +57,51 @@ fn run(command: Command) -> Exit {
             complain(error);
         }
     };
-    match command {
-        Command::Demo(job) => with_runtime(GRACE, demo(&job), complain),
-        Command::Recv(job, style, address) => {
+    Ok(match command {
+        LowCommand::Demo(args) => with_runtime(GRACE, demo(&args.resolve()?), complain),
+        LowCommand::Recv(args) => {
+            let (style, address, job) = (args.output.style(), args.metrics, args.resolve()?);
             let grace = if job.dir.is_some() { GRACE } else { Duration::ZERO };
             transfer(style, "receiving", grace, async |reporter| {
                 metrics::serve(address)?;
-                receive(*job, reporter).await
+                receive(job, reporter).await
             })
         }
-        Command::Send(job, style) => {
+        LowCommand::Send(args) => {
+            let (style, job) = (args.output.style(), args.resolve()?);
             let grace = if matches!(job.content, Content::Paths(..)) { GRACE } else { Duration::ZERO };
-            transfer(style, "sending", grace, async |reporter| send(*job, reporter).await)
+            transfer(style, "sending", grace, async |reporter| send(job, reporter).await)
         }
-        Command::Meet(job) => with_runtime(GRACE, rendezvous::serve::serve(job), until_stopped),
-        Command::Copy(job, style) => {
-            transfer(style, "copying", GRACE, async |reporter| copy(*job, reporter).await)
+        LowCommand::Meet(args) => with_runtime(GRACE, rendezvous::serve::serve(args), until_stopped),
+        LowCommand::Copy(args) => {
+            let (style, job) = (args.output.style(), args.resolve()?);
+            transfer(style, "copying", GRACE, async |reporter| copy(job, reporter).await)
         }
-        Command::CopyPeer { listening } => {
+        LowCommand::CopyPeer { listening } => {
             let work = async {
                 copy::serve(listening).await;
                 Ok(())
             };
             with_runtime(Duration::ZERO, work, complain)
         }
-        Command::Check(job) => check_path(&job),
-        Command::CheckListen(args) => with_runtime(GRACE, listen(&args), until_stopped),
-        // A read of standard input may never end.
-        Command::Tunnel(command) => with_runtime(Duration::ZERO, tunnel(&command), until_stopped),
-        Command::Completions(shell) => finish(manual::complete(LowArgs::command(), shell)),
-        Command::Man(directory) => finish(manual::write(LowArgs::command(), directory.as_deref())),
-    }
+        LowCommand::Check(args) if args.listen => with_runtime(GRACE, listen(&args), until_stopped),
+        LowCommand::Check(args) => check_path(&args.resolve()?),
+        LowCommand::Tunnel(args) if args.show_identity => {
+            let shown = args.files().and_then(|files| files.identity());
+            let work = async { shown.map(|identity| output::emit(identity.fingerprint().to_string())) };
+            with_runtime(Duration::ZERO, work, complain)
+        }
+        LowCommand::Tunnel(args) if args.listen => {
+            with_runtime(Duration::ZERO, serve::serve(&args), until_stopped)
+        }
+        LowCommand::Tunnel(args) => {
+            let peer = args.peer()?;
+            // A read of standard input may never end.
+            with_runtime(Duration::ZERO, client::run(&args, &peer), until_stopped)
+        }
+        LowCommand::Completions { shell } => finish(manual::complete(LowArgs::command(), shell)),
+        LowCommand::Man { out } => finish(manual::write(LowArgs::command(), out.as_deref())),
+    })
 }
 
 /// A hanging disk must not delay the exit for longer, nor a read or write of a pipe at all.
@@ -113,17 +129,6 @@ fn check_path(job: &CheckJob) -> Exit {
     match with_runtime(GRACE, work, |_| {}) {
         Exit::Success if !is_healthy => Exit::Findings,
         exit => exit,
-    }
-}
-
-async fn tunnel(command: &TunnelCommand) -> Result<()> {
-    match command {
-        TunnelCommand::Serve(args) => serve::serve(args).await,
-        TunnelCommand::Connect(args, peer) => client::run(args, peer).await,
-        TunnelCommand::ShowIdentity(args) => {
-            output::emit(args.files()?.identity()?.fingerprint().to_string());
-            Ok(())
-        }
     }
 }
 

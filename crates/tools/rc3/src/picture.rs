@@ -20,10 +20,9 @@ impl PictureLine {
         self.sizes.sort_by_key(|(bytes, _)| *bytes);
         let medians = self.sizes.iter().filter_map(|(bytes, runs)| Some(point(*bytes, median(runs)?)));
         let runs = self.sizes.iter().flat_map(|(bytes, runs)| runs.iter().map(|&run| point(*bytes, run)));
-        let (points, dots) = (medians.collect(), runs.collect());
         [
-            Series { name: self.name, colour: self.colour, shape: Shape::Marked, points },
-            Series { name: String::new(), colour: self.colour, shape: Shape::Dots, points: dots },
+            Series::new(self.name, self.colour, Shape::Marked, medians),
+            Series::new("", self.colour, Shape::Dots, runs),
         ]
     }
 }
@@ -34,17 +33,12 @@ fn point(bytes: u64, milliseconds: f64) -> Point {
 
 /// The picture of these lines, with a dashed one for the shortest possible FCTs in milliseconds, if they are known.
 pub(crate) fn chart(title: String, subtitle: String, lines: Vec<PictureLine>, ideal: &[(u64, f64)]) -> Chart {
-    let points: Vec<Point> = ideal.iter().map(|&(bytes, time)| point(bytes, time)).collect();
-    let dashed = Series { name: "ideal".to_owned(), colour: Colour::Grey, shape: Shape::Dashed, points };
-    let ideal = (!ideal.is_empty()).then_some(dashed);
-    Chart {
-        title,
-        subtitle,
-        x: Axis::new("flow size", Scale::Log, Unit::Bytes),
-        y: Axis::new("FCT: connect to last byte", Scale::Log, Unit::Seconds),
-        series: ideal.into_iter().chain(lines.into_iter().flat_map(PictureLine::series)).collect(),
-        shaded: Vec::new(),
-    }
+    let points = ideal.iter().map(|&(bytes, time)| point(bytes, time));
+    let ideal = (!ideal.is_empty()).then(|| Series::new("ideal", Colour::Grey, Shape::Dashed, points));
+    let x = Axis::new("flow size", Scale::Log, Unit::Bytes);
+    let y = Axis::new("FCT: connect to last byte", Scale::Log, Unit::Seconds);
+    let lines = lines.into_iter().flat_map(PictureLine::series);
+    Chart::new(title, subtitle, x, y, ideal.into_iter().chain(lines))
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ const LINE_MAX: f64 = 1e9;
 const COALESCE_MAX: Duration = Duration::from_millis(1);
 /// Most flows in a table, likewise.
 const FLOWS_MAX: usize = 1 << 22;
+/// Why a running forwarder keeps its configuration.
+const NEEDS_RESTART: &str = "changing this key needs a restart";
 
 /// The configuration of a forwarder.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -195,32 +197,23 @@ impl Config {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        if self.port.len() < 2 {
-            return Err(Fault::new(
-                "port",
-                "a forwarder needs at least two ports, write two or more [[port]]",
-            ));
-        }
-        if self.forward.statistics.is_some_and(|every| every.is_zero()) {
-            return Err(Fault::new("forward.statistics", "the interval must be above zero"));
-        }
-        if self.forward.coalesce > COALESCE_MAX {
-            return Err(Fault::new("forward.coalesce", "at most 1ms"));
-        }
-        if self.forward.addresses.iter().filter(|address| address.is_ipv4()).count() > 1
-            || self.forward.addresses.iter().filter(|address| address.is_ipv6()).count() > 1
-        {
-            return Err(Fault::new("forward.addresses", "at most one address per version of IP"));
-        }
+        let ForwardConfig { statistics, coalesce, addresses, .. } = &self.forward;
+        let problem = "a forwarder needs at least two ports, write two or more [[port]]";
+        Fault::unless(self.port.len() >= 2, "port", problem)?;
+        let is_periodic = statistics.is_none_or(|every| !every.is_zero());
+        Fault::unless(is_periodic, "forward.statistics", "the interval must be above zero")?;
+        Fault::unless(*coalesce <= COALESCE_MAX, "forward.coalesce", "at most 1ms")?;
+        let of_ipv4 = addresses.iter().filter(|address| address.is_ipv4()).count();
+        let are_few = of_ipv4 <= 1 && addresses.len() - of_ipv4 <= 1;
+        Fault::unless(are_few, "forward.addresses", "at most one address per version of IP")?;
         for (n, port) in self.port.iter().enumerate() {
             let key = |name: &str| format!("port.{n}.{name}");
             let others = &self.port[..n];
-            if others.iter().any(|other| (&other.name, &other.netns) == (&port.name, &port.netns)) {
-                return Err(Fault::new(key("name"), format!("another port is named `{}`", port.name)));
-            }
-            if let Some(route) =
-                port.routes.iter().find(|route| others.iter().any(|other| other.routes.contains(route)))
-            {
+            let is_same = |other: &PortConfig| (&other.name, &other.netns) == (&port.name, &port.netns);
+            let problem = format_args!("another port is named `{}`", port.name);
+            Fault::unless(!others.iter().any(is_same), key("name"), problem)?;
+            let is_taken = |route: &&IpNet| others.iter().any(|other| other.routes.contains(route));
+            if let Some(route) = port.routes.iter().find(is_taken) {
                 return Err(Fault::new(key("routes"), format!("another port has the route {route}")));
             }
             port.check().map_err(|fault| Fault { key: key(&fault.key), ..fault })?;
@@ -243,24 +236,14 @@ impl Config {
             ("forward.offload", old.offload == fresh.offload),
             ("port", devices(self) == devices(new)),
         ] {
-            if !is_same {
-                return Err(restart(key));
-            }
+            Fault::unless(is_same, key, NEEDS_RESTART)?;
         }
         for (n, (old, fresh)) in self.port.iter().zip(&new.port).enumerate() {
-            if old.addresses != fresh.addresses {
-                return Err(restart(&format!("port.{n}.addresses")));
-            }
-            if old.mtu != fresh.mtu {
-                return Err(restart(&format!("port.{n}.mtu")));
-            }
+            Fault::unless(old.addresses == fresh.addresses, format!("port.{n}.addresses"), NEEDS_RESTART)?;
+            Fault::unless(old.mtu == fresh.mtu, format!("port.{n}.mtu"), NEEDS_RESTART)?;
         }
         Ok(())
     }
-}
-
-fn restart(key: &str) -> Fault {
-    Fault::new(key, "changing this key needs a restart")
 }
 
 impl PortConfig {
@@ -271,29 +254,20 @@ impl PortConfig {
 
     fn check(&self) -> Result<(), Fault> {
         let name = &self.name;
-        if name.is_empty()
-            || name.len() > NAME_MAX
-            || name.contains(|char: char| char == '/' || char == '%' || char.is_whitespace())
-        {
-            return Err(Fault::new("name", format!("`{name}` is not a valid device name")));
-        }
-        if self.netns.as_deref().is_some_and(|name| name.is_empty() || name.contains('/')) {
-            return Err(Fault::new("netns", "not a valid name for ip netns"));
-        }
-        if self.addresses.iter().filter(|net| net.addr().is_ipv4()).count() > 1 {
-            return Err(Fault::new("addresses", "at most one IPv4 address"));
-        }
+        let is_special = |char: char| char == '/' || char == '%' || char.is_whitespace();
+        let is_name = (1..=NAME_MAX).contains(&name.len()) && !name.contains(is_special);
+        Fault::unless(is_name, "name", format_args!("`{name}` is not a valid device name"))?;
+        let is_name = self.netns.as_deref().is_none_or(|name| !name.is_empty() && !name.contains('/'));
+        Fault::unless(is_name, "netns", "not a valid name for ip netns")?;
+        let of_ipv4 = self.addresses.iter().filter(|net| net.addr().is_ipv4()).count();
+        Fault::unless(of_ipv4 <= 1, "addresses", "at most one IPv4 address")?;
         let ipv6 = self.addresses.iter().chain(&self.routes).any(|net| net.addr().is_ipv6());
         let mtu_min = if ipv6 { MTU_MIN_IPV6 } else { MTU_MIN };
-        if self.mtu < mtu_min {
-            return Err(Fault::new("mtu", format!("at least {mtu_min} bytes")));
-        }
-        if self.rate.bytes_per_second() * self.delay.as_secs_f64() > LINE_MAX {
-            return Err(Fault::new("delay", "rate times delay exceeds one gigabyte, lower one of them"));
-        }
-        if self.buffer.is_some_and(|bytes| bytes < self.mtu.into()) {
-            return Err(Fault::new("buffer", "smaller than one packet of the MTU"));
-        }
+        Fault::unless(self.mtu >= mtu_min, "mtu", format_args!("at least {mtu_min} bytes"))?;
+        let is_line = self.rate.bytes_per_second() * self.delay.as_secs_f64() <= LINE_MAX;
+        Fault::unless(is_line, "delay", "rate times delay exceeds one gigabyte, lower one of them")?;
+        let is_buffer = self.buffer.is_none_or(|bytes| bytes >= self.mtu.into());
+        Fault::unless(is_buffer, "buffer", "smaller than one packet of the MTU")?;
         if let QueueConfig::StrictPriority { levels } = &self.queue {
             read_levels(levels)?;
         }
@@ -341,15 +315,12 @@ impl SignalConfig {
     }
 
     fn check(&self) -> Result<(), Fault> {
-        if self.fixed.is_some() && self.rcp != RcpConfig::default() {
-            return Err(Fault::new("fixed", "set either a fixed rate or RCP, not both"));
-        }
-        if !(0.0..=1.0).contains(&self.queue_threshold) {
-            return Err(Fault::new("queue-threshold", "must be a fraction of the buffer, 0 to 1"));
-        }
-        if matches!(self.sampling, Sampling::Flows(table) if table == 0 || table > FLOWS_MAX) {
-            return Err(Fault::new("sampling", format!("the table must hold 1 to {FLOWS_MAX} flows")));
-        }
+        let is_one = self.fixed.is_none() || self.rcp == RcpConfig::default();
+        Fault::unless(is_one, "fixed", "set either a fixed rate or RCP, not both")?;
+        let is_fraction = (0.0..=1.0).contains(&self.queue_threshold);
+        Fault::unless(is_fraction, "queue-threshold", "must be a fraction of the buffer, 0 to 1")?;
+        let is_table = !matches!(self.sampling, Sampling::Flows(table) if table == 0 || table > FLOWS_MAX);
+        Fault::unless(is_table, "sampling", format_args!("the table must hold 1 to {FLOWS_MAX} flows"))?;
         self.rcp.check().map_err(|(name, problem)| Fault::new(format!("rcp.{name}"), problem))
     }
 }
@@ -448,6 +419,7 @@ rate = "10mbit"
         };
         assert_eq!(change("10mbit", "20mbit"), Ok(()));
         assert_eq!(change("10.0.0.0/24", "10.0.1.0/24"), Ok(()));
+        let restart = |key: &str| Fault::new(key, NEEDS_RESTART);
         assert_eq!(change("\"left\"", "\"links\""), Err(restart("port")));
         assert_eq!(change("rate", "mtu = 1400\nrate"), Err(restart("port.0.mtu")));
         assert_eq!(change("[[port]]", "[forward]\nuser = \"a\"\n[[port]]"), Err(restart("forward.user")));

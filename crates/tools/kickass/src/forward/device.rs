@@ -19,7 +19,7 @@ use rustix::{
 };
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use super::{config::PortConfig, error::ForwardError, vnet};
+use super::{config::PortConfig, error::ForwardError, port::RunLimits, vnet};
 
 /// Packets that the kernel queues while this process does not run: 48 ms of full packets at 1 Gbit/s. The process reads
 /// them as soon as it runs, so this is not a queue in front of the link. With offloads each can be a super-packet of 64 KB;
@@ -78,14 +78,12 @@ impl Device {
         }
     }
 
-    /// Whether it takes runs of TCP segments.
-    pub fn has_offloads(&self) -> bool {
-        self.offload
-    }
-
-    /// Whether it takes runs of UDP datagrams too: since Linux 6.2.
-    pub fn has_udp_offload(&self) -> bool {
-        self.device.udp_gso()
+    /// How long a run it takes, of at most so many segments. Runs of UDP datagrams: since Linux 6.2.
+    pub fn run_limits(&self, segments: usize) -> RunLimits {
+        match self.offload {
+            true => RunLimits { segments, datagrams: if self.device.udp_gso() { segments } else { 1 } },
+            false => RunLimits::default(),
+        }
     }
 
     /// Reads one packet into an empty buffer; false if there is none. Not for devices with offloads.

@@ -70,7 +70,7 @@ impl Forwarder {
             port.change(config.clone(), now);
         }
         self.routes = Routes::new(&config.port);
-        self.icmp.set_addresses(config.forward.addresses.clone());
+        self.icmp.addresses.clone_from(&config.forward.addresses);
         self.coalesce = config.forward.coalesce;
     }
 

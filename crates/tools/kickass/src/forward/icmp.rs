@@ -37,7 +37,8 @@ pub(crate) enum Trouble {
 /// Writes messages, within the rate limit.
 #[derive(Debug)]
 pub(crate) struct Icmp {
-    addresses: Vec<IpAddr>,
+    /// From which they are sent.
+    pub(crate) addresses: Vec<IpAddr>,
     /// When the token bucket is full again.
     paid: Instant,
 }
@@ -45,10 +46,6 @@ pub(crate) struct Icmp {
 impl Icmp {
     pub(crate) fn new(addresses: Vec<IpAddr>, now: Instant) -> Self {
         Self { addresses, paid: now }
-    }
-
-    pub(crate) fn set_addresses(&mut self, addresses: Vec<IpAddr>) {
-        self.addresses = addresses;
     }
 
     /// The message about a packet; `None` if none may be sent.

@@ -25,7 +25,7 @@ use super::{
     config::{Config, ConfigError},
     device::{Device, DeviceConfig},
     error::ForwardError,
-    forwarder::{Forwarder, RunLimits},
+    forwarder::Forwarder,
     metrics::Asked,
     privileges::{self, Identity},
     statistics::Totals,
@@ -235,13 +235,7 @@ impl<T: FnMut(ForwarderEvent<'_>)> Running<T> {
     /// Writes the next packet or run; returns how many packets that are.
     fn transmit_one(&mut self, now: Instant, port: usize, segments_max: usize) -> usize {
         let (device, Outbox { run, header }) = (&self.devices[port], &mut self.outbox);
-        let limits = match device.has_offloads() {
-            true => RunLimits {
-                segments: segments_max,
-                datagrams: if device.has_udp_offload() { segments_max } else { 1 },
-            },
-            false => RunLimits::default(),
-        };
+        let limits = device.run_limits(segments_max);
         let Some(packet) = self.forwarder.poll_transmit(now, port, limits, run) else {
             let segments = run.segments();
             if segments > 0 {

@@ -195,24 +195,15 @@ impl ProbeReport {
 
     /// Survival by length.
     pub fn chart(&self, target: &str) -> Chart {
-        let series = |form: usize| Series {
-            name: SERIES[form].to_owned(),
-            colour: Colour::nth(form),
-            shape: Shape::Line,
-            points: self
-                .lengths
-                .iter()
-                .filter_map(|row| Some(Point::new(row.length as f64, row.of()[form].share()?)))
-                .collect(),
+        let series = |form: usize| {
+            let share = |row: &LengthResult| Some(Point::new(row.length as f64, row.of()[form].share()?));
+            let points = self.lengths.iter().filter_map(share);
+            Series::new(SERIES[form], Colour::nth(form), Shape::Line, points)
         };
-        Chart {
-            title: "Packets that survive".to_owned(),
-            subtitle: format!("to {target}, by IP total length of the packet or of its leading fragment"),
-            x: Axis::new("length", Scale::Linear, Unit::Bytes),
-            y: Axis::new("arrived", Scale::Linear, Unit::Share).starting(0.0).ending(1.0),
-            series: self.forms().into_iter().map(series).collect(),
-            shaded: Vec::new(),
-        }
+        let subtitle = format!("to {target}, by IP total length of the packet or of its leading fragment");
+        let x = Axis::new("length", Scale::Linear, Unit::Bytes);
+        let y = Axis::new("arrived", Scale::Linear, Unit::Share).starting(0.0).ending(1.0);
+        Chart::new("Packets that survive", subtitle, x, y, self.forms().into_iter().map(series))
     }
 }
 

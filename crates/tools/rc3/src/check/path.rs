@@ -29,7 +29,7 @@ use super::{
     answer::{bind, send_marked},
     probe::{DSCPS, LEN_MIN, Probe, ProbeKey, ProbeKind},
 };
-use crate::{mtu, transfer::reachable::unspecified};
+use crate::transfer::reachable::unspecified;
 
 const MARK_TRIES: u32 = 2;
 const MARK_PAUSE: Duration = Duration::from_millis(2);
@@ -283,6 +283,12 @@ fn low_level(nth: u32) -> Level {
     Level::new((levels - better) as u8).unwrap_or(Level::MAX)
 }
 
+/// The UDP payload in bytes that makes packets of `mtu` bytes to this address.
+fn payload(mtu: u16, remote: SocketAddr) -> usize {
+    let headers = if remote.ip().to_canonical().is_ipv4() { 20 + 8 } else { 40 + 8 };
+    usize::from(mtu.saturating_sub(headers))
+}
+
 /// Numbers of the rounds with the nth choice of marks.
 fn rounds(nth: u32) -> RangeInclusive<u32> {
     nth * ROUNDS + 1..=(nth + 1) * ROUNDS
@@ -336,7 +342,7 @@ impl Prober<'_> {
     async fn send_lengths(&mut self) -> io::Result<()> {
         for _ in 0..LENGTH_TRIES {
             for mtu in MTUS {
-                let len = mtu::payload(mtu, self.remote).into();
+                let len = payload(mtu, self.remote);
                 self.send(ProbeKind::Mark, 0, false, ROUND_OF_LENGTHS, len).await?;
                 sleep(LENGTH_PAUSE).await;
                 self.collect(Duration::ZERO).await?;
@@ -368,7 +374,7 @@ impl Prober<'_> {
 fn report(remote: SocketAddr, heard: &[Heard]) -> PathReport {
     // The longest packets that the listener received and answered in the same length.
     let passes = |mtu| {
-        let len = usize::from(mtu::payload(mtu, remote));
+        let len = payload(mtu, remote);
         heard.iter().any(|heard| heard.reply.round == ROUND_OF_LENGTHS && heard.len == len)
     };
     let mtu = MTUS.into_iter().rev().find(|&mtu| passes(mtu));

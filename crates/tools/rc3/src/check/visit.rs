@@ -16,7 +16,7 @@ use super::{
     ALPN, DONE,
     comparison::Comparison,
     flow::{self, soon},
-    message::{Hello, ReceiverCount, Reply, Request, VERSION},
+    message::{Hello, Reply, Request, VERSION},
     outcome::{MeasuredFlow, without_reply},
     path::{self, PathReport},
     plan::{CheckPlan, FlowDirection, PlannedFlow},
@@ -179,47 +179,31 @@ impl Visit<'_> {
     async fn measure(&mut self, flow: PlannedFlow, request: Request, rtt: Duration) -> Result<MeasuredFlow> {
         let start = Instant::now();
         let mut met = self.connect_with(flow.kind.scheme, request).await?;
+        let (connection, amount, patience) = (met.connection.clone(), flow.kind.amount, self.job.patience);
+        let no_report = || Error::protocol("no report of a flow");
         let (fct, arrived, path) = match flow.kind.direction {
-            FlowDirection::There => self.there(flow, &mut met, start, rtt).await?,
-            FlowDirection::Back => self.back(flow, &mut met, start).await?,
+            FlowDirection::There => {
+                let sending = flow::send(&connection, amount, patience);
+                let replying = async {
+                    // Sending watches the progress.
+                    let reply = met.hear::<Reply>().await?;
+                    Ok((reply, start.elapsed()))
+                };
+                let ((), (reply, until_reply)) = tokio::try_join!(sending, replying)?;
+                let Reply::Arrived(arrived) = reply else { return Err(no_report()) };
+                let path = PathFigures::of(&connection.stats(), self.endpoint.marks());
+                (without_reply(until_reply, rtt.min(connection.min_rtt())), arrived, path)
+            }
+            FlowDirection::Back => {
+                let arrived = flow::receive(&connection, amount, patience).await?;
+                let fct = start.elapsed();
+                let Reply::Sent { path } = self.reply(&mut met).await? else { return Err(no_report()) };
+                (fct, arrived, path)
+            }
         };
-        met.connection.close(DONE, b"done");
-        sleep(PAUSE_ROUND_TRIPS * met.connection.rtt()).await;
-        Ok(MeasuredFlow { flow, fct, arrived, path, rtt: met.connection.min_rtt(), took: start.elapsed() })
-    }
-
-    async fn there(
-        &self,
-        flow: PlannedFlow,
-        met: &mut Control,
-        start: Instant,
-        rtt: Duration,
-    ) -> Result<(Duration, ReceiverCount, PathFigures)> {
-        let connection = met.connection.clone();
-        let sending = flow::send(&connection, flow.kind.amount, self.job.patience);
-        let replying = async {
-            // Sending watches the progress.
-            let reply = met.hear::<Reply>().await?;
-            Ok((reply, start.elapsed()))
-        };
-        let ((), (reply, until_reply)) = tokio::try_join!(sending, replying)?;
-        let Reply::Arrived(arrived) = reply else { return Err(Error::protocol("no report of a flow")) };
-        let path = PathFigures::of(&connection.stats(), self.endpoint.marks());
-        Ok((without_reply(until_reply, rtt.min(connection.min_rtt())), arrived, path))
-    }
-
-    async fn back(
-        &self,
-        flow: PlannedFlow,
-        met: &mut Control,
-        start: Instant,
-    ) -> Result<(Duration, ReceiverCount, PathFigures)> {
-        let arrived = flow::receive(&met.connection, flow.kind.amount, self.job.patience).await?;
-        let fct = start.elapsed();
-        let Reply::Sent { path } = self.reply(met).await? else {
-            return Err(Error::protocol("no report of a flow"));
-        };
-        Ok((fct, arrived, path))
+        connection.close(DONE, b"done");
+        sleep(PAUSE_ROUND_TRIPS * connection.rtt()).await;
+        Ok(MeasuredFlow { flow, fct, arrived, path, rtt: connection.min_rtt(), took: start.elapsed() })
     }
 
     /// A new connection, with its request.

@@ -25,7 +25,6 @@ use crate::{
         manifest::Selection,
         message,
         network::Marking,
-        outage::GIVE_UP_AFTER,
         patterns::Patterns,
         progress::Style,
     },
@@ -435,13 +434,6 @@ pub struct NetworkArgs {
     pub give_up_after: Duration,
 }
 
-impl NetworkArgs {
-    /// These marks, and the usual memory of paths.
-    pub(crate) fn with_marks(marks: Marking) -> Self {
-        Self { marks, path_memory: None, no_path_memory: false, give_up_after: GIVE_UP_AFTER }
-    }
-}
-
 /// Whether RLP is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum RlpChoice {
@@ -494,7 +486,8 @@ pub struct OutputArgs {
 }
 
 impl OutputArgs {
-    pub(crate) fn style(&self) -> Style {
+    /// The form of the output.
+    pub fn style(&self) -> Style {
         Style::choose(self.json, self.quiet)
     }
 

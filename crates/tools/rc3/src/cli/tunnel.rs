@@ -106,17 +106,6 @@ pub struct TunnelArgs {
     pub network: NetworkArgs,
 }
 
-/// A tunnel command ready to run.
-#[derive(Debug, Clone)]
-pub enum TunnelCommand {
-    /// Listen.
-    Serve(TunnelArgs),
-    /// Connect to this peer.
-    Connect(TunnelArgs, PeerChoice),
-    /// Print the identity.
-    ShowIdentity(TunnelArgs),
-}
-
 impl TunnelArgs {
     /// The user's files.
     ///
@@ -131,27 +120,24 @@ impl TunnelArgs {
         })?;
         Ok(Files::new(directory, self.identity.clone()))
     }
-}
 
-/// Checks which flags are there.
-pub(super) fn resolve(args: TunnelArgs) -> Result<TunnelCommand> {
-    if args.show_identity {
-        return Ok(TunnelCommand::ShowIdentity(args));
+    /// The peer to connect to.
+    ///
+    /// # Errors
+    /// When it is not named, or nothing is forwarded, or a flag is of the listening side.
+    pub fn peer(&self) -> Result<PeerChoice> {
+        // clap drops a requirement that conflicts with another argument.
+        if let Some(option) = of_listening_side(self) {
+            let hint = "give that option to `rc3 tunnel --listen` on the other host";
+            return Err(Error::usage(format!("{option} works only with --listen"), hint));
+        }
+        let Self { local, remote, dynamic, stdio, .. } = self;
+        if local.is_empty() && remote.is_empty() && dynamic.is_empty() && stdio.is_none() {
+            let hint = "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help";
+            return Err(Error::usage("nothing to forward", hint));
+        }
+        peer(self)
     }
-    if args.listen {
-        return Ok(TunnelCommand::Serve(args));
-    }
-    // clap drops a requirement that conflicts with another argument.
-    if let Some(option) = of_listening_side(&args) {
-        let hint = "give that option to `rc3 tunnel --listen` on the other host";
-        return Err(Error::usage(format!("{option} works only with --listen"), hint));
-    }
-    if args.local.is_empty() && args.remote.is_empty() && args.dynamic.is_empty() && args.stdio.is_none() {
-        let hint = "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help";
-        return Err(Error::usage("nothing to forward", hint));
-    }
-    let peer = peer(&args)?;
-    Ok(TunnelCommand::Connect(args, peer))
 }
 
 /// An option that only the listening side has.
@@ -203,54 +189,55 @@ mod tests {
         transfer::ticket::{Fingerprint, Secret, Ticket},
     };
 
-    fn run(words: &[&str]) -> Result<TunnelCommand> {
+    fn parsed(words: &[&str]) -> TunnelArgs {
         let words = [&["rc3", "tunnel", "--state", "/state"], words].concat();
         let LowCommand::Tunnel(args) = LowArgs::try_parse_from(words).unwrap().command else {
             panic!("not a tunnel")
         };
-        resolve(args)
+        args
+    }
+
+    fn peer(words: &[&str]) -> PeerChoice {
+        parsed(words).peer().unwrap()
     }
 
     fn refused(words: &[&str]) -> String {
-        run(words).unwrap_err().to_string()
+        parsed(words).peer().unwrap_err().to_string()
     }
 
     #[test]
     fn several_forwards_go_to_one_peer() {
         let words = ["-L", "1:a:2", "-L3:b:4", "-R", "5:c:6", "-D", "7", "--stdio", "Far"];
-        let Ok(TunnelCommand::Connect(job, peer)) = run(&words) else { panic!("not a client") };
-        assert_eq!((job.local.len(), job.remote.len(), job.dynamic.len()), (2, 1, 1));
-        assert_eq!(job.stdio, Some("localhost:22".parse().unwrap()));
-        assert_eq!(peer, PeerChoice::Name("far".to_owned()));
-        let Ok(TunnelCommand::Connect(job, _)) = run(&["--stdio=h:5", "far"]) else { panic!("not a client") };
-        assert_eq!(job.stdio, Some("h:5".parse().unwrap()));
+        let args = parsed(&words);
+        assert_eq!((args.local.len(), args.remote.len(), args.dynamic.len()), (2, 1, 1));
+        assert_eq!(args.stdio, Some("localhost:22".parse().unwrap()));
+        assert_eq!(args.peer().unwrap(), PeerChoice::Name("far".to_owned()));
+        assert_eq!(parsed(&["--stdio=h:5", "far"]).stdio, Some("h:5".parse().unwrap()));
     }
 
     #[test]
     fn a_ticket_names_its_host() {
         let ticket = Ticket::new("Far.example", 1, Fingerprint([1; 32]), Secret([1; 16])).unwrap();
         let line = ticket.to_string();
-        let Ok(TunnelCommand::Connect(_, peer)) = run(&["-D1", &line]) else { panic!("not a client") };
-        assert_eq!(peer, PeerChoice::Ticket(ticket.clone(), "far.example".to_owned()));
-        let Ok(TunnelCommand::Connect(_, peer)) = run(&["-D1", &line, "--name", "far"]) else {
-            panic!("not a client")
-        };
-        assert_eq!(peer, PeerChoice::Ticket(ticket, "far".to_owned()));
+        let expected = PeerChoice::Ticket(ticket.clone(), "far.example".to_owned());
+        assert_eq!(peer(&["-D1", &line]), expected);
+        let expected = PeerChoice::Ticket(ticket, "far".to_owned());
+        assert_eq!(peer(&["-D1", &line, "--name", "far"]), expected);
         assert!(refused(&["-D1", &line, "--name", "a b"]).contains("one word"));
     }
 
     #[test]
     fn the_listening_side_allows_what_it_names() {
-        let Ok(TunnelCommand::Serve(job)) = run(&["--listen"]) else { panic!("not a server") };
-        assert_eq!((job.allow_remote_listen, job.no_ticket, job.allow.len()), (None, false, 0));
+        let args = parsed(&["--listen"]);
+        assert_eq!((args.allow_remote_listen, args.no_ticket, args.allow.len()), (None, false, 0));
         let words = ["--listen", "--allow-remote-listen", "--allow", "a:1", "--allow", "*:2", "--no-ticket"];
-        let Ok(TunnelCommand::Serve(job)) = run(&words) else { panic!("not a server") };
+        let args = parsed(&words);
         assert_eq!(
-            (job.allow_remote_listen, job.no_ticket, job.allow.len()),
+            (args.allow_remote_listen, args.no_ticket, args.allow.len()),
             (Some(RemoteListen::Loopback), true, 2)
         );
-        let Ok(TunnelCommand::Serve(job)) = run(&["--listen", "--allow-remote-listen=any"]) else { panic!() };
-        assert_eq!(job.allow_remote_listen, Some(RemoteListen::Any));
+        let args = parsed(&["--listen", "--allow-remote-listen=any"]);
+        assert_eq!(args.allow_remote_listen, Some(RemoteListen::Any));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl CopyArgs {
     ///
     /// # Errors
     /// When the flags do not fit together.
-    pub(crate) fn resolve(self) -> Result<CopyJob> {
+    pub fn resolve(self) -> Result<CopyJob> {
         let (host, direction) = direction(&self.places)?;
         let ssh = self.ssh.as_deref().map(shlex::split).map_or(Some(Vec::new()), |words| words);
         let ssh = ssh.ok_or_else(|| {

@@ -23,7 +23,6 @@ use super::{
     wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, MAGIC, Reply, Request, Terms, UdpTerms, VERSION, Wire},
 };
 use crate::{
-    cli::low::NetworkArgs,
     error::{Error, Result},
     log,
     transfer::{
@@ -33,7 +32,8 @@ use crate::{
         identity::Identity,
         interrupted,
         meet::{Listener, Settings},
-        message::{FromReceiver, FromSender, encode, listen_up_to},
+        message::{encode, listen_up_to},
+        network::{Network, path_memory},
         progress::{Observer, Reporter, Style},
         punch::Punch,
         reachable::{beyond_link, bind},
@@ -79,16 +79,16 @@ async fn copy(terms: Terms, wire: &mut Wire) -> Result<()> {
     if carrier == Carrier::Ssh {
         wire.relay_to(listener.address.port()).await?;
     }
-    let ssh = env::var("SSH_CONNECTION").unwrap_or_default();
+    let [client, server] = ssh_ends(&env::var("SSH_CONNECTION").unwrap_or_default());
     wire.reply(Reply::Listening {
-        addresses: addresses(server_address(&ssh), beyond_link(listener.address.ip())),
+        addresses: addresses(server, beyond_link(listener.address.ip())),
         port: listener.address.port(),
         fingerprint: listener.fingerprint.0,
         secret: listener.secret.0,
     })
     .await;
     let punch = Punch::new(&there.settings(carrier))?;
-    let to = there.terms.udp.iter().flat_map(|udp| targets(client_address(&ssh), udp));
+    let to = there.terms.udp.iter().flat_map(|udp| targets(client, udp));
     let punching: Vec<_> = to.filter_map(|to| punch.begin(&listener.endpoint, to)).collect();
     // Without a request nobody reads an answer.
     let heard = timeout(REQUEST_PATIENCE, wire.hear()).await;
@@ -194,19 +194,14 @@ struct Listening {
 impl Listening {
     fn settings(&self, carrier: Carrier) -> Settings {
         let Terms { loops, marks, .. } = self.terms;
-        settings(loops, NetworkArgs::with_marks(marks), carrier)
+        let network = Network { marking: marks, path_memory: path_memory(), ..Network::default() };
+        settings(loops, network, carrier)
     }
 
     /// The first free port of the range, or only loopback if ssh carries the datagrams.
     fn listen(&self, carrier: Carrier) -> Result<Listener> {
         let settings = self.settings(carrier);
-        let open = |address| {
-            if self.terms.sends {
-                Listener::open::<FromReceiver>(&self.identity, &settings, Some(address))
-            } else {
-                Listener::open::<FromSender>(&self.identity, &settings, Some(address))
-            }
-        };
+        let open = |address| Listener::open(!self.terms.sends, &self.identity, &settings, Some(address));
         let (Carrier::Udp, Some(UdpTerms { ports: (first, last), .. })) = (carrier, &self.terms.udp) else {
             return open((Ipv4Addr::LOCALHOST, 0).into());
         };
@@ -221,13 +216,9 @@ impl Listening {
     }
 }
 
-/// `SSH_CONNECTION` has the client's address and port, then the server's.
-fn client_address(connection: &str) -> Option<IpAddr> {
-    connection.split(' ').next()?.parse().ok()
-}
-
-fn server_address(connection: &str) -> Option<IpAddr> {
-    connection.split(' ').nth(2)?.parse().ok()
+/// The client and the server. `SSH_CONNECTION` has the client's address and port, then the server's.
+fn ssh_ends(connection: &str) -> [Option<IpAddr>; 2] {
+    [0, 2].map(|nth| connection.split(' ').nth(nth)?.parse().ok())
 }
 
 /// The addresses to tell: that which ssh has reached works mostly.
@@ -242,12 +233,12 @@ mod tests {
 
     #[test]
     fn sshd_reports_the_address_that_was_reached() {
-        let address = |text| server_address(text).map(|ip| ip.to_string());
+        let address = |text| ssh_ends(text)[1].map(|ip| ip.to_string());
         assert_eq!(address("192.0.2.1 50000 198.51.100.7 22"), Some("198.51.100.7".to_owned()));
         assert_eq!(address("2001:db8::1 50000 2001:db8::7 22"), Some("2001:db8::7".to_owned()));
         assert_eq!(address("UNKNOWN 65535 UNKNOWN 65535"), None);
         assert_eq!(address(""), None);
-        let client = client_address("192.0.2.1 50000 198.51.100.7 22").unwrap();
+        let client = ssh_ends("192.0.2.1 50000 198.51.100.7 22")[0].unwrap();
         let own = ["198.51.100.7", "10.0.0.5"].map(|ip| ip.parse().unwrap()).to_vec();
         assert_eq!(addresses(own.first().copied(), own.clone()), own);
         assert_eq!(addresses(Some(client), own.clone()), [vec![client], own].concat());

@@ -19,10 +19,7 @@ pub use wire::VERSION;
 use wire::{Carrier, Wire};
 
 use crate::{
-    cli::{
-        high,
-        low::{LoopArgs, NetworkArgs},
-    },
+    cli::{high, low::LoopArgs},
     error::{Error, Result},
     transfer::{
         direct::Met,
@@ -67,12 +64,10 @@ enum Direction {
 }
 
 /// The transport of either end. Through ssh nothing reads marks, and no address is worth remembering.
-fn settings(loops: LoopArgs, network: NetworkArgs, carrier: Carrier) -> Settings {
+fn settings(loops: LoopArgs, network: Network, carrier: Carrier) -> Settings {
     let network = match carrier {
-        Carrier::Udp => high::network(network),
-        Carrier::Ssh => {
-            Network { marking: Marking::None, path_memory: None, give_up_after: network.give_up_after }
-        }
+        Carrier::Udp => network,
+        Carrier::Ssh => Network { marking: Marking::None, path_memory: None, ..network },
     };
     Settings { rlp: high::rlp(loops.rlp), congestion: loops.congestion(), network, ..Settings::default() }
 }

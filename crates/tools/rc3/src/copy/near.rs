@@ -22,6 +22,7 @@ use super::{
         skip_banner,
     },
 };
+use crate::cli::high::network;
 use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::{
     addresses::{addresses_of, ordered, single_hosts},
@@ -65,12 +66,11 @@ pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<()> {
 /// Outside a tokio runtime with I/O and time.
 pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: &mut Reporter) -> Result<()> {
     let mut stop = pin!(stop);
-    let (mut side, rename) = side(&job)?;
+    let (mut side, action) = sides(&job)?;
     if let Side::Send(Found { left_out, dropped, .. }, _) = &side {
         dropped.report(reporter);
         left_out.iter().for_each(|left_out| reporter.report(&Event::from(left_out)));
     }
-    let action = action(&job, rename);
     let mut tries = Tries::new(job.args.network.give_up_after);
     let skipped = loop {
         let error = match attempt(stop.as_mut(), &job, &mut side, &action, reporter).await {
@@ -83,42 +83,36 @@ pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: 
     if skipped == 0 { Ok(()) } else { Err(Error::left_out(skipped)) }
 }
 
-/// What this host does, and the new name that a download gives to a single source.
-fn side(job: &CopyJob) -> Result<(Side, Option<Vec<u8>>)> {
-    match &job.direction {
-        Direction::Upload { sources, .. } => {
+/// What this host does, and what the other one does.
+fn sides(CopyJob { direction, args, .. }: &CopyJob) -> Result<(Side, Action)> {
+    match direction {
+        Direction::Upload { sources, path } => {
             // The patterns were checked before.
-            let selection = job.args.selection.resolve(job.args.preserve).unwrap_or_default();
-            Ok((Side::sending(sources, &selection, None, job.args.rate_limit)?, None))
+            let selection = args.selection.resolve(args.preserve).unwrap_or_default();
+            let there = Action::Receive {
+                path: path.clone(),
+                sources: u32::try_from(sources.len()).unwrap_or(u32::MAX),
+                policy: args.policy,
+                fsync: args.fsync,
+            };
+            Ok((Side::sending(sources, &selection, None, args.rate_limit)?, there))
         }
         Direction::Download { sources, path } => {
             // Of a source without a name of its own, such as `host:.`, any may come.
             let names = sources.iter().map(|path| last_name(path)).collect();
-            let asked = Asked::Download { names, links: job.args.selection.links };
-            let (mut side, rename) = Side::receiving(path, sources.len(), job.args.policy(), asked)?;
-            if let (Side::Receive(_, Asked::Download { names, .. }), Some(name)) = (&mut side, &rename) {
+            let asked = Asked::Download { names, links: args.selection.links };
+            let (mut here, rename) = Side::receiving(path, sources.len(), args.policy(), asked)?;
+            if let (Side::Receive(_, Asked::Download { names, .. }), Some(name)) = (&mut here, &rename) {
                 *names = Some(vec![name.clone()]);
             }
-            Ok((side, rename))
+            let there = Action::Send {
+                paths: sources.clone(),
+                selection: args.selection.clone(),
+                rename,
+                rate_limit: args.rate_limit.map(Rate::bits_per_second),
+            };
+            Ok((here, there))
         }
-    }
-}
-
-/// What the other host does.
-fn action(job: &CopyJob, rename: Option<Vec<u8>>) -> Action {
-    match &job.direction {
-        Direction::Upload { path, sources } => Action::Receive {
-            path: path.clone(),
-            sources: u32::try_from(sources.len()).unwrap_or(u32::MAX),
-            policy: job.args.policy,
-            fsync: job.args.fsync,
-        },
-        Direction::Download { sources, .. } => Action::Send {
-            paths: sources.clone(),
-            selection: job.args.selection.clone(),
-            rename,
-            rate_limit: job.args.rate_limit.map(Rate::bits_per_second),
-        },
     }
 }
 
@@ -144,7 +138,7 @@ async fn attempt(
         begun = begin(job, sends, direct, from, outbox, reporter) => begun,
         () = stop.as_mut() => return Err(Error::interrupted(0)),
     };
-    let Begun { met, mut wire, prepared: Prepared { rename, left_out } } = match begun {
+    let (met, mut wire, Prepared { rename, left_out }) = match begun {
         Ok(begun) => begun,
         Err(unanswered) => {
             let code = ssh.exit_code().await;
@@ -171,13 +165,6 @@ async fn attempt(
     moved.map(|here| here + left_out as usize)
 }
 
-/// A copy of which both ends are ready.
-struct Begun {
-    met: Met,
-    wire: Wire,
-    prepared: Prepared,
-}
-
 /// What the far end says when it has prepared the copy.
 struct Prepared {
     /// The new name of a single source there.
@@ -188,11 +175,11 @@ struct Prepared {
 
 /// The transport of this end.
 fn settings_of(job: &CopyJob, carrier: Carrier) -> Settings {
-    let CopyArgs { loops, network, output, .. } = &job.args;
-    Settings { qlog: output.qlog(), ..settings(*loops, network.clone(), carrier) }
+    let CopyArgs { loops, network: args, output, .. } = &job.args;
+    Settings { qlog: output.qlog(), ..settings(*loops, network(args.clone()), carrier) }
 }
 
-/// Meets the far end while that prepares the copy: by UDP if that is open, else through ssh.
+/// Meets the far end, by UDP if that is open, else through ssh, and waits until that has prepared the copy.
 async fn begin(
     job: &CopyJob,
     sends: bool,
@@ -200,7 +187,7 @@ async fn begin(
     from: impl AsyncBufRead + Unpin + Send + 'static,
     outbox: Outbox,
     reporter: &mut Reporter,
-) -> Result<Begun, Unanswered> {
+) -> Result<(Met, Wire, Prepared), Unanswered> {
     let (reply, messages) = reply(from, START_PATIENCE).await?;
     let (ticket, ips) = listening(reply)?;
     let (mut wire, mut prepared) = (Wire::new(messages, outbox), None);
@@ -212,7 +199,9 @@ async fn begin(
                 direct.connect(&addresses, &ticket, sends, &settings, &job.host).await
             };
             match meet(&mut wire, &mut prepared, connecting).await {
-                Err(Unanswered::Here(error)) if falls_back(job, &error) => {
+                Err(Unanswered::Here(error))
+                    if error.kind() == ErrorKind::NoUdp && may_fall_back(&job.args) =>
+                {
                     reporter.note(&format!("{error}; the data goes through ssh"));
                     let _ = wire.outbox.send(encode(&Frame::ThroughSsh)).await;
                     through_ssh(job, sends, &ticket, &mut wire, &mut prepared).await
@@ -223,10 +212,10 @@ async fn begin(
         None => through_ssh(job, sends, &ticket, &mut wire, &mut prepared).await,
     };
     match (met, prepared) {
-        (Ok(met), Some(prepared)) => Ok(Begun { met, wire, prepared }),
+        (Ok(met), Some(prepared)) => Ok((met, wire, prepared)),
         (Ok(met), None) => {
             let prepared = ready(&mut wire, WORK_PATIENCE).await?;
-            Ok(Begun { met, wire, prepared })
+            Ok((met, wire, prepared))
         }
         // If the far end has ended the connection, the reason is on its way through ssh.
         (Err(Unanswered::Here(error)), None) => {
@@ -237,11 +226,6 @@ async fn begin(
         }
         (Err(unanswered), _) => Err(unanswered),
     }
-}
-
-/// Whether ssh carries the datagrams after this failure. TCP would yield to nobody.
-fn falls_back(job: &CopyJob, error: &Error) -> bool {
-    error.kind() == ErrorKind::NoUdp && job.args.via_ssh == ViaSsh::Auto && !job.args.loops.background
 }
 
 /// The outcome of `meeting`, while the wire carries datagrams and tells what the far end has prepared.
@@ -455,4 +439,9 @@ mod tests {
         let frames = [vec![listening], vec![Reply::Working; 20], vec![ready]].concat();
         assert_eq!(heard(frames).await, Ok(3));
     }
+}
+
+/// Whether ssh may carry datagrams that UDP does not. TCP yields to nobody.
+fn may_fall_back(args: &CopyArgs) -> bool {
+    args.via_ssh == ViaSsh::Auto && !args.loops.background
 }

@@ -21,38 +21,30 @@ const DATAGRAM_BYTES_MAX: usize = 65_535;
 /// One end of the relay; ends when dropped.
 pub(super) struct Relay {
     socket: Arc<UdpSocket>,
-    /// The task that sends, once started.
-    sending: JoinSet<()>,
+    /// The task that sends.
+    _sending: JoinSet<()>,
 }
 
 impl Relay {
-    /// A socket on loopback.
-    pub(super) async fn bind() -> io::Result<Self> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        Ok(Self { socket: Arc::new(socket), sending: JoinSet::new() })
-    }
-
-    /// Where an endpoint of this host reaches the peer.
-    pub(super) fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-
-    /// Relays the datagrams of the endpoint at `port` of this host, and of no other program.
-    pub(super) async fn start(&mut self, port: u16, outbox: Outbox) -> io::Result<()> {
-        self.socket.connect((Ipv4Addr::LOCALHOST, port)).await?;
-        let socket = Arc::clone(&self.socket);
-        self.sending.spawn(async move {
+    /// Relays the datagrams of the endpoint at `port` of this host, and of no other program. Also returns where that
+    /// endpoint reaches the peer.
+    pub(super) async fn start(port: u16, outbox: Outbox) -> io::Result<(Self, SocketAddr)> {
+        let socket = Arc::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?);
+        socket.connect((Ipv4Addr::LOCALHOST, port)).await?;
+        let (from, address) = (Arc::clone(&socket), socket.local_addr()?);
+        let mut sending = JoinSet::new();
+        sending.spawn(async move {
             let mut buf = vec![0; DATAGRAM_BYTES_MAX];
             loop {
                 // Errors are ICMP's, of an endpoint that is not ready or has left.
-                let Ok(read) = socket.recv(&mut buf).await else { continue };
+                let Ok(read) = from.recv(&mut buf).await else { continue };
                 let datagram = Frame::Datagram(Bytes::copy_from_slice(&buf[..read]));
                 if outbox.send(encode(&datagram)).await.is_err() {
                     return;
                 }
             }
         });
-        Ok(())
+        Ok((Self { socket, _sending: sending }, address))
     }
 
     /// A datagram of the peer. Lost if the endpoint does not take it, as in a network.

@@ -1,6 +1,9 @@
 //! Where the far end sends to, so that its NAT lets the near end in.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::HashSet,
+    net::{IpAddr, SocketAddr},
+};
 
 use super::wire::UdpTerms;
 use crate::transfer::addresses::single_hosts;
@@ -12,13 +15,8 @@ pub(super) fn targets(client_ip: Option<IpAddr>, terms: &UdpTerms) -> Vec<Socket
     let from = client_ip.filter(IpAddr::is_loopback).map(|ip| SocketAddr::new(ip, terms.near_port));
     let ips: Vec<IpAddr> = client_ip.into_iter().chain(terms.near.iter().copied()).collect();
     let mut targets: Vec<_> = from.into_iter().chain(single_hosts(&ips, terms.near_port)).collect();
-    let mut seen = Vec::new();
-    targets.retain(|target| {
-        target.port() != 0 && !seen.contains(target) && {
-            seen.push(*target);
-            true
-        }
-    });
+    let mut seen = HashSet::new();
+    targets.retain(|target| target.port() != 0 && seen.insert(*target));
     targets
 }
 

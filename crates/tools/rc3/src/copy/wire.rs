@@ -174,9 +174,9 @@ impl Wire {
     /// Carries datagrams of the endpoint at `port` of loopback from now on. Returns where that reaches the other end.
     pub(super) async fn relay_to(&mut self, port: u16) -> Result<SocketAddr, Error> {
         let failed = |error| Error::local("relay through ssh", error);
-        let mut relay = Relay::bind().await.map_err(failed)?;
-        relay.start(port, self.outbox.clone()).await.map_err(failed)?;
-        relay.address().map_err(failed).inspect(|_| self.relay = Some(relay))
+        let (relay, address) = Relay::start(port, self.outbox.clone()).await.map_err(failed)?;
+        self.relay = Some(relay);
+        Ok(address)
     }
 
     /// Delivers datagrams until another frame comes.

@@ -23,6 +23,7 @@ use super::{
     port::EmulatorPort,
     train::{TrafficClass, Train},
 };
+use crate::transfer::addresses::canonical;
 
 /// IPv4 and UDP headers in front of each payload.
 const HEADER_BYTES: usize = 28;
@@ -61,14 +62,6 @@ fn is_steered(queue: Discipline) -> bool {
     queue == Discipline::Priority
 }
 
-/// Result of reading a socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ReadResult {
-    Nothing,
-    Something,
-    Failed,
-}
-
 impl EmulatedNetwork {
     pub(super) fn new(
         config: EmulatorConfig,
@@ -97,15 +90,15 @@ impl EmulatedNetwork {
         self.client_side.primary().local_addr()
     }
 
-    /// All sockets; the order depends only on the clients.
+    /// All sockets.
     pub(super) fn sockets(&self) -> impl Iterator<Item = &Arc<Socket>> {
         let towards_server = self.clients.values().flat_map(EmulatorPort::sockets);
         self.client_side.sockets().chain(towards_server)
     }
 
-    /// Reads those of [`Self::sockets`] that are `readable`, and sends due packets. Returns whether there was any work.
-    pub(super) fn step(&mut self, now: Instant, readable: &[bool]) -> bool {
-        let received = self.receive(now, readable);
+    /// Reads all sockets, and sends due packets. Returns whether there was any work.
+    pub(super) fn step(&mut self, now: Instant) -> bool {
+        let received = self.receive(now);
         let sent = self.deliver(now);
         received || sent
     }
@@ -121,7 +114,7 @@ impl EmulatedNetwork {
         for socket in client_side.sockets().chain(clients.values().flat_map(EmulatorPort::sockets)) {
             // Bounded, since a peer may send faster than this discards.
             for _ in 0..RESET_DRAINS_MAX {
-                if drain(socket, batch, |_| {}) != ReadResult::Something {
+                if !matches!(drain(socket, batch, |_| {}), Ok(true)) {
                     break;
                 }
             }
@@ -140,18 +133,16 @@ impl EmulatedNetwork {
         }
     }
 
-    fn receive(&mut self, now: Instant, readable: &[bool]) -> bool {
+    fn receive(&mut self, now: Instant) -> bool {
         let Self { config, server, local, levels, client_side, clients, to_server, to_client, batch, .. } =
             self;
-        let mut readable = readable.iter().copied();
         let (mut found, mut failed, mut refused) = (false, 0, 0);
-        let mut note = |received| {
-            found |= received != ReadResult::Nothing;
-            failed += u64::from(received == ReadResult::Failed);
+        let mut note = |received: io::Result<bool>| {
+            found |= !matches!(received, Ok(false));
+            failed += u64::from(received.is_err());
         };
-        let from_clients: Vec<bool> = readable.by_ref().take(client_side.sockets().count()).collect();
         for (&client, port) in &*clients {
-            for (socket, _) in port.sockets().zip(readable.by_ref()).filter(|(_, readable)| *readable) {
+            for socket in port.sockets() {
                 note(drain(socket, batch, |datagram| {
                     // Any process on this host may send to the socket; only the server's datagrams count.
                     if canonical(datagram.meta.remote) == *server {
@@ -160,7 +151,7 @@ impl EmulatedNetwork {
                 }));
             }
         }
-        for (socket, _) in client_side.sockets().zip(from_clients).filter(|(_, readable)| *readable) {
+        for socket in client_side.sockets() {
             note(drain(socket, batch, |datagram| {
                 let client = datagram.meta.remote;
                 if admit(clients, client, || EmulatorPort::bind(*local, is_steered(config.queue))) {
@@ -232,23 +223,23 @@ impl LevelOfDscp {
     }
 }
 
-/// Reads from `socket`, within [`RECV_CALLS_MAX`] calls.
-fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram)) -> ReadResult {
-    let mut received = ReadResult::Nothing;
+/// Reads from `socket`, within [`RECV_CALLS_MAX`] calls; whether there was anything.
+fn drain(socket: &Socket, batch: &mut RecvBatch, mut each: impl FnMut(Datagram)) -> io::Result<bool> {
+    let mut received = false;
     for _ in 0..RECV_CALLS_MAX {
         match socket.try_recv(batch) {
             Ok(messages) => {
                 batch.datagrams().for_each(&mut each);
-                received = ReadResult::Something;
+                received = true;
                 if messages < RECV_MESSAGES_MAX {
                     break;
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-            Err(_) => return ReadResult::Failed,
+            Err(error) => return Err(error),
         }
     }
-    received
+    Ok(received)
 }
 
 /// One direction of the link, idle, with this background traffic. `lane` separates the random choices of the two.
@@ -279,11 +270,6 @@ fn admit(clients: &mut Clients, client: SocketAddr, bind: impl FnOnce() -> io::R
         Entry::Occupied(_) => true,
         Entry::Vacant(new) => !is_full && bind().map(|port| new.insert(port)).is_ok(),
     }
-}
-
-/// The IPv4 address itself if a dual-stack socket reports it as an IPv6 address.
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 #[cfg(test)]

@@ -22,12 +22,6 @@ fn distrusted(path: &Path, mode: u32, verb: &str) -> Error {
     Error::new(ErrorKind::Local, message, hint)
 }
 
-/// One that another user owns.
-fn owned(path: &Path, owner: u32) -> Error {
-    let message = format!("{} belongs to user {owner}, who can change it", printable_path(path));
-    Error::new(ErrorKind::Local, message, "run as that user, or name another file or directory")
-}
-
 /// Expects that nobody else can read or change a file.
 ///
 /// # Errors
@@ -60,7 +54,9 @@ pub(super) fn expect_own_directory(path: &Path) -> Result<()> {
 fn expect(path: &Path, found: io::Result<Metadata>, exposing: u32, verb: &'static str) -> Result<()> {
     let found = found.map_err(|error| Error::local(format!("read {}", printable_path(path)), error))?;
     if let Some(owner) = system::other_owner(&found).filter(|&owner| owner != 0) {
-        return Err(owned(path, owner));
+        let message = format!("{} belongs to user {owner}, who can change it", printable_path(path));
+        let hint = "run as that user, or name another file or directory";
+        return Err(Error::new(ErrorKind::Local, message, hint));
     }
     let Some(mode) = system::mode(&found) else { return Ok(()) };
     // In a sticky directory nobody can remove or rename files of others.

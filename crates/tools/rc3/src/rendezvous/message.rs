@@ -4,7 +4,10 @@
 //! The host opens a room and gets its number; the guest joins it. What either says goes to the other: first what
 //! [`super::secret`] needs, then one sealed message.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::HashSet,
+    net::{IpAddr, SocketAddr},
+};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -103,12 +106,9 @@ impl Candidates {
             at.port() != 0 && !ip.is_multicast() && !ip.is_unspecified() && (is_local || !ip.is_loopback())
         };
         let own = self.own.iter().map(|ip| SocketAddr::new(ip.to_canonical(), self.port));
-        let mut found = Vec::new();
-        for at in [self.seen].into_iter().chain(own).take(ADDRESSES_MAX).filter(is_one_host) {
-            if !found.contains(&at) {
-                found.push(at);
-            }
-        }
+        let mut found: Vec<_> = [self.seen].into_iter().chain(own).take(ADDRESSES_MAX).collect();
+        let mut seen = HashSet::new();
+        found.retain(|at| is_one_host(at) && seen.insert(*at));
         found
     }
 }

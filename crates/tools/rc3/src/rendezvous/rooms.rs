@@ -39,6 +39,7 @@ pub(super) type PartyId = u64;
 pub(super) const RANDOM_BYTES: usize = 2 * TOKEN_BYTES;
 
 /// All of them.
+#[derive(Default)]
 pub(super) struct Rooms {
     rooms: HashMap<u32, Room>,
     /// The room of each end, and whether it is the guest.
@@ -64,13 +65,7 @@ struct Room {
 impl Rooms {
     /// None so far; with this relay at that port, if its owner allows one.
     pub(super) fn new(relay: Option<(Relay, u16)>) -> Self {
-        Self {
-            rooms: HashMap::new(),
-            parties: HashMap::new(),
-            guesses: Guesses(HashMap::new()),
-            relay,
-            outgoing: VecDeque::new(),
-        }
+        Self { relay, ..Self::default() }
     }
 
     /// The next message, and to whom. A party that learns that its room has ended says nothing more.
@@ -232,6 +227,7 @@ impl Rooms {
 }
 
 /// Tries of networks that ended without trust: how many, and since when.
+#[derive(Default)]
 struct Guesses(HashMap<IpAddr, (u32, Instant)>);
 
 impl Guesses {

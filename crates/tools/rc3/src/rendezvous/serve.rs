@@ -10,7 +10,6 @@ use std::{
 };
 
 use rc3_cli::output;
-use rc3_core::units::Rate;
 use rc3_net::{
     Connection, Endpoint, EndpointOptions, Incoming, RlpMode, ServerConfig, Slot, Slots, TransportConfig,
     VarInt,
@@ -32,9 +31,11 @@ use super::{
     visit::WINDOW,
 };
 use crate::{
+    cli::low::MeetArgs,
     error::{Error, Result},
     log,
     transfer::{
+        addresses::canonical,
         identity::Identity,
         message::{encode, listen_up_to},
         random::random,
@@ -59,15 +60,6 @@ const EVENTS_MAX: usize = 256;
 /// Longest datagram.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
 
-/// Parameters of a rendezvous.
-#[derive(Debug, Clone)]
-pub struct MeetJob {
-    /// The address to listen at; `None` is any, IPv4 and IPv6, and the usual port.
-    pub bind: Option<SocketAddr>,
-    /// UDP port of the relay, 0 for any free one, and the rate of each pair; `None`: no relay.
-    pub relay: Option<(u16, Rate)>,
-}
-
 /// What happens at a connection.
 enum Event {
     Came(PartyId, mpsc::Sender<FromRendezvous>),
@@ -83,16 +75,16 @@ enum Event {
 ///
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
-pub async fn serve(job: MeetJob) -> Result<()> {
-    let endpoint = bind(job.bind)?;
+pub async fn serve(args: MeetArgs) -> Result<()> {
+    let endpoint = bind(args.bind)?;
     let bound = endpoint.local_addr().map_err(|error| Error::local("find the port", error))?;
-    let (relay, socket) = match job.relay {
+    let (relay, socket) = match args.relay {
         None => (None, None),
-        Some((port, rate)) => {
+        Some(port) => {
             let socket = relay_socket(SocketAddr::new(bound.ip(), port)).await;
             let (socket, port) =
                 socket.map_err(|error| Error::local(format!("relay at port {port}"), error))?;
-            (Some((Relay::new(rate), port)), Some(socket))
+            (Some((Relay::new(args.relay_rate), port)), Some(socket))
         }
     };
     let host = reachable::reachable(bound.ip()).first().map_or_else(|| bound.ip(), |ip| *ip).to_string();
@@ -214,7 +206,7 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
     let (outbox, mut writer) = outbox(send);
     let (to_party, mut outgoing) = mpsc::channel(OUTGOING_MAX);
     let _ = happened.send(Event::Came(id, to_party)).await;
-    let (mut at, mut look) = (address(connection), interval(LOOK_EVERY));
+    let (mut at, mut look) = (canonical(connection.remote_address()), interval(LOOK_EVERY));
     let _ = happened.send(Event::Heard(id, at, message)).await;
     loop {
         tokio::select! {
@@ -229,7 +221,7 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
                 }
             }
             _ = look.tick() => {
-                let now = address(connection);
+                let now = canonical(connection.remote_address());
                 if std::mem::replace(&mut at, now) != now {
                     let _ = happened.send(Event::Moved(id, now)).await;
                 }
@@ -238,12 +230,6 @@ async fn converse(id: PartyId, connection: &Connection, happened: &mpsc::Sender<
     }
     drop(outbox);
     let _ = timeout(PATIENCE, finished(&mut writer)).await;
-}
-
-/// Where a party is.
-fn address(connection: &Connection) -> SocketAddr {
-    let at = connection.remote_address();
-    SocketAddr::new(at.ip().to_canonical(), at.port())
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::{future::pending, net::SocketAddr, time::Duration};
 
-use rc3_net::{Connection, Endpoint, RlpMode, SendStream, VarInt};
-use tokio::{task::JoinHandle, time::timeout};
+use rc3_net::{Endpoint, RlpMode, VarInt};
+use tokio::time::timeout;
 
 use super::{
     code::Place,
@@ -17,10 +17,9 @@ use crate::{
         direct::failed,
         identity::client_of_anybody,
         meet::{Settings, connect},
-        message::{MessageError, Messages, encode, listen_up_to},
         punch::Punch,
         reachable::beyond_link,
-        session::{Outbox, finished, outbox},
+        session::Channel,
     },
 };
 
@@ -41,15 +40,12 @@ pub(super) const WINDOW: VarInt = VarInt::from_u32(16 << 10);
 /// A connection with a room, which ends when it is dropped.
 pub(super) struct Visit {
     endpoint: Endpoint,
-    connection: Connection,
-    outbox: Outbox,
-    writer: JoinHandle<SendStream>,
-    messages: Messages<FromRendezvous>,
+    channel: Channel<FromParty, FromRendezvous>,
 }
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        self.connection.close(VarInt::from_u32(0), b"done");
+        self.channel.connection.close(VarInt::from_u32(0), b"done");
     }
 }
 
@@ -74,21 +70,18 @@ impl Visit {
         let millis = u32::try_from(UNUSED_MAX.as_millis()).unwrap_or(u32::MAX);
         transport.max_idle_timeout(Some(VarInt::from_u32(millis).into()));
         let control = connect(endpoint, &found, COMMAND, client_of_anybody(ALPN)?, transport, first).await?;
-        let (connection, (outbox, writer)) = (control.connection, outbox(control.send));
-        let messages = listen_up_to(MESSAGE_BYTES_MAX, control.recv);
-        Ok(Self { endpoint: endpoint.clone(), connection, outbox, writer, messages })
+        let channel = Channel::new(MESSAGE_BYTES_MAX, control, PATIENCE);
+        Ok(Self { endpoint: endpoint.clone(), channel })
     }
 
     /// Says something; a broken connection shows when hearing.
-    pub(super) async fn say(&self, message: FromParty) {
-        let _ = self.outbox.send(encode(&message)).await;
+    pub(super) async fn say(&mut self, message: FromParty) {
+        let _ = self.channel.say(&message).await;
     }
 
     /// Leaves, after what was said has arrived.
     pub(super) async fn leave(mut self) {
-        let (closed, _) = tokio::sync::mpsc::channel(1);
-        self.outbox = closed;
-        let _ = timeout(LEAVE_PATIENCE, finished(&mut self.writer)).await;
+        let _ = timeout(LEAVE_PATIENCE, self.channel.finish()).await;
     }
 
     /// The next message.
@@ -98,10 +91,9 @@ impl Visit {
     /// # Errors
     /// When the room has ended, or the connection.
     pub(super) async fn hear(&mut self) -> Result<FromRendezvous> {
-        match self.messages.recv().await.unwrap_or(Err(MessageError::Ended)) {
-            Ok(FromRendezvous::Ended(why)) => Err(over(why)),
-            Ok(message) => Ok(message),
-            Err(error) => Err(self.connection.close_reason().map_or_else(|| error.into(), Error::from)),
+        match self.channel.hear().await? {
+            FromRendezvous::Ended(why) => Err(over(why)),
+            message => Ok(message),
         }
     }
 
@@ -130,12 +122,12 @@ impl Visit {
 
     /// Whether both ends may be on the host of the rendezvous.
     pub(super) fn is_local(&self) -> bool {
-        self.connection.remote_address().ip().to_canonical().is_loopback()
+        self.channel.connection.remote_address().ip().to_canonical().is_loopback()
     }
 
     /// The relay there, and how this end shows it its address.
     pub(super) fn relay(&self, pass: Pass, settings: &Settings) -> Result<Relaying> {
-        let at = SocketAddr::new(self.connection.remote_address().ip().to_canonical(), pass.port);
+        let at = SocketAddr::new(self.channel.connection.remote_address().ip().to_canonical(), pass.port);
         Ok(Relaying { at, punch: Punch::new(settings)?.marked(&pass.token), endpoint: self.endpoint.clone() })
     }
 }
@@ -147,22 +139,13 @@ pub(super) struct Relaying {
     endpoint: Endpoint,
 }
 
-impl Relaying {
-    /// Shows the relay the address of this end, again and again: it may change.
-    pub(super) async fn show(&self) {
-        loop {
-            let _showing = self.punch.begin(&self.endpoint, self.at);
-            tokio::time::sleep(SHOW_EVERY).await;
-        }
-    }
-}
-
-/// Shows the relay where this end is, if there is one.
+/// Shows the relay where this end is, if there is one, again and again: it may change.
 pub(super) async fn showing<T>(relaying: Option<&Relaying>) -> T {
-    if let Some(relaying) = relaying {
-        relaying.show().await;
+    let Some(Relaying { at, punch, endpoint }) = relaying else { return pending().await };
+    loop {
+        let _showing = punch.begin(endpoint, *at);
+        tokio::time::sleep(SHOW_EVERY).await;
     }
-    pending().await
 }
 
 /// A room that has ended, or was not opened.

@@ -81,7 +81,7 @@ pub fn lock(_: &File) -> bool {
     true
 }
 
-pub fn readable<S>(_: &[S], _: Duration) -> io::Result<Vec<bool>> {
+pub fn wait_readable<S>(_: &[S], _: Duration) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -127,15 +127,15 @@ pub fn lock(file: &File) -> bool {
     flock(file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
 }
 
-/// Which of the sockets are readable, once one is or after `timeout`.
+/// Waits until one of the sockets is readable, at most `timeout`.
 ///
 /// # Errors
 /// When the call is interrupted or fails.
-pub fn readable<S: AsFd>(sockets: &[S], timeout: Duration) -> io::Result<Vec<bool>> {
+pub fn wait_readable<S: AsFd>(sockets: &[S], timeout: Duration) -> io::Result<()> {
     let mut fds: Vec<_> = sockets.iter().map(|socket| PollFd::new(socket, PollFlags::IN)).collect();
     let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
     poll(&mut fds, Some(&timeout))?;
-    Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect())
+    Ok(())
 }
 
 /// What standard error is.

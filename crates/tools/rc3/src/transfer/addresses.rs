@@ -41,6 +41,11 @@ pub(crate) fn single_hosts(ips: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     ips.take(ADDRESSES_MAX).map(|ip| SocketAddr::new(ip, port)).collect()
 }
 
+/// The IPv4 address itself if a dual-stack socket reports it as an IPv6 address.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
 /// The order in which this host tries these addresses.
 pub(crate) fn ordered(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     in_turn(addresses, &zones(), is_routed)

@@ -147,8 +147,8 @@ impl Agreement {
                 Fate::Receive(path, change) => {
                     agreement.changes.extend(change.map(|change| (file.entry, change)));
                     file.path = path;
-                    let may_resume = !is_early(&file);
-                    agreement.receive(destination, &file, arrived, may_resume);
+                    let resume = || Content::resume(destination, &file, Arc::clone(arrived));
+                    agreement.receive(&file, || if is_early(&file) { None } else { resume() });
                 }
             }
             agreement.files.push(file);
@@ -173,18 +173,11 @@ impl Agreement {
         }
     }
 
-    fn receive(
-        &mut self,
-        destination: &Destination,
-        file: &Expected,
-        arrived: &Arc<AtomicU64>,
-        may_resume: bool,
-    ) {
+    fn receive(&mut self, file: &Expected, resume: impl FnOnce() -> Option<Content>) {
         if file.is_link() {
             return self.links.push(file.clone());
         }
-        let may_resume = may_resume && self.resumed.len() < RESUMED_MAX;
-        let resumed = may_resume.then(|| Content::resume(destination, file, Arc::clone(arrived))).flatten();
+        let resumed = (self.resumed.len() < RESUMED_MAX).then(resume).flatten();
         let (has_stream, missing) = match &resumed {
             Some(content) => (!content.missing().is_empty(), content.missing().len()),
             None => (file.has_stream(), file.data().len()),

@@ -154,26 +154,33 @@ pub(super) fn has_acl(file: &File, attributes: &[Attribute], preserve: Preserve)
     preserve.acls && acl.is_some_and(|acl| system::has(file, acl))
 }
 
+/// A list of names or a value, which `get` writes into a buffer.
+#[cfg(target_os = "linux")]
+pub(super) fn whole(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> rustix::io::Result<Vec<u8>> {
+    // Most files have few names or none. 512 bytes are enough for an ACL of 60 entries, 64 KiB for any list and value.
+    let mut bytes = vec![0; 512];
+    let length = get(&mut bytes).or_else(|error| match error {
+        rustix::io::Errno::RANGE => {
+            bytes.resize(64 << 10, 0);
+            get(&mut bytes)
+        }
+        error => Err(error),
+    });
+    bytes.truncate(length?);
+    Ok(bytes)
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use std::{fs::File, path::Path};
 
     use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, getxattr, listxattr};
 
-    use super::{Attribute, Namespace, VALUE_BYTES_MAX};
-
-    /// Longest list of names: XATTR_LIST_MAX of Linux.
-    const LIST_BYTES_MAX: usize = 64 << 10;
+    use super::{Attribute, Namespace, VALUE_BYTES_MAX, whole};
 
     /// The attributes that matter here. A value that is too long is one byte longer than allowed.
     pub(super) fn list(path: &Path) -> Vec<Attribute> {
-        // Most files have few names or none.
-        let mut names = vec![0; 512];
-        let length = listxattr(path, &mut names).or_else(|_| {
-            names.resize(LIST_BYTES_MAX, 0);
-            listxattr(path, &mut names)
-        });
-        names.truncate(length.unwrap_or(0));
+        let names = whole(|names| listxattr(path, names)).unwrap_or_default();
         let names = names.split(|&byte| byte == 0).filter(|name| Namespace::of(name).is_some());
         names.filter_map(|name| read(path, name)).collect()
     }

@@ -4,42 +4,24 @@
 //! Nobody is answered: an address is only one more to connect to, and counts if the holder of the fingerprint's key is
 //! there. A forger makes this host send a few first packets to a victim, so there are at most [`CALLERS_MAX`].
 
-use std::net::SocketAddr;
+use std::{collections::HashSet, net::SocketAddr};
 
 use rc3_net::Endpoint;
 use tokio::sync::mpsc;
 
+use super::addresses::canonical;
+
 /// Most addresses that packets may name in one meeting.
 pub(crate) const CALLERS_MAX: usize = 4;
 
-/// The addresses so far.
-#[derive(Default)]
-struct Callers(Vec<SocketAddr>);
-
-impl Callers {
-    /// Notes one; whether it is new.
-    fn add(&mut self, address: SocketAddr) -> bool {
-        let is_new = !self.is_full() && !self.0.contains(&address);
-        if is_new {
-            self.0.push(address);
-        }
-        is_new
-    }
-
-    fn is_full(&self) -> bool {
-        self.0.len() >= CALLERS_MAX
-    }
-}
-
 /// Passes on each new address up to the limit, and then takes no more.
 pub(super) async fn watch(endpoint: Endpoint, found: mpsc::Sender<SocketAddr>) {
-    let mut callers = Callers::default();
-    while !callers.is_full() {
+    let mut callers = HashSet::new();
+    while callers.len() < CALLERS_MAX {
         let Some(incoming) = endpoint.accept().await else { return };
-        let from = incoming.remote_address();
+        let address = canonical(incoming.remote_address());
         incoming.ignore();
-        let address = SocketAddr::new(from.ip().to_canonical(), from.port());
-        if callers.add(address) && found.send(address).await.is_err() {
+        if callers.insert(address) && found.send(address).await.is_err() {
             break;
         }
     }
@@ -64,14 +46,6 @@ mod tests {
         (Ipv4Addr::LOCALHOST, 0).into()
     }
 
-    #[test]
-    fn few_addresses_are_taken_and_each_once() {
-        let mut callers = Callers::default();
-        let address = |port| SocketAddr::from(([192, 0, 2, 1], port));
-        assert_eq!([1, 1, 2, 3, 2].map(|port| callers.add(address(port))), [true, false, true, true, false]);
-        assert_eq!([4, 5, 1].map(|port| callers.add(address(port))), [true, false, false]);
-    }
-
     /// Anybody can send first packets, with any address.
     #[tokio::test]
     async fn strangers_are_not_answered_and_soon_not_heard() {
@@ -83,12 +57,13 @@ mod tests {
         let at = endpoint.local_addr().unwrap();
         let config = ClientConfig::new(Arc::new(client(Fingerprint([1; 32]), ALPN).unwrap()));
         let call = |stranger: &Endpoint| stranger.connect_with(config.clone(), at, SERVER_NAME).unwrap();
-        let calls: Vec<_> = strangers.iter().map(call).collect();
+        let calls: Vec<_> = strangers.iter().flat_map(|stranger| [call(stranger), call(stranger)]).collect();
         watch(endpoint.clone(), found).await;
         let mut heard = Vec::new();
         while let Some(address) = further.recv().await {
             heard.push(address);
         }
+        assert_eq!(heard.iter().collect::<HashSet<_>>().len(), CALLERS_MAX);
         assert_eq!(heard.len(), CALLERS_MAX);
         assert!(heard.iter().all(|heard| strangers.iter().any(|one| one.local_addr().unwrap() == *heard)));
         assert_eq!(endpoint.open_connections(), 0);

@@ -131,7 +131,10 @@ impl Content {
             self.part.discard();
         }
         match placed {
-            Err(Fault::Settled(Verdict::Conflict)) => self.part.claim_existing(&self.file, hash),
+            Err(Fault::Settled(Verdict::Conflict)) => {
+                let existing = self.part.destination.claim_same(&self.file.path, &self.file, hash);
+                existing.map_err(Fault::Settled)
+            }
             placed => placed,
         }
     }
@@ -147,7 +150,8 @@ impl Content {
 
     fn write_down(&self, progress: &mut Progress) -> io::Result<()> {
         progress.recorded = Instant::now();
-        self.part.write_down(&record::write(&self.file, progress.passing.tree(), self.part.record_key()))
+        let key = self.part.destination.record_key();
+        self.part.write_down(&record::write(&self.file, progress.passing.tree(), key))
     }
 }
 

@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use rc3_net::{
     ClientConfig, Congestion, Connection, ConnectionError, Endpoint, RlpMode, ServerConfig, TransportConfig,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use tokio::{io::BufReader, time::timeout};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     addresses::Race,
     before_any_reply,
     identity::{Identity, SERVER_NAME, client},
-    message::{ALPN, EARLY_FILES_MAX, FETCH_ALPN, FromReceiver, FromSender, Hello, VERSION},
+    message::{ALPN, EARLY_FILES_MAX, FETCH_ALPN, Hello, VERSION},
     network::Network,
     newcomers::{Newcomers, Rejection},
     no_connection, not_connected,
@@ -92,22 +92,10 @@ impl Settings {
     }
 }
 
-/// What one role says on the control stream.
-pub(crate) trait Says: Serialize + DeserializeOwned + Send + 'static {
-    /// Application protocol of a connection from this role.
-    const ALPN: &'static [u8];
-    /// Most streams that this role may open before its ticket was seen.
-    const STREAMS_MAX: u32;
-}
-
-impl Says for FromSender {
-    const ALPN: &'static [u8] = ALPN;
-    const STREAMS_MAX: u32 = EARLY_FILES_MAX;
-}
-
-impl Says for FromReceiver {
-    const ALPN: &'static [u8] = FETCH_ALPN;
-    const STREAMS_MAX: u32 = 0;
+/// Application protocol of a connection from a side that sends or receives, and most streams that this side may open before
+/// its ticket was seen.
+fn role(sends: bool) -> (&'static [u8], u32) {
+    if sends { (ALPN, EARLY_FILES_MAX) } else { (FETCH_ALPN, 0) }
 }
 
 /// Connects to the first of these addresses that answers, opens the control stream and writes the first message. `command`
@@ -127,7 +115,8 @@ pub(crate) async fn connect(
 ) -> Result<Control> {
     let mut config = ClientConfig::new(Arc::new(tls));
     config.transport_config(transport.into());
-    greet(connect_to_any(endpoint, addresses, command, &config).await?, hello).await
+    let connect = |address| connect_to(endpoint, address, command.to_owned(), &config);
+    greet(Race::of(addresses).run(connect).await?, hello).await
 }
 
 /// Opens the control stream of a connection, and writes the first message.
@@ -138,16 +127,6 @@ pub(crate) async fn greet(connection: Connection, hello: &impl Serialize) -> Res
     let said = control.say(hello).await;
     said.map_err(|error| control.connection.close_reason().map_or(error, before_any_reply))?;
     Ok(control)
-}
-
-/// Connects to one of these addresses.
-async fn connect_to_any(
-    endpoint: &Endpoint,
-    addresses: &[SocketAddr],
-    command: &str,
-    config: &ClientConfig,
-) -> Result<Connection> {
-    Race::of(addresses).run(|address| connect_to(endpoint, address, command.to_owned(), config)).await
 }
 
 /// Begins to connect to this address; the future ends with the connection, or a while after without an answer.
@@ -172,11 +151,7 @@ pub(crate) fn towards(
     sends: bool,
     settings: &Settings,
 ) -> Result<(rustls::ClientConfig, TransportConfig)> {
-    let (alpn, streams_max) = if sends {
-        (FromSender::ALPN, FromReceiver::STREAMS_MAX)
-    } else {
-        (FromReceiver::ALPN, FromSender::STREAMS_MAX)
-    };
+    let ((alpn, _), (_, streams_max)) = (role(sends), role(!sends));
     Ok((client(fingerprint, alpn)?, settings.transport(streams_max, 0)?))
 }
 
@@ -211,14 +186,16 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Listens at `address` for a peer that says `R`; `None` is any address and port.
-    pub(crate) fn open<R: Says>(
+    /// Listens at `address` for a peer that sends or receives; `None` is any address and port.
+    pub(crate) fn open(
+        peer_sends: bool,
         (identity, secret): &(Identity, Secret),
         settings: &Settings,
         address: Option<SocketAddr>,
     ) -> Result<Self> {
-        let transport = settings.transport(R::STREAMS_MAX, 1)?;
-        let mut config = ServerConfig::with_crypto(Arc::new(identity.server(R::ALPN)?));
+        let (alpn, streams_max) = role(peer_sends);
+        let transport = settings.transport(streams_max, 1)?;
+        let mut config = ServerConfig::with_crypto(Arc::new(identity.server(alpn)?));
         config.transport_config(Arc::new(transport));
         let endpoint = bind(&config, identity, &settings.network, address)?;
         let found = endpoint.local_addr();

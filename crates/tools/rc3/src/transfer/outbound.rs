@@ -27,13 +27,13 @@ use super::{
     gaps::Gaps,
     lost,
     manifest::{Found, SourceEntry},
-    message::{self, FromReceiver, FromSender, Kind},
+    message::{self, FromReceiver, FromSender, Kind, MESSAGE_BYTES_MAX},
     moved::Moved,
     openers::Openers,
     outage::silence,
     progress::{Reporter, Steered, Summary},
     sender::{Heard, Sender, Sent, refused},
-    session::{Channel, FINAL_PATIENCE},
+    session::{Channel, Control, FINAL_PATIENCE},
     source::{FileSource, READ_BYTES_MIN, Throttle},
     ticks,
     verdict::Omission,
@@ -59,12 +59,9 @@ pub(super) const CHUNKS_AHEAD: usize = 8;
 /// Where the bytes of a pipe come from.
 pub(super) type Input = Box<dyn Read + Send>;
 
-/// The sender's end of a control stream.
-pub(super) type ToReceiver = Channel<FromSender, FromReceiver>;
-
 /// One conversation with a receiver.
 pub(super) struct Outbound<'a> {
-    channel: ToReceiver,
+    channel: Channel<FromSender, FromReceiver>,
     found: &'a Found,
     sender: Sender<'a>,
     dry_run: bool,
@@ -89,10 +86,16 @@ pub(super) struct Outbound<'a> {
 }
 
 impl<'a> Outbound<'a> {
-    pub(super) fn new(channel: ToReceiver, found: &'a Found, dry_run: bool, limit: Option<Rate>) -> Self {
+    pub(super) fn new(
+        control: Control,
+        patience: Duration,
+        found: &'a Found,
+        dry_run: bool,
+        limit: Option<Rate>,
+    ) -> Self {
         let (hashes, hashed) = mpsc::unbounded_channel();
         Self {
-            channel,
+            channel: Channel::new(MESSAGE_BYTES_MAX, control, patience),
             found,
             sender: Sender::new(found, dry_run),
             dry_run,

@@ -58,7 +58,7 @@ impl Names {
 /// removed.
 #[derive(Debug)]
 pub struct Part {
-    destination: Destination,
+    pub(super) destination: Destination,
     file: File,
     names: Names,
     path: SafePath,
@@ -92,16 +92,12 @@ impl Part {
             let block = BLOCK - ((offset + at as u64) % BLOCK as u64) as usize;
             let end = (at + block).min(bytes.len());
             if bytes[at..end].iter().all(|&byte| byte == 0) {
-                self.write_some(&bytes[from..at], offset + from as u64)?;
+                self.write_at(&bytes[from..at], offset + from as u64)?;
                 from = end;
             }
             at = end;
         }
-        self.write_some(&bytes[from..], offset + from as u64)
-    }
-
-    fn write_some(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        if bytes.is_empty() { Ok(()) } else { self.write_at(bytes, offset) }
+        self.write_at(&bytes[from..], offset + from as u64)
     }
 
     /// Fills `buf` with the bytes at an offset of the data; those that were not written are zeros.
@@ -165,16 +161,6 @@ impl Part {
     /// Whether it has its final name or is marked as useless.
     pub fn is_over(&self) -> bool {
         self.over.load(Relaxed)
-    }
-
-    /// The key of the records of this run.
-    pub fn record_key(&self) -> &[u8; 32] {
-        self.destination.record_key()
-    }
-
-    /// Takes the file that has the name, if its content is this.
-    pub(super) fn claim_existing(&self, expected: &Expected, hash: blake3::Hash) -> Result<(), Fault> {
-        self.destination.claim_same(&self.path, expected, hash).map_err(Fault::Settled)
     }
 
     /// Whether it has only zeros in these ranges. Where the system does not know, only as much is read as it stores.

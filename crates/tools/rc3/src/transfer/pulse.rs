@@ -8,7 +8,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use rc3_net::{Connection, VarInt};
 
-use super::{FAILED, outage::silence};
+use super::{FAILED, addresses::canonical, outage::silence};
 
 /// A sender that acknowledges nothing for this long gives way to one that waits.
 const SILENT_MAX: Duration = Duration::from_secs(3);
@@ -37,10 +37,7 @@ impl Pulses {
 
     /// Closes those whose way was through this relay.
     pub(super) fn lose(&self, relay: SocketAddr) {
-        let through = |connection: &&Connection| {
-            let at = connection.remote_address();
-            SocketAddr::new(at.ip().to_canonical(), at.port()) == relay
-        };
+        let through = |connection: &&Connection| canonical(connection.remote_address()) == relay;
         self.0.iter().filter(through).for_each(|connection| connection.close(FAILED, b"lost the relay"));
     }
 

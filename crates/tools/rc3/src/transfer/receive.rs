@@ -29,14 +29,14 @@ use super::{
     identity::Identity,
     inbound::{self, Finish},
     meet::{Listener, Settings},
-    message::{FromSender, Hello},
+    message::Hello,
     newcomers::Newcomers,
     parting,
     paths::printable_path,
     progress::{Reporter, count},
     pulse::{Pulses, gives_way},
     random::random,
-    session::{Channel, Control, FINAL_PATIENCE, Session},
+    session::{Control, FINAL_PATIENCE, Session},
     stopped_by,
     ticket::{SECRET_BYTES, Secret, Ticket},
     ticket_file::TicketFile,
@@ -144,7 +144,7 @@ impl Receiver {
         // Check the directory before anyone gets a ticket.
         let destination = job.dir.as_deref().map(|dir| open(dir, job.policy)).transpose()?;
         let identity = identity(job.identity.as_deref())?;
-        let listener = Listener::open::<FromSender>(&identity, &job.settings, job.bind)?;
+        let listener = Listener::open(true, &identity, &job.settings, job.bind)?;
         let ticket = listener.ticket(job.advertise.as_ref())?;
         let written = job.ticket_file.as_deref().map(|path| TicketFile::write(path, &ticket)).transpose();
         let written = written.map_err(|error| Error::local("write the ticket", error))?;
@@ -218,7 +218,12 @@ impl Receiver {
                 && let Some(session) = self.waiting.pop_front()
             {
                 pulses.add(session.channel.connection.clone());
-                transfers.spawn(serve_one(session, self.destination.clone(), reporter.another()));
+                let (destination, mut reporter) = (self.destination.clone(), reporter.another());
+                transfers.spawn(async move {
+                    let outcome = inbound::run(session, destination.as_ref(), &mut reporter).await;
+                    reporter.clear();
+                    outcome
+                });
             }
             let now = (transfers.len(), self.waiting.len());
             if std::mem::replace(&mut state, now) != now {
@@ -230,7 +235,9 @@ impl Receiver {
                     continue;
                 }
                 _ = tick.tick() => {
-                    self.reassure().await;
+                    for session in &mut self.waiting {
+                        let _ = timeout(REASSURE_PATIENCE, session.reassure()).await;
+                    }
                     let silent = "was silent while another sender waited";
                     if !self.waiting.is_empty() && transfers.len() >= most && pulses.give_way(silent) {
                         reporter.note("a silent sender gave way to one that waits; what arrived of it is kept");
@@ -287,8 +294,7 @@ impl Receiver {
         match newcomer {
             Ok((control, _)) if self.waiting.len() < WAITING_MAX => {
                 let asked = if self.destination.is_some() { Asked::Anything } else { Asked::Pipe };
-                let channel = Channel::new(control, self.job.settings.patience);
-                self.waiting.push_back(Session::new(channel, asked));
+                self.waiting.push_back(Session::new(control, self.job.settings.patience, asked));
             }
             Ok((control, _)) => control.connection.close(BUSY, b"too many senders are waiting"),
             Err(turned_away) if is_idle => reporter.note(&turned_away),
@@ -328,13 +334,6 @@ impl Receiver {
         None
     }
 
-    /// Signals to waiting senders that they are still waiting.
-    async fn reassure(&mut self) {
-        for session in &mut self.waiting {
-            let _ = timeout(REASSURE_PATIENCE, session.reassure()).await;
-        }
-    }
-
     /// Closes the port and all connections; senders learn the reason from `outcome`. Returns `outcome`, with the number
     /// of incomplete files.
     ///
@@ -345,12 +344,6 @@ impl Receiver {
             self.waiting.iter().for_each(|waiting| waiting.channel.connection.close(ENDED, b"is done"));
         }
         wind_up(&self.endpoint, self.destination.as_ref(), outcome).await
-    }
-}
-
-impl std::fmt::Debug for Receiver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Receiver").field("dir", &self.job.dir).finish_non_exhaustive()
     }
 }
 
@@ -416,16 +409,6 @@ fn show((running, waiting): (usize, usize), reporter: &mut Reporter) {
     reporter.status(&status(running, waiting));
     gauge!("rc3_transfers_running").set(running as f64);
     gauge!("rc3_senders_waiting").set(waiting as f64);
-}
-
-async fn serve_one(
-    session: Session,
-    destination: Option<Destination>,
-    mut reporter: Reporter,
-) -> Result<Finish> {
-    let outcome = inbound::run(session, destination.as_ref(), &mut reporter).await;
-    reporter.clear();
-    outcome
 }
 
 /// Waits until no file is in use: tasks of a failed transfer close their files themselves.

@@ -93,6 +93,8 @@ mod acl {
         io::Errno,
     };
 
+    use super::super::attributes::whole;
+
     /// Where Linux keeps the ACL of a file (acl(5) of the kernel: `posix_acl_xattr.h`).
     const NAME: &str = "system.posix_acl_access";
     /// Its version, and the tags of its entries: tag, rights and id, little-endian.
@@ -101,8 +103,6 @@ mod acl {
     const GROUP_OBJ: u16 = 0x04;
     const GROUP: u16 = 0x08;
     const MASK: u16 = 0x10;
-    /// What an extended attribute can have.
-    const BYTES_MAX: usize = 64 << 10;
 
     /// What counts of an ACL with more entries than permission bits. Rights have three bits.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,17 +160,8 @@ mod acl {
     }
 
     fn read(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Acl>> {
-        // Enough for 60 entries.
-        let mut value = vec![0; 512];
-        let got = match get(&mut value) {
-            Err(Errno::RANGE) => {
-                value.resize(BYTES_MAX, 0);
-                get(&mut value)
-            }
-            got => got,
-        };
-        match got {
-            Ok(len) => Acl::parse(value.get(..len).unwrap_or_default()).map(Some),
+        match whole(get) {
+            Ok(value) => Acl::parse(&value).map(Some),
             Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -22,7 +22,6 @@ use super::{
     outbound::{Input, Outbound},
     parting,
     progress::{Event, Reporter},
-    session::Channel,
     ticket::Ticket,
 };
 use crate::{
@@ -148,8 +147,8 @@ async fn send_found(
         loop {
             let once = async {
                 let control = join(true, &endpoint, &addresses, ticket, &job.settings).await?;
-                let channel = Channel::new(control, job.settings.patience);
-                let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
+                let patience = job.settings.patience;
+                let outbound = Outbound::new(control, patience, found, job.dry_run, job.rate_limit);
                 outbound.run(&mut input, endpoint.marks(), reporter).await
             };
             let Err(error) = once.await else { return Ok(()) };
@@ -195,8 +194,8 @@ async fn send_by_code(
         }
     };
     let work = async {
-        let channel = Channel::new(control, job.settings.patience);
-        let outbound = Outbound::new(channel, found, job.dry_run, job.rate_limit);
+        let patience = job.settings.patience;
+        let outbound = Outbound::new(control, patience, found, job.dry_run, job.rate_limit);
         let sent = tokio::select! {
             sent = outbound.run(&mut input, endpoint.marks(), reporter) => sent,
             error = relay_lost => Err(error),

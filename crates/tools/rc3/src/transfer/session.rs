@@ -19,7 +19,10 @@ use tokio::{
 use super::{
     asked::Asked,
     background, ended,
-    message::{self, FromReceiver, FromSender, MESSAGES_AHEAD, MessageError, Messages, Refusal, Work},
+    message::{
+        self, FromReceiver, FromSender, MESSAGE_BYTES_MAX, MESSAGES_AHEAD, MessageError, Messages, Refusal,
+        Work, listen_up_to,
+    },
     outage::patiently,
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -79,7 +82,7 @@ impl Control {
 
 /// The control stream of a transfer whose secret was right; this side sends `S` and gets `R`.
 pub(crate) struct Channel<S, R> {
-    pub(super) connection: Connection,
+    pub(crate) connection: Connection,
     pub(super) outbox: Outbox,
     writer: JoinHandle<SendStream>,
     messages: Messages<R>,
@@ -91,21 +94,26 @@ pub(crate) struct Channel<S, R> {
 }
 
 impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
-    pub(super) fn new(Control { connection, send, recv }: Control, patience: Duration) -> Self {
-        let ((outbox, writer), messages) = (outbox(send), message::listen(recv));
+    /// The other side may say messages of at most so many bytes.
+    pub(crate) fn new(
+        bytes_max: usize,
+        Control { connection, send, recv }: Control,
+        patience: Duration,
+    ) -> Self {
+        let ((outbox, writer), messages) = (outbox(send), listen_up_to(bytes_max, recv));
         Self { connection, outbox, writer, messages, patience, written: Instant::now(), sent: PhantomData }
     }
 
     /// The next message.
     ///
     /// Cancel-safe: dropping the future loses nothing.
-    pub(super) async fn hear(&mut self) -> Result<R> {
+    pub(crate) async fn hear(&mut self) -> Result<R> {
         let heard = self.messages.recv().await.unwrap_or(Err(MessageError::Ended));
         heard.map_err(|error| ended(&self.connection, error))
     }
 
     /// Sends a message, when there is room for it.
-    pub(super) async fn say(&mut self, message: &S) -> Result<()> {
+    pub(crate) async fn say(&mut self, message: &S) -> Result<()> {
         self.written = Instant::now();
         let sending = self.outbox.send(message::encode(message));
         let queued = patiently(&self.connection, self.patience, sending).await;
@@ -122,13 +130,17 @@ impl<S: Serialize, R: DeserializeOwned + Send + 'static> Channel<S, R> {
         let connection = self.connection.clone();
         let said = async {
             if self.say(message).await.is_ok() {
-                let (closed, _) = mpsc::channel(1);
-                self.outbox = closed;
-                finished(&mut self.writer).await;
+                self.finish().await;
             }
         };
         // Ignore a peer that does not read.
         let _ = patiently(&connection, FINAL_PATIENCE, said).await;
+    }
+
+    /// Says nothing more, and waits until all of it has arrived.
+    pub(crate) async fn finish(&mut self) {
+        (self.outbox, _) = mpsc::channel(1);
+        finished(&mut self.writer).await;
     }
 }
 
@@ -141,8 +153,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(channel: Channel<FromReceiver, FromSender>, asked: Asked) -> Self {
-        Self { channel, asked, waits: false }
+    pub(super) fn new(control: Control, patience: Duration, asked: Asked) -> Self {
+        Self { channel: Channel::new(MESSAGE_BYTES_MAX, control, patience), asked, waits: false }
     }
 
     /// The next message, which names only what this side asked for.

@@ -18,7 +18,7 @@ use super::{
     paths::{directory_of, printable_path},
     progress::Reporter,
     random::random,
-    session::{Channel, Control, Session},
+    session::{Control, Session},
 };
 use crate::error::{Error, Result};
 
@@ -79,11 +79,11 @@ impl Side {
     ) -> Result<()> {
         match self {
             Self::Send(found, limit) => {
-                let outbound = Outbound::new(Channel::new(control, patience), found, false, *limit);
+                let outbound = Outbound::new(control, patience, found, false, *limit);
                 outbound.run(&mut None, endpoint.marks(), reporter).await
             }
             Self::Receive(destination, asked) => {
-                let session = Session::new(Channel::new(control, patience), asked.clone());
+                let session = Session::new(control, patience, asked.clone());
                 match inbound::run(session, Some(destination), reporter).await? {
                     Finish::Complete(result) => result,
                     Finish::DryRun => Ok(()),

@@ -23,7 +23,7 @@ use super::{
     open::{Open, OpenAnswer},
     proxy,
     relay::{self, Broken, TargetStream, relay_tcp},
-    stdio, stopped,
+    stopped,
     transport::transport,
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     identity::peers::{KnownPeer, Pin},
     log, notify,
-    system::Stop,
+    system::{self, Stop},
     transfer::{
         FAILED,
         conclude::{Parting, conclude},
@@ -136,7 +136,7 @@ async fn forward(
     listeners: &[Listener],
     peer: &KnownPeer,
 ) -> Result<()> {
-    let connection = tunnel.connection.clone();
+    let connection = tunnel.0.connection.clone();
     let remote = args.remote.iter().map(|forward| forward.target.clone()).collect();
     let shared = Arc::new(TunnelState { connection: connection.clone(), remote, failures: Failures::new() });
     let mut tasks = JoinSet::new();
@@ -283,8 +283,10 @@ fn here(answer: OpenAnswer) -> &'static str {
 /// Standard input and output, until both directions have ended.
 async fn standard_streams(connection: &Connection, target: &Target) -> Result<()> {
     let stream = TargetStream::open(connection, &Open::Target(target.clone())).await?;
-    let relayed = relay::relay(tokio::io::stdin(), stdio::ClosableStdout::new(), stream, true).await;
-    relayed.map_err(|error| match error {
+    let (reader, writer) = (tokio::io::stdin(), tokio::io::stdout());
+    // Closed at its end, so that the program behind it reads that.
+    let relayed = relay::relay(reader, writer, system::close_stdout, stream, true);
+    relayed.await.map_err(|error| match error {
         Broken::Answer(answer) => out_of_reach(target, answer),
         error => ended(connection, Error::lost(error)),
     })

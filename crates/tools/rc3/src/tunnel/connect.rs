@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use rc3_net::{Connection, Endpoint, TransportConfig};
+use rc3_net::{Endpoint, TransportConfig};
 use tokio::time::timeout;
 
 use super::{
@@ -45,10 +45,7 @@ impl PeerChoice {
 }
 
 /// An authorised connection.
-pub(super) struct Tunnel {
-    pub(super) connection: Connection,
-    control: Control,
-}
+pub(super) struct Tunnel(pub(super) Control);
 
 /// The peer.
 pub(super) fn find(choice: &PeerChoice, files: &Files) -> Result<KnownPeer> {
@@ -99,7 +96,7 @@ impl Tunnel {
             ErrorKind::WrongPeer => other_peer(peer),
             _ => error,
         })?;
-        let mut tunnel = Self { connection: control.connection.clone(), control };
+        let mut tunnel = Self(control);
         let unauthorised = |error: Error| {
             match error.kind() {
             ErrorKind::Refused => error.hinted(
@@ -113,9 +110,10 @@ impl Tunnel {
             FromServer::Welcome => {}
             _ => return Err(Error::protocol("no answer to the first message")),
         }
-        open_up(&tunnel.connection);
+        let connection = &tunnel.0.connection;
+        open_up(connection);
         let Some(ticket) = ticket else { return Ok((tunnel, Pin::Known)) };
-        let (mut peer, ip) = (peer.clone(), tunnel.connection.remote_address().ip().to_canonical());
+        let (mut peer, ip) = (peer.clone(), connection.remote_address().ip().to_canonical());
         if ticket.others().contains(&ip) {
             peer.host = ip.to_string();
         }
@@ -125,7 +123,7 @@ impl Tunnel {
 
     /// Asks the peer to listen, and returns its port.
     pub(super) async fn listen(&mut self, id: u16, address: SocketAddr) -> Result<u16> {
-        self.control.say(&FromClient::Listen { id, ip: address.ip(), port: address.port() }).await?;
+        self.0.say(&FromClient::Listen { id, ip: address.ip(), port: address.port() }).await?;
         match self.next_message().await? {
             FromServer::Listening { id: answered, port } if answered == id => Ok(port),
             FromServer::NotListening { id: answered, reason } if answered == id => {
@@ -140,13 +138,13 @@ impl Tunnel {
     /// Requests no more, and waits until the peer has closed the connection, which it does when its targets have taken
     /// all bytes.
     pub(super) async fn finish(mut self) {
-        let _ = self.control.send.finish();
-        self.connection.closed().await;
+        let _ = self.0.send.finish();
+        self.0.connection.closed().await;
     }
 
     async fn next_message(&mut self) -> Result<FromServer> {
         let late = |_| Err(Error::lost("the peer does not answer"));
-        timeout(ANSWER_PATIENCE, self.control.hear()).await.unwrap_or_else(late)
+        timeout(ANSWER_PATIENCE, self.0.hear()).await.unwrap_or_else(late)
     }
 }
 

@@ -28,7 +28,6 @@ mod relay;
 pub mod remote;
 pub mod serve;
 mod socks;
-mod stdio;
 mod transport;
 
 /// Application protocol name on the connection.

@@ -84,7 +84,7 @@ pub(super) async fn answer(mut stream: TargetStream, connected: Result<TcpStream
 pub(super) async fn relay_tcp(tcp: TcpStream, stream: TargetStream, answer_due: bool) -> Result<(), Broken> {
     let mut end = TcpEnd { tcp, ended: false };
     let (reader, writer) = end.tcp.split();
-    relay(reader, writer, stream, answer_due).await?;
+    relay(reader, writer, || Ok(()), stream, answer_due).await?;
     end.ended = true;
     Ok(())
 }
@@ -119,10 +119,11 @@ impl Drop for StreamEnd {
     }
 }
 
-/// Relays any reader and writer.
+/// Relays any reader and writer; calls `close` once the writer has everything and is shut down.
 pub(super) async fn relay(
     mut reader: impl AsyncRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
+    close: impl FnOnce() -> io::Result<()>,
     stream: TargetStream,
     answer_due: bool,
 ) -> Result<(), Broken> {
@@ -132,7 +133,8 @@ pub(super) async fn relay(
         if answer_due {
             answered(recv).await?;
         }
-        write_out(recv, &mut writer).await
+        write_out(recv, &mut writer).await?;
+        close().map_err(Broken::Local)
     };
     tokio::try_join!(read_in(&mut reader, send), inward)?;
     end.ended = true;

@@ -137,7 +137,7 @@ impl Place {
 async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
     let settings = Settings::default();
     let at = Some((Ipv4Addr::LOCALHOST, 0).into());
-    let listener = Listener::open::<FromReceiver>(&new_identity().unwrap(), &settings, at).unwrap();
+    let listener = Listener::open(false, &new_identity().unwrap(), &settings, at).unwrap();
     let place = Place::new();
     let preserve = Preserve { xattrs: true, acls: true, hard_links: true };
     let policy = Policy { existing, preserve, ..Policy::default() };
