@@ -50,7 +50,7 @@ pub struct TunnelArgs {
     /// Read the ticket from this file; with --listen, write it there, readable only by you
     #[arg(long, value_name = "FILE")]
     pub ticket_file: Option<PathBuf>,
-    /// Listen here, connect there: `[BIND:]PORT:HOST:HOSTPORT`
+    /// Listen here, connect there: `[BIND:]PORT:HOST:HOSTPORT`, or with `/udp` after it datagrams of UDP
     #[arg(short = 'L', long = "local", value_name = "FORWARD", conflicts_with = "listen")]
     pub local: Vec<Forward>,
     /// Listen there, connect here: `[BIND:]PORT:HOST:HOSTPORT`
@@ -135,6 +135,10 @@ impl TunnelArgs {
         if local.is_empty() && remote.is_empty() && dynamic.is_empty() && stdio.is_none() {
             let hint = "name what to forward: -L, -R, -D or --stdio; see rc3 tunnel --help";
             return Err(Error::usage("nothing to forward", hint));
+        }
+        if remote.iter().any(|forward| forward.udp) {
+            let hint = "run the tunnel from the other host, with -L";
+            return Err(Error::usage("-R does not forward UDP", hint));
         }
         peer(self)
     }

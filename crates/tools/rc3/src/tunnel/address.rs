@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::transfer::ticket::{authority, is_host};
 
-/// Where a TCP connection goes: the side that connects resolves the name.
+/// Where a TCP connection or a UDP flow goes: the side that connects resolves the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     host: String,
@@ -53,7 +53,7 @@ impl Target {
         &self.host
     }
 
-    /// The TCP port.
+    /// The port.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -83,18 +83,21 @@ pub struct Forward {
     pub listen: SocketAddr,
     /// Where the connections go.
     pub target: Target,
+    /// Whether datagrams of UDP are forwarded, and not TCP: `/udp` after the rest.
+    pub udp: bool,
 }
 
 impl FromStr for Forward {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (text, udp) = text.strip_suffix("/udp").map_or((text, false), |text| (text, true));
         let (bind, port, host, target) = match parts(text)?.as_slice() {
             [port, host, target] => (None, *port, *host, *target),
             [bind, port, host, target] => (Some(*bind), *port, *host, *target),
-            _ => return Err(AddressError::Form("[BIND:]PORT:HOST:HOSTPORT")),
+            _ => return Err(AddressError::Form("[BIND:]PORT:HOST:HOSTPORT[/udp]")),
         };
-        Ok(Self { listen: listen(bind, port)?, target: Target::new(host, positive(target)?)? })
+        Ok(Self { listen: listen(bind, port)?, target: Target::new(host, positive(target)?)?, udp })
     }
 }
 
@@ -151,8 +154,10 @@ mod tests {
         let forward = |text: &str| text.parse::<Forward>();
         let is = |listen: &str, host: &str, port| {
             let target = Target::new(host, port).unwrap();
-            Ok(Forward { listen: listen.parse().unwrap(), target })
+            Ok(Forward { listen: listen.parse().unwrap(), target, udp: false })
         };
+        let dns = forward("5353:dns:53/udp").unwrap();
+        assert_eq!((Ok(Forward { udp: false, ..dns.clone() }), dns.udp), (forward("5353:dns:53"), true));
         assert_eq!(forward("8080:Example.org:80"), is("127.0.0.1:8080", "example.org", 80));
         assert_eq!(forward("0.0.0.0:8080:localhost:80"), is("0.0.0.0:8080", "localhost", 80));
         assert_eq!(forward("[::1]:0:[2001:db8::1]:80"), is("[::1]:0", "2001:db8::1", 80));

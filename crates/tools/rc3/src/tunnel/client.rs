@@ -6,7 +6,7 @@ use rc3_net::{Connection, RecvStream, SendStream};
 use rc3_text::units::about_time;
 use tokio::{
     io::AsyncWriteExt,
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpStream, UdpSocket},
     sync::Semaphore,
     task::JoinSet,
     time::{sleep, timeout},
@@ -18,6 +18,7 @@ use super::{
     attained::INTERACTIVE,
     connect::{self, PeerChoice, Tunnel},
     dial::dial,
+    flows::Flows,
     local, not_listening,
     notes::Failures,
     open::{Open, OpenAnswer},
@@ -25,6 +26,7 @@ use super::{
     relay::{self, Broken, TargetStream, relay_tcp},
     stopped,
     transport::transport,
+    udp::Port,
 };
 use crate::{
     cli::{
@@ -107,17 +109,36 @@ fn announce(peer: &KnownPeer, pin: Pin) {
     }
 }
 
-/// A local listener with its target (`-L`), or without one for SOCKS clients, who name theirs (`-D`).
-type Listener = (Arc<TcpListener>, Option<Target>);
+/// A local listener.
+enum Listener {
+    /// With its target (`-L`), or without one for SOCKS clients, who name theirs (`-D`).
+    Tcp(Arc<TcpListener>, Option<Target>),
+    /// `-L .../udp`
+    Udp(Arc<UdpSocket>, Target),
+}
+
+impl Listener {
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Tcp(listener, _) => listener.local_addr(),
+            Self::Udp(socket, _) => socket.local_addr(),
+        }
+    }
+}
 
 /// Opens the local listeners.
 async fn bind(args: &TunnelArgs) -> Result<Vec<Listener>> {
-    let local = args.local.iter().map(|forward| (forward.listen, Some(forward.target.clone())));
-    let dynamic = args.dynamic.iter().map(|&address| (address, None));
+    let local = args.local.iter().map(|forward| (forward.listen, Some(&forward.target), forward.udp));
+    let dynamic = args.dynamic.iter().map(|&address| (address, None, false));
     let mut listeners = Vec::new();
-    for (address, target) in local.chain(dynamic) {
-        let bound = TcpListener::bind(address).await.map_err(|error| not_listening(address, error))?;
-        listeners.push((Arc::new(bound), target));
+    for (address, target, udp) in local.chain(dynamic) {
+        let failed = |error| not_listening(address, error);
+        listeners.push(match target {
+            Some(target) if udp => {
+                Listener::Udp(Arc::new(UdpSocket::bind(address).await.map_err(failed)?), target.clone())
+            }
+            _ => Listener::Tcp(Arc::new(TcpListener::bind(address).await.map_err(failed)?), target.cloned()),
+        });
     }
     Ok(listeners)
 }
@@ -127,7 +148,7 @@ struct TunnelState {
     connection: Connection,
     /// The targets of remote listeners, by their numbers.
     remote: Vec<Target>,
-    failures: Failures,
+    failures: Arc<Failures>,
 }
 
 async fn forward(
@@ -138,7 +159,8 @@ async fn forward(
 ) -> Result<()> {
     let connection = tunnel.0.connection.clone();
     let remote = args.remote.iter().map(|forward| forward.target.clone()).collect();
-    let shared = Arc::new(TunnelState { connection: connection.clone(), remote, failures: Failures::new() });
+    let shared =
+        Arc::new(TunnelState { connection: connection.clone(), remote, failures: Arc::new(Failures::new()) });
     let mut tasks = JoinSet::new();
     start_listeners(listeners, &shared, peer, &mut tasks)?;
     // Streams of a remote listener may arrive before the reply about the next one.
@@ -173,15 +195,31 @@ fn start_listeners(
     tasks: &mut JoinSet<()>,
 ) -> Result<()> {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
-    for (listener, target) in listeners {
+    let flows = Arc::new(Flows::default());
+    for listener in listeners {
         let bound = listener.local_addr();
         let bound = bound.map_err(|error| Error::local("find the port of a listener", error))?;
-        let whom = target.as_ref().map_or_else(|| "SOCKS clients".to_owned(), Target::to_string);
+        let shared = Arc::clone(shared);
+        let whom = match listener {
+            Listener::Tcp(listener, target) => {
+                let whom = target.as_ref().map_or_else(|| "SOCKS clients".to_owned(), Target::to_string);
+                let target = target.clone();
+                let serve = move |tcp| serve_client(tcp, Arc::clone(&shared), target.clone());
+                tasks.spawn(local::accept(Arc::clone(listener), Arc::clone(&permits), serve));
+                whom
+            }
+            Listener::Udp(socket, target) => {
+                let (socket, flows) = (Arc::clone(socket), Arc::clone(&flows));
+                let port =
+                    Port { socket, target: target.clone(), connection: shared.connection.clone(), flows };
+                tasks.spawn(port.serve(Arc::clone(&shared.failures)));
+                format!("{target}/udp")
+            }
+        };
         log::line(format_args!("listening on {bound} for {whom} of {}", peer.name));
-        let (shared, target) = (Arc::clone(shared), target.clone());
-        let serve = move |tcp| serve_client(tcp, Arc::clone(&shared), target.clone());
-        tasks.spawn(local::accept(Arc::clone(listener), Arc::clone(&permits), serve));
     }
+    let connection = shared.connection.clone();
+    tasks.spawn(async move { flows.deliver(&connection).await });
     Ok(())
 }
 

@@ -1,8 +1,8 @@
-//! `rc3 tunnel`: TCP connections through one rc3 connection between two hosts.
+//! `rc3 tunnel`: TCP connections and UDP flows through one rc3 connection between two hosts.
 //!
 //! [`serve`] listens, [`connect`] reaches it and proves both identities, [`client`] opens what the command line asks for.
 //! Each TCP connection is one bidirectional stream: it begins with an [`open`] message and carries raw bytes after it
-//! (`relay`). [`attained`] decides which streams go first. The control stream ([`control`]) authenticates and requests
+//! (`relay`). A UDP flow has one as well (`flows`). [`attained`] decides which streams go first. The control stream ([`control`]) authenticates and requests
 //! remote listeners. docs/TUNNEL.md describes messages and files.
 
 use std::{io, net::SocketAddr};
@@ -19,6 +19,7 @@ pub mod connect;
 pub mod control;
 mod dial;
 pub mod files;
+mod flows;
 mod http_connect;
 mod local;
 mod notes;
@@ -29,6 +30,7 @@ pub mod remote;
 pub mod serve;
 mod socks;
 mod transport;
+mod udp;
 
 /// Application protocol name on the connection.
 pub const ALPN: &[u8] = b"rc3-tunnel/1";
@@ -36,6 +38,8 @@ pub const ALPN: &[u8] = b"rc3-tunnel/1";
 pub const PORT: u16 = 4433;
 /// Most TCP connections that each side of a tunnel may have open at once.
 pub const CONNECTIONS_MAX: u32 = 1024;
+/// Most UDP flows that each side of a tunnel may have at once.
+pub const FLOWS_MAX: u32 = 256;
 /// Most remote listeners of one peer.
 pub const LISTENERS_MAX: usize = 16;
 

@@ -17,12 +17,15 @@ pub const VERSION: u8 = 1;
 
 const TARGET: u8 = 0;
 const LISTENER: u8 = 1;
+const FLOW: u8 = 2;
 
 /// What a stream is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Open {
     /// Client to listening side: connect to this target.
     Target(Target),
+    /// Client to listening side: exchange UDP datagrams of the flow with this number with this target.
+    Flow(u16, Target),
     /// Listening side to client: a connection arrived at this remote listener.
     Listener(u16),
 }
@@ -31,12 +34,8 @@ impl Open {
     /// The bytes of the message.
     pub fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Target(target) => {
-                let [high, low] = target.port().to_be_bytes();
-                // A target's host is never longer.
-                let length = u8::try_from(target.host().len()).unwrap_or(u8::MAX);
-                [&[VERSION, TARGET, high, low, length], target.host().as_bytes()].concat()
-            }
+            Self::Target(target) => encode_target(TARGET, target),
+            Self::Flow(number, target) => [&*encode_target(FLOW, target), &number.to_be_bytes()].concat(),
             Self::Listener(id) => {
                 let [high, low] = id.to_be_bytes();
                 vec![VERSION, LISTENER, high, low]
@@ -54,18 +53,30 @@ impl Open {
         let [version, kind, high, low] = head;
         let number = u16::from_be_bytes([high, low]);
         match (version, kind) {
-            (VERSION, TARGET) => {
+            (VERSION, TARGET | FLOW) => {
                 let mut host = [0; HOST_BYTES_MAX];
                 let length = usize::from(stream.read_u8().await?);
                 let host = host.get_mut(..length).unwrap_or_default();
                 stream.read_exact(host).await?;
                 let target = std::str::from_utf8(host).ok().and_then(|host| Target::new(host, number).ok());
-                target.map(Self::Target).ok_or_else(|| io::ErrorKind::InvalidData.into())
+                let target = target.ok_or(io::ErrorKind::InvalidData)?;
+                Ok(if kind == FLOW {
+                    Self::Flow(stream.read_u16().await?, target)
+                } else {
+                    Self::Target(target)
+                })
             }
             (VERSION, LISTENER) => Ok(Self::Listener(number)),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
+}
+
+fn encode_target(kind: u8, target: &Target) -> Vec<u8> {
+    let [high, low] = target.port().to_be_bytes();
+    // A target's host is never longer.
+    let length = u8::try_from(target.host().len()).unwrap_or(u8::MAX);
+    [&[VERSION, kind, high, low, length], target.host().as_bytes()].concat()
 }
 
 /// The answer to [`Open`].
@@ -140,6 +151,8 @@ mod tests {
         let target = Open::Target(Target::new("localhost", 22).unwrap());
         assert_eq!(target.encode(), b"\x01\x00\x00\x16\x09localhost");
         assert_eq!(Open::Listener(0x0102).encode(), [1, 1, 1, 2]);
+        let flow = Open::Flow(0x0304, Target::new("dns", 53).unwrap());
+        assert_eq!(flow.encode(), b"\x01\x02\x00\x35\x03dns\x03\x04");
     }
 
     #[test]
@@ -173,7 +186,8 @@ mod tests {
     proptest! {
         #[test]
         fn messages_are_read_back_and_not_a_byte_more(host in "[a-z0-9.-]{1,255}", port in 1u16.., id: u16, after in 0usize..9) {
-            for open in [Open::Target(Target::new(&host, port).unwrap()), Open::Listener(id)] {
+            let target = Target::new(&host, port).unwrap();
+            for open in [Open::Target(target.clone()), Open::Flow(id, target), Open::Listener(id)] {
                 let encoded = open.encode();
                 let (found, taken) = read(&[encoded.as_slice(), &vec![7; after]].concat());
                 prop_assert_eq!((found.unwrap(), taken), (open, encoded.len()));
@@ -183,7 +197,7 @@ mod tests {
         #[test]
         fn hostile_bytes_are_a_message_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let (_, taken) = read(&bytes);
-            prop_assert!(taken <= 5 + HOST_BYTES_MAX);
+            prop_assert!(taken <= 7 + HOST_BYTES_MAX);
         }
     }
 }

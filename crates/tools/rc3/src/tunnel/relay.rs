@@ -58,11 +58,12 @@ impl TargetStream {
 
     /// Waits for the answer.
     pub(super) async fn answered(&mut self) -> Result<(), Broken> {
-        answered(&mut self.recv).await
+        answer_of(&mut self.recv).await
     }
 }
 
-async fn answered(recv: &mut RecvStream) -> Result<(), Broken> {
+/// Waits for the answer of a stream.
+pub(super) async fn answer_of(recv: &mut RecvStream) -> Result<(), Broken> {
     match OpenAnswer::of(recv.read_u8().await.map_err(Broken::Peer)?) {
         OpenAnswer::Connected => Ok(()),
         answer => Err(answer.into()),
@@ -131,7 +132,7 @@ pub(super) async fn relay(
     let TargetStream { send, recv } = &mut end.stream;
     let inward = async {
         if answer_due {
-            answered(recv).await?;
+            answer_of(recv).await?;
         }
         write_out(recv, &mut writer).await?;
         close().map_err(Broken::Local)

@@ -8,7 +8,7 @@ use std::{
 };
 
 use ::metrics::{counter, gauge};
-use rc3_net::{Connection, Endpoint, RecvStream, SendStream, ServerConfig};
+use rc3_net::{Connection, Endpoint, ServerConfig};
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 
 use super::{
@@ -16,12 +16,14 @@ use super::{
     allow::is_allowed,
     attained::INTERACTIVE,
     control::{FromClient, FromServer, VERSION},
-    dial::dial,
+    dial::{dial, dial_udp},
+    flows::Flows,
     not_listening,
     open::{Open, OpenAnswer},
     relay::{self, TargetStream},
     remote,
     transport::{open_up, transport},
+    udp,
 };
 use crate::{
     cli::{
@@ -200,6 +202,9 @@ async fn serve_peer(peer: Control, args: &Arc<TunnelArgs>) -> Error {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX as usize));
     let (mut streams, mut listening, mut listeners) = (JoinSet::new(), JoinSet::new(), HashSet::new());
     let mut reply = Some(FromServer::Welcome);
+    let flows = Arc::new(Flows::default());
+    let deliver = flows.deliver(&connection);
+    tokio::pin!(deliver);
     loop {
         if let Some(reply) = reply.take()
             && control.write_chunk(message::encode(&reply).into()).await.is_err()
@@ -230,11 +235,14 @@ async fn serve_peer(peer: Control, args: &Arc<TunnelArgs>) -> Error {
             }
             stream = connection.accept_bi() => match stream {
                 Ok((send, recv)) => {
-                    streams.spawn(serve_stream(send, recv, Arc::clone(args)));
+                    let stream = TargetStream { send, recv };
+                    streams.spawn(serve_stream(connection.clone(), stream, Arc::clone(&flows), Arc::clone(args)));
                 }
                 Err(error) => return error.into(),
             },
             Some(_) = streams.join_next() => {}
+            // It ends with the connection.
+            () = &mut deliver => return connection.closed().await.into(),
         }
     }
 }
@@ -257,20 +265,34 @@ fn end(connection: &Connection, what: &str) -> Error {
     error
 }
 
-/// One TCP connection for a peer.
-async fn serve_stream(mut send: SendStream, mut recv: RecvStream, args: Arc<TunnelArgs>) {
-    let _ = send.set_priority(INTERACTIVE);
-    let Ok(open) = timeout(OPEN_PATIENCE, Open::read(&mut recv)).await else {
-        let _ = send.reset(BROKEN);
+/// One TCP connection or UDP flow for a peer.
+async fn serve_stream(
+    connection: Connection,
+    mut stream: TargetStream,
+    flows: Arc<Flows>,
+    args: Arc<TunnelArgs>,
+) {
+    let _ = stream.send.set_priority(INTERACTIVE);
+    let Ok(open) = timeout(OPEN_PATIENCE, Open::read(&mut stream.recv)).await else {
+        let _ = stream.send.reset(BROKEN);
         return;
+    };
+    let count = |answer: OpenAnswer| {
+        counter!("rc3_tunnel_connections", "answer" => answer.code().to_string()).increment(1);
     };
     let connected = match open {
         // A target that is not allowed is neither resolved nor contacted.
-        Ok(Open::Target(target)) if !is_allowed(&args.allow, &target) => Err(OpenAnswer::NotAllowed),
+        Ok(Open::Target(target) | Open::Flow(_, target)) if !is_allowed(&args.allow, &target) => {
+            Err(OpenAnswer::NotAllowed)
+        }
         Ok(Open::Target(target)) => dial(&target).await,
+        Ok(Open::Flow(number, target)) => {
+            let dialled = dial_udp(&target).await;
+            count(OpenAnswer::about(&dialled));
+            return udp::answer(&connection, &flows, number, stream, dialled).await;
+        }
         Ok(Open::Listener(_)) | Err(_) => Err(OpenAnswer::Malformed),
     };
-    let answer = OpenAnswer::about(&connected);
-    counter!("rc3_tunnel_connections", "answer" => answer.code().to_string()).increment(1);
-    relay::answer(TargetStream { send, recv }, connected).await;
+    count(OpenAnswer::about(&connected));
+    relay::answer(stream, connected).await;
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rc3_net::{Connection, RlpMode, TransportConfig, VarInt};
 
-use super::CONNECTIONS_MAX;
+use super::{CONNECTIONS_MAX, FLOWS_MAX};
 use crate::transfer::network::Network;
 
 /// Interval of keep-alive packets.
@@ -31,10 +31,10 @@ pub(super) fn transport(rlp: RlpMode, network: &Network) -> Arc<TransportConfig>
     Arc::new(config)
 }
 
-/// The peer is authorised: it may open a stream for each TCP connection. The windows are large at once, so that a
+/// The peer is authorised: it may open a stream for each TCP connection and UDP flow. The windows are large at once, so that a
 /// stream that is not read cannot hold up the others, and keep them from growing.
 pub(super) fn open_up(connection: &Connection) {
     connection.set_send_window(CONNECTION_WINDOW.into());
     connection.set_receive_window(VarInt::from_u32(CONNECTION_WINDOW));
-    connection.set_max_concurrent_bi_streams(VarInt::from_u32(CONNECTIONS_MAX + 1));
+    connection.set_max_concurrent_bi_streams(VarInt::from_u32(CONNECTIONS_MAX + FLOWS_MAX + 1));
 }

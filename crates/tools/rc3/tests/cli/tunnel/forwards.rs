@@ -2,9 +2,10 @@
 
 use std::{
     io::{Read, Write},
-    net::{Shutdown, SocketAddr, TcpListener, TcpStream},
+    net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket},
     sync::mpsc::{Sender, channel},
     thread,
+    time::Duration,
 };
 
 use super::harness::*;
@@ -32,6 +33,60 @@ fn several_forwards_carry_bytes_both_ways() {
     let mut answer = [0; 5];
     http.read_exact(&mut answer).unwrap();
     assert!(answer == bytes[..5]);
+}
+
+/// A UDP server that returns what it gets to whom it came from.
+fn echo_udp() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut buffer = [0; 65_535];
+        while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+            let _ = socket.send_to(&buffer[..length], from);
+        }
+    });
+    address
+}
+
+/// Sends datagrams to a port, and returns what comes back until all have come or none does for a while.
+fn ask_udp(address: SocketAddr, datagrams: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let (mut answers, mut buffer) = (Vec::new(), [0; 65_535]);
+    for datagram in datagrams {
+        socket.send(datagram).unwrap();
+        let Ok(length) = socket.recv(&mut buffer) else { break };
+        answers.push(buffer[..length].to_vec());
+    }
+    answers
+}
+
+#[test]
+fn datagrams_find_their_way_back_whatever_their_length() {
+    let server = Server::start(&[]);
+    let client = Client::start(&server, &["-L", &format!("{}/udp", forward(echo_udp()))]);
+    let port = client.process.address();
+    // An empty one, those that fit into a datagram of QUIC, and those that do not.
+    let datagrams = |seed| [0, 1, 500, 1100, 1400, 9000, 65_000].map(|length| content(seed, length));
+    let asking: Vec<_> = (1..5).map(|seed| thread::spawn(move || ask_udp(port, &datagrams(seed)))).collect();
+    for (seed, answers) in (1..).zip(asking) {
+        assert!(answers.join().unwrap() == datagrams(seed), "{seed}");
+    }
+}
+
+#[test]
+fn targets_of_datagrams_need_permission() {
+    let echo = echo_udp();
+    let server = Server::start(&["--allow", "127.0.0.1:9"]);
+    let client = Client::start(&server, &["-L", &format!("{}/udp", forward(echo))]);
+    let address = client.process.address();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(b"secret", address).unwrap();
+    client.process.line_with("/udp: the other side does not allow that target");
+    let client = Client::start(&server, &["-R", &format!("{}/udp", forward(echo))]);
+    let (code, said) = client.process.finish();
+    assert_eq!(code, Some(2), "{said}");
 }
 
 /// Connects through a SOCKS proxy, or returns its code.

@@ -20,7 +20,7 @@ use rc3::{
         ticket::Ticket,
     },
     tunnel::{
-        ALPN, CONNECTIONS_MAX,
+        ALPN, CONNECTIONS_MAX, FLOWS_MAX,
         address::Target,
         control::{FromClient, FromServer, VERSION},
         open::{Open, OpenAnswer},
@@ -216,6 +216,38 @@ async fn lies_in_open_messages_get_an_answer_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn flows_have_numbers_of_their_own_and_are_limited() {
+    let target = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let server = Server::start(&[]);
+    let peer = Rogue::authorised(&server).await;
+    // To no flow, and too short for a number.
+    for datagram in [&b"\x00\x01nobody"[..], b"x", b""] {
+        peer.connection.send_datagram(datagram.to_vec().into()).unwrap();
+    }
+    let target = Target::new("127.0.0.1", target.local_addr().unwrap().port()).unwrap();
+    let (mut held, mut answers) = (Vec::new(), Vec::new());
+    for number in (0..FLOWS_MAX as u16 + 9).chain([0, 1]) {
+        let (mut send, mut recv) = peer.connection.open_bi().await.unwrap();
+        send.write_all(&Open::Flow(number, target.clone()).encode()).await.unwrap();
+        let mut answer = [0];
+        recv.read_exact(&mut answer).await.unwrap();
+        answers.push(OpenAnswer::of(answer[0]));
+        held.push((send, recv));
+    }
+    let (first, rest) = answers.split_at(FLOWS_MAX as usize);
+    assert!(first.iter().all(|&answer| answer == OpenAnswer::Connected), "{first:?}");
+    assert!(rest.iter().all(|&answer| answer == OpenAnswer::Unreachable), "{rest:?}");
+    // A flow that has ended leaves its place.
+    held.clear();
+    let freed = async {
+        while peer.ask(&Open::Flow(0, target.clone()).encode()).await != Some(OpenAnswer::Connected.code()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, freed).await.expect("a place");
+}
+
+#[tokio::test]
 async fn ten_thousand_silent_streams_hold_up_no_other_peer() {
     let server = Server::start(&[]);
     let echo = echo();
@@ -235,7 +267,7 @@ async fn ten_thousand_silent_streams_hold_up_no_other_peer() {
     }
     println!("{} streams open, VmRSS {} kB", held.len(), memory(&server));
     // With the control stream.
-    assert!(held.len() <= CONNECTIONS_MAX as usize, "{} streams", held.len());
+    assert!(held.len() <= (CONNECTIONS_MAX + FLOWS_MAX) as usize, "{} streams", held.len());
     assert!(held.len() >= CONNECTIONS_MAX as usize / 2, "{} streams", held.len());
     let other = Rogue::authorised(&server).await;
     assert!(other.echoes(echo).await);
