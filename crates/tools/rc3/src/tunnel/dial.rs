@@ -35,7 +35,11 @@ pub(super) async fn dial_udp(target: &Target) -> Result<UdpSocket, OpenAnswer> {
             Err(error) => Err(error),
         };
         match connected {
-            Ok(socket) => return Ok(socket),
+            Ok(socket) => {
+                // Until the runtime has seen that, sends without waiting fail.
+                let _ = socket.writable().await;
+                return Ok(socket);
+            }
             Err(_) => last = OpenAnswer::Unreachable,
         }
     }

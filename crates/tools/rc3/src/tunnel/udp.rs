@@ -32,6 +32,8 @@ impl Port {
     /// Serves each address that sends to the port in a task, for ever. Dropping the future ends the tasks.
     pub(super) async fn serve(self, failures: Arc<Failures>) {
         let (port, mut tasks) = (Arc::new(self), JoinSet::new());
+        // Until the runtime has seen that, sends without waiting fail.
+        let _ = port.socket.writable().await;
         let mut senders = HashMap::<SocketAddr, mpsc::Sender<Bytes>>::new();
         loop {
             let (datagram, from) = tokio::select! {
