@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn other_forms_are_refused() {
-        let form = AddressError::Form("[BIND:]PORT:HOST:HOSTPORT");
+        let form = AddressError::Form("[BIND:]PORT:HOST:HOSTPORT[/udp]");
         for (text, error) in [
             ("8080", form),
             ("", form),
