@@ -48,11 +48,10 @@ pub(crate) fn transport(idle_timeout: f64, rlp: &str) -> io::Result<TransportCon
         .map_err(|_| invalid("rlp is not guard, trust or off"))?;
     let idle = Duration::try_from_secs_f64(idle_timeout).ok().filter(|time| !time.is_zero());
     let idle = idle.ok_or_else(|| invalid("idle_timeout is not a number of seconds above 0"))?;
-    let milliseconds = u32::try_from(idle.as_millis()).unwrap_or(u32::MAX);
     let mut transport = TransportConfig::default();
     transport
         .rlp(high::rlp(rlp))
-        .max_idle_timeout(Some(VarInt::from_u32(milliseconds).into()))
+        .max_idle_timeout(idle.try_into().ok())
         // An open stream stays open without traffic, as over TCP.
         .keep_alive_interval(Some(idle * 3 / 10))
         .receive_window(WINDOW.into())

@@ -23,22 +23,24 @@ const BULK_BYTES_PER_SECOND: u64 = 50_000_000_000;
 
 /// The flows of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Args)]
-#[group(conflicts_with = "listen")]
 pub struct CheckPlan {
     /// Sizes of the flows, separated by commas
     #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
+    #[arg(conflicts_with = "listen")]
     pub sizes: Vec<u64>,
     /// Runs per size and scheme
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(1..=100))]
+    #[arg(conflicts_with = "listen")]
     pub runs: u32,
     /// Length of the bulk flows; 0 leaves them out
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = value_parser!(u32).range(0..=600))]
+    #[arg(conflicts_with = "listen")]
     pub seconds: u32,
     /// Measure flows from the listener too
-    #[arg(long)]
+    #[arg(long, conflicts_with = "listen")]
     pub both: bool,
     /// Let each flow meet an unknown path; remembered paths are neither used nor stored
-    #[arg(long)]
+    #[arg(long, conflicts_with = "listen")]
     pub forget: bool,
 }
 

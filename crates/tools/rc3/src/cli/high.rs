@@ -88,7 +88,7 @@ impl CheckArgs {
     /// # Errors
     /// When flags do not fit together, or the ticket is none.
     pub fn resolve(self) -> Result<CheckJob> {
-        let CheckArgs { ticket, ticket_file, only, plan, .. } = self;
+        let Self { ticket, ticket_file, only, plan, .. } = self;
         let network = network(self.network);
         if !plan.is_bounded() {
             let message = format!("choose at most {} sizes from 1 byte to 1 GB", plan::SIZES_MAX);
@@ -152,7 +152,7 @@ impl RecvArgs {
         // Other systems cannot sync a whole file system.
         let is_possible = self.fsync != Fsync::End || cfg!(target_os = "linux");
         let policy = self.policy.resolve(if is_possible { self.fsync } else { Fsync::File }, self.preserve);
-        let RecvArgs { dir, bind, advertise, identity, ticket_file, keep, .. } = self;
+        let Self { dir, bind, advertise, identity, ticket_file, keep, .. } = self;
         let meet = self.meet.map(ticket::place).transpose()?;
         let dir = (!self.stdout).then_some(dir);
         let settings = Settings {
@@ -171,7 +171,7 @@ impl SendArgs {
     /// # Errors
     /// When arguments do not fit together, or there is no ticket.
     pub fn resolve(self) -> Result<SendJob> {
-        let SendArgs { mut paths, ticket_file, name, dry_run, rate_limit, mtu, .. } = self;
+        let Self { mut paths, ticket_file, name, dry_run, rate_limit, mtu, .. } = self;
         let selection = self.selection.resolve(self.preserve)?;
         // `-` alone is standard input, and the ticket comes from elsewhere.
         let is_alone = paths.len() == 1 && paths[0].as_os_str() == "-";

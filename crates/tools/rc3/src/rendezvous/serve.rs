@@ -101,10 +101,9 @@ pub async fn serve(args: MeetArgs) -> Result<()> {
 /// The endpoint. Its identity is another in each run: nobody trusts it.
 fn bind(at: Option<SocketAddr>) -> Result<Endpoint> {
     let mut transport = TransportConfig::default();
-    let millis = u32::try_from(UNUSED_MAX.as_millis()).unwrap_or(u32::MAX);
     transport
         .rlp(RlpMode::Off)
-        .max_idle_timeout(Some(VarInt::from_u32(millis).into()))
+        .max_idle_timeout(UNUSED_MAX.try_into().ok())
         .receive_window(WINDOW)
         .stream_receive_window(WINDOW)
         .max_concurrent_bidi_streams(VarInt::from_u32(1))

@@ -67,8 +67,7 @@ impl Visit {
         })?;
         let mut transport = settings.transport(0, 0)?;
         transport.rlp(RlpMode::Off).keep_alive_interval(Some(ASK_EVERY)).receive_window(WINDOW);
-        let millis = u32::try_from(UNUSED_MAX.as_millis()).unwrap_or(u32::MAX);
-        transport.max_idle_timeout(Some(VarInt::from_u32(millis).into()));
+        transport.max_idle_timeout(UNUSED_MAX.try_into().ok());
         let control = connect(endpoint, &found, COMMAND, client_of_anybody(ALPN)?, transport, first).await?;
         let channel = Channel::new(MESSAGE_BYTES_MAX, control, PATIENCE);
         Ok(Self { endpoint: endpoint.clone(), channel })

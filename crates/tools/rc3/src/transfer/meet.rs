@@ -79,7 +79,7 @@ impl Settings {
         config
             .rlp(self.rlp)
             .congestion(self.congestion)
-            .max_idle_timeout(Some(self.network.idle_timeout()))
+            .max_idle_timeout(self.network.give_up_after.try_into().ok())
             .keep_alive_interval(Some(ASK_EVERY))
             .max_concurrent_uni_streams(uni.into())
             .max_concurrent_bidi_streams(bidi.into());

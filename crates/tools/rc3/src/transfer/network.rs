@@ -11,7 +11,7 @@ use std::{
 
 use clap::ValueEnum;
 use rc3_net::{
-    Endpoint, EndpointOptions, IdleTimeout, VarInt,
+    Endpoint, EndpointOptions,
     marks::{MarkChoice, Marks},
     paths::PathMemory,
 };
@@ -55,11 +55,6 @@ impl Default for Network {
 }
 
 impl Network {
-    /// The same as a setting of the transport.
-    pub(crate) fn idle_timeout(&self) -> IdleTimeout {
-        VarInt::from_u32(u32::try_from(self.give_up_after.as_millis()).unwrap_or(u32::MAX)).into()
-    }
-
     /// The configuration of an endpoint bound to `bound`, which talks only to `remote` if that is known.
     pub fn options(&self, bound: IpAddr, remote: Option<SocketAddr>) -> EndpointOptions {
         let path_memory = self.path_memory.as_ref().map(PathMemory::open);

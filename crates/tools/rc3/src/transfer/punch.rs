@@ -25,10 +25,9 @@ impl Punch {
         // Nobody has a certificate with this hash.
         let tls = client(Fingerprint([0; FINGERPRINT_BYTES]), ALPN)?;
         let mut transport = settings.transport(0, 0)?;
-        let millis = u32::try_from(PUNCH_FOR.as_millis()).unwrap_or(u32::MAX);
         // It takes no part of the memory that bounds the window of the real connection.
         transport.receive_window(VarInt::from_u32(0)).rlp(RlpMode::Off);
-        transport.initial_rtt(RTT_GUESS).max_idle_timeout(Some(VarInt::from_u32(millis).into()));
+        transport.initial_rtt(RTT_GUESS).max_idle_timeout(PUNCH_FOR.try_into().ok());
         let mut config = ClientConfig::new(Arc::new(tls));
         config.transport_config(Arc::new(transport));
         Ok(Self(config))

@@ -178,11 +178,7 @@ impl FromStr for Ticket {
         let (address, code) = rest.split_once("/#").ok_or(TicketError::NoCode)?;
         let (host, port) = address.rsplit_once(':').ok_or(TicketError::Port)?;
         let port = port.parse().ok().filter(|&port| port != 0).ok_or(TicketError::Port)?;
-        let host = match host.strip_prefix('[') {
-            Some(inner) => inner.strip_suffix(']').ok_or(TicketError::Host)?,
-            None if host.contains(':') => return Err(TicketError::Host),
-            None => host,
-        };
+        let host = without_brackets(host).ok_or(TicketError::Host)?;
         let code = BASE32.decode(code.as_bytes()).map_err(|_| TicketError::Code)?;
         let (&version, rest) = code.split_first().ok_or(TicketError::Code)?;
         let rest = match code.split_last_chunk::<CHECKSUM_BYTES>() {
@@ -211,6 +207,14 @@ impl FromStr for Ticket {
 pub(crate) fn is_host(text: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:%".contains(c);
     (1..=HOST_BYTES_MAX).contains(&text.len()) && text.chars().all(allowed)
+}
+
+/// The host of HOST:PORT; `None` if an IPv6 address is not in brackets.
+pub(crate) fn without_brackets(host: &str) -> Option<&str> {
+    match host.strip_prefix('[') {
+        Some(inner) => inner.strip_suffix(']'),
+        None => (!host.contains(':')).then_some(host),
+    }
 }
 
 /// HOST:PORT, with an IPv6 address in brackets.

@@ -130,7 +130,8 @@ fn parts(text: &str) -> Result<Vec<&str>, AddressError> {
     }
 }
 
-fn positive(text: &str) -> Result<u16, AddressError> {
+/// A port other than 0.
+pub(super) fn positive(text: &str) -> Result<u16, AddressError> {
     text.parse().ok().filter(|&port| port != 0).ok_or(AddressError::Port)
 }
 

@@ -7,7 +7,8 @@ use std::{
     str::FromStr,
 };
 
-use super::address::{AddressError, Target};
+use super::address::{AddressError, Target, positive};
+use crate::transfer::ticket::without_brackets;
 
 /// The name that is always this host's.
 const LOCAL: &str = "localhost";
@@ -29,16 +30,13 @@ impl FromStr for TargetPattern {
         let (host, port) = text.rsplit_once(':').ok_or(form)?;
         let port = match port {
             "*" => None,
-            port => Some(port.parse().ok().filter(|&port| port != 0).ok_or(AddressError::Port)?),
+            port => Some(positive(port)?),
         };
         let host = match host {
             "*" => None,
             host => {
-                let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-                if bare.is_none() && host.contains(':') {
-                    return Err(AddressError::Host);
-                }
-                Some(Target::new(bare.unwrap_or(host), 1)?.host().to_owned())
+                let host = without_brackets(host).ok_or(AddressError::Host)?;
+                Some(Target::new(host, 1)?.host().to_owned())
             }
         };
         Ok(Self { host, port })

@@ -19,7 +19,7 @@ pub(super) fn transport(rlp: RlpMode, network: &Network) -> Arc<TransportConfig>
     let mut config = TransportConfig::default();
     config
         .rlp(rlp)
-        .max_idle_timeout(Some(network.idle_timeout()))
+        .max_idle_timeout(network.give_up_after.try_into().ok())
         .keep_alive_interval(Some(KEEP_ALIVE))
         .stream_receive_window(STREAM_WINDOW.into())
         .receive_window(CONNECTION_WINDOW.into())
