@@ -26,7 +26,7 @@ use rc3_queue::Queue;
 use rc3_units::Rate;
 
 use crate::{
-    LinkStats, Packet, Stamped,
+    LinkStats, Packet, Stamped, Waiting,
     impair::{Fate, Impairer, Impairments},
     propagating::Propagating,
     random::{derive, unit},
@@ -85,7 +85,7 @@ pub struct LinkConfig {
 /// ```
 pub struct Link<T> {
     config: LinkConfig,
-    queue: Box<dyn Queue<Packet<Stamped<T>>> + Send>,
+    queue: Box<dyn Queue<Waiting<T>> + Send>,
     impairer: Impairer,
     /// Generator of the random service times.
     random: Pcg64,
@@ -105,7 +105,7 @@ impl<T: Clone> Link<T> {
     ///
     /// # Panics
     /// If a probability of the impairments is not within 0 to 1.
-    pub fn new(config: LinkConfig, queue: impl Queue<Packet<Stamped<T>>> + Send + 'static) -> Self {
+    pub fn new(config: LinkConfig, queue: impl Queue<Waiting<T>> + Send + 'static) -> Self {
         Self::boxed(config, Box::new(queue))
     }
 
@@ -113,7 +113,7 @@ impl<T: Clone> Link<T> {
     ///
     /// # Panics
     /// As [`Self::new`].
-    pub fn boxed(config: LinkConfig, queue: Box<dyn Queue<Packet<Stamped<T>>> + Send>) -> Self {
+    pub fn boxed(config: LinkConfig, queue: Box<dyn Queue<Waiting<T>> + Send>) -> Self {
         Self {
             impairer: Impairer::new(config.impairments.clone(), config.seed),
             random: Pcg64::seed_from_u64(derive(config.seed, 0)),
@@ -216,7 +216,7 @@ impl<T: Clone> Link<T> {
         now
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
+    fn dequeue(&mut self, now: Instant) -> Option<Waiting<T>> {
         let stats = &mut self.stats;
         self.queue.dequeue(now, &mut |packet| stats.at(packet.level).dropped.add(packet.size))
     }
@@ -229,7 +229,7 @@ impl<T: Clone> Link<T> {
     }
 
     /// Starts the service of `packet` at `busy.until` and draws its impairments.
-    fn serve(&mut self, mut busy: BusyPeriod, packet: Packet<Stamped<T>>) {
+    fn serve(&mut self, mut busy: BusyPeriod, packet: Waiting<T>) {
         let Packet { size, level, payload: Stamped { sent, payload } } = packet;
         let stats = self.stats.at(level);
         stats.queueing_delay_max = stats.queueing_delay_max.max(busy.until.duration_since(sent));

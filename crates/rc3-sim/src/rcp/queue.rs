@@ -13,7 +13,7 @@ use rand_pcg::{
 use rc3_core::units::Rate;
 
 use crate::{
-    Packet, Queue, Stamped,
+    Queue, Waiting,
     agent::{Body, Parcel},
 };
 
@@ -26,7 +26,7 @@ pub struct RcpQueue<Q> {
     law: RcpLaw,
 }
 
-impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
+impl<Q: Queue<Waiting<Parcel>>> RcpQueue<Q> {
     /// RCP around `queue`, in front of a link of this capacity that is idle `since` then. The seed shifts the
     /// updates against those of other routers.
     ///
@@ -47,13 +47,8 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
     }
 }
 
-impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for RcpQueue<Q> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        packet: Packet<Stamped<Parcel>>,
-        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
-    ) {
+impl<Q: Queue<Waiting<Parcel>>> Queue<Waiting<Parcel>> for RcpQueue<Q> {
+    fn enqueue(&mut self, now: Instant, packet: Waiting<Parcel>, dropped: &mut dyn FnMut(Waiting<Parcel>)) {
         self.law.advance(now, self.queue.bytes());
         let rtt = match &packet.payload.payload().body {
             Body::Rcp(header) => header.rtt,
@@ -63,11 +58,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for RcpQu
         self.queue.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(
-        &mut self,
-        now: Instant,
-        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
-    ) -> Option<Packet<Stamped<Parcel>>> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Waiting<Parcel>)) -> Option<Waiting<Parcel>> {
         self.law.advance(now, self.queue.bytes());
         let mut packet = self.queue.dequeue(now, dropped)?;
         if let Body::Rcp(header) = &mut packet.payload.payload_mut().body
