@@ -18,10 +18,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
 use rc3_queue::Queue;
 use rc3_units::Rate;
 
@@ -29,7 +25,7 @@ use crate::{
     LinkStats, Packet, Stamped, Waiting,
     impair::{Fate, Impairer, Impairments},
     propagating::Propagating,
-    random::{derive, unit},
+    random::{Random, derive},
     service::BusyPeriod,
     trace::{Cursor, Trace},
 };
@@ -88,7 +84,7 @@ pub struct Link<T> {
     queue: Box<dyn Queue<Waiting<T>> + Send>,
     impairer: Impairer,
     /// Generator of the random service times.
-    random: Pcg64,
+    random: Random,
     /// `None` while the transmitter is idle; then the queue is empty.
     busy: Option<BusyPeriod>,
     /// How far the trace is used.
@@ -116,7 +112,7 @@ impl<T: Clone> Link<T> {
     pub fn boxed(config: LinkConfig, queue: Box<dyn Queue<Waiting<T>> + Send>) -> Self {
         Self {
             impairer: Impairer::new(config.impairments.clone(), config.seed),
-            random: Pcg64::seed_from_u64(derive(config.seed, 0)),
+            random: Random::new(derive(config.seed, 0)),
             config,
             queue,
             busy: None,
@@ -241,7 +237,7 @@ impl<T: Clone> Link<T> {
             _ => busy.transmit(size, self.config.rate),
         }
         if !self.config.overhead.is_zero() {
-            busy.linger(self.config.overhead.mul_f64(unit(self.random.next_u64())));
+            busy.linger(self.config.overhead.mul_f64(self.random.unit()));
         }
         self.busy = Some(busy);
         let base = busy.until + self.config.delay;

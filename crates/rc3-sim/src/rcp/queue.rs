@@ -6,15 +6,12 @@ use kickass::{
     law::RateLaw,
     rcp::{RcpConfig, RcpLaw},
 };
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
 use rc3_core::units::Rate;
 
 use crate::{
     Queue, Waiting,
     agent::{Body, Parcel},
+    random::Random,
 };
 
 /// Any queue, with RCP around it.
@@ -35,7 +32,7 @@ impl<Q: Queue<Waiting<Parcel>>> RcpQueue<Q> {
     pub fn new(queue: Q, config: RcpConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
         // Half to one and a half intervals. ns-2 draws from a normal distribution, whose logarithm is not the same
         // on every platform; here only that they differ matters.
-        let part = 0.5 + f64::from(Pcg64::seed_from_u64(seed).next_u32()) / f64::from(u32::MAX);
+        let part = 0.5 + f64::from(Random::new(seed).bits() as u32) / f64::from(u32::MAX);
         let first = config.interval_max.mul_f64(part);
         let law = RcpLaw::new(config, capacity.bits_per_second() as f64 / 8.0, since, first);
         Self { queue, law }
