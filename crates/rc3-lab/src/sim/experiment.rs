@@ -26,7 +26,7 @@ use super::{
     fingerprint::fingerprint,
     links::LinkTable,
     pairs::pair,
-    report,
+    progress::NamedWorld,
     report::{Finding, Provenance},
     results::Results,
     table::{self, FlowRow},
@@ -306,6 +306,11 @@ impl Experiment {
         self.runs.iter().map(|run| World { run, trace }).collect()
     }
 
+    /// The same, each with the experiment's name and its place there.
+    pub fn named_worlds(&self) -> impl Iterator<Item = NamedWorld<'_>> {
+        self.worlds().into_iter().enumerate().map(|(place, world)| (self.name(), place, world))
+    }
+
     /// Whether a picture shows the packets of the first flow.
     fn is_traced(&self) -> bool {
         let traced = |kind| matches!(kind, PictureKind::TimeLine | PictureKind::PacketsByRound);
@@ -333,14 +338,6 @@ pub fn flows_of(run: &Run) -> u64 {
         _ => None,
     });
     wanted.min(run.workload.count().or(by_then).unwrap_or(wanted))
-}
-
-/// Writes the document of several experiments into `out`.
-///
-/// # Errors
-/// When a file cannot be written.
-pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), ExperimentError> {
-    report::overview(findings).write(out).map_err(not_written(out))
 }
 
 /// Changes that make a scenario quick: one repetition of a tenth of the flows, 500 at most, and fewer hosts at each router.
@@ -417,7 +414,7 @@ fn csv_text<T: serde::Serialize>(rows: &[T], folder: &Path) -> Result<Vec<u8>, E
 }
 
 /// The error of a file that cannot be written.
-fn not_written(path: &Path) -> impl Fn(io::Error) -> ExperimentError + use<> {
+pub(super) fn not_written(path: &Path) -> impl Fn(io::Error) -> ExperimentError + use<> {
     let path = path.to_owned();
     move |error| ExperimentError::Write { path: path.clone(), error }
 }
