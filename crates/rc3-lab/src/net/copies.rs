@@ -71,12 +71,15 @@ impl Content {
 enum Copier {
     /// Only runs `true` there.
     Login,
-    Send {
-        known: bool,
-    },
+    /// `rc3 send`, over a path that it knows from before or not.
+    Send { known: bool },
+    /// `rc3 copy`, over a path that it knows.
     Copy,
+    /// `scp -r`.
     Scp,
+    /// `rsync -a`.
     Rsync,
+    /// `tar` through ssh.
     Tar,
 }
 
