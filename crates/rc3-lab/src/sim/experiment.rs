@@ -27,7 +27,7 @@ use super::{
     links::LinkTable,
     pairs::pair,
     progress::NamedWorld,
-    report::{Finding, Provenance},
+    report::{self, Finding, Provenance},
     results::Results,
     table::{self, FlowRow},
     work::{self, World, WorldProgress},
@@ -288,14 +288,24 @@ impl Experiment {
 
         let rows = compare::compare(spec, results);
         write("comparison.csv", &csv_text(&coverage::figures(&rows), folder)?)?;
-        let mut finding = Finding::new(spec, self.command.clone(), provenance, rows, summary, results);
-        finding.links = links;
+        let mut pictures = Vec::new();
         for (index, wanted) in spec.picture.iter().enumerate() {
             let Some(chart) = figures::chart(wanted, spec, results, self.network()) else { continue };
             let stem = if index == 0 { spec.name.clone() } else { format!("{}-{}", spec.name, index + 1) };
             rc3_picture::write(&chart, folder, &stem).map_err(not_written(&folder.join(&stem)))?;
-            finding.pictures.push((format!("{stem}.svg"), chart.title));
+            pictures.push((format!("{stem}.svg"), chart.title));
         }
+        let finding = Finding {
+            spec: spec.clone(),
+            command: self.command.clone(),
+            measured: report::measured(&spec.measure, provenance),
+            pictures,
+            rows,
+            summary,
+            over_time: report::over_time(spec, results),
+            links,
+            cost: results.cost,
+        };
         finding.document().write(folder).map_err(not_written(folder))?;
         Ok(finding)
     }

@@ -14,7 +14,7 @@ use super::{
     engine::{Cost, Engine, WorldOutcome},
     experiment::{Experiment, ExperimentError, flows_of},
     report::Finding,
-    shared::distinct,
+    shared::distinct_worlds,
     work::{self, World, WorldProgress},
 };
 
@@ -68,7 +68,7 @@ impl ProgressReport {
     pub fn new(experiment: &Experiment, json: bool) -> Self {
         let name = experiment.scenario().spec().name.clone();
         let labels = experiment.runs().iter().map(|run| run.label.to_string()).collect();
-        let distinct = distinct(experiment.runs());
+        let distinct = distinct_worlds(experiment.runs());
         Self::begin(name, labels, distinct, experiment.flows(), experiment.offered_load(), json)
     }
 

@@ -1,6 +1,6 @@
 //! Runs commands: their output and errors.
 
-use std::{collections::HashSet, io, num::NonZero, path::PathBuf, thread};
+use std::{io, num::NonZero, path::PathBuf, thread};
 
 use rc3_cli::output;
 use rc3_sim::registry::Registry;
@@ -13,7 +13,7 @@ use super::{
     progress::{self, NamedWorld, ProgressReport},
     report::{self, Finding},
     shard::{self, Job, Shard, Stored},
-    shared::RememberingEngine,
+    shared::{RememberingEngine, distinct},
     simulator::Simulator,
     today::{self, TodayJob},
     trace,
@@ -56,17 +56,11 @@ fn cores() -> NonZero<usize> {
 
 /// The experiments that names mean, each once.
 fn expanded(names: &[String], quick: bool) -> Vec<String> {
-    let mut named: Vec<String> = Vec::new();
-    for name in names {
-        match name.as_str() {
-            "all" => named.extend(catalogue::all(quick).map(str::to_owned)),
-            "today" => named.extend(catalogue::TODAY.iter().map(|(name, _)| (*name).to_owned())),
-            _ => named.push(name.clone()),
-        }
-    }
-    let mut seen = HashSet::new();
-    named.retain(|name| seen.insert(name.clone()));
-    named
+    distinct(names.iter().flat_map(|name| match name.as_str() {
+        "all" => catalogue::all(quick).map(str::to_owned).collect(),
+        "today" => catalogue::TODAY.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        _ => vec![name.clone()],
+    }))
 }
 
 /// How experiments run. The short ways come first, so that --set has the last word.
