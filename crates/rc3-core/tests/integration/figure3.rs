@@ -14,7 +14,7 @@ use rc3_core::{
     Congestion, Dir, Ladder,
     units::{Level, Rate},
 };
-use rc3_sim::{Datagram, LinkConfig, Pair, PairConfig, Queue, StrictPriority, Waiting};
+use rc3_sim::{Datagram, LinkConfig, Pair, PairConfig, Queue, StrictPriority, Tally, Waiting};
 
 const MTU: u64 = 1472;
 const WIRE: u64 = MTU + 28;
@@ -66,12 +66,8 @@ impl Queue<Waiting<Datagram>> for Lossy {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.inner.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.inner.packets()
+    fn waiting(&self) -> Tally {
+        self.inner.waiting()
     }
 
     fn limit(&self) -> u64 {

@@ -9,7 +9,7 @@ use rc3_core::{
     RlpMode,
     units::{Level, Rate},
 };
-use rc3_sim::{Datagram, Link, LinkConfig, Packet, Pair, PairConfig, Queue, StrictPriority, Waiting};
+use rc3_sim::{Datagram, Link, LinkConfig, Packet, Pair, PairConfig, Queue, StrictPriority, Tally, Waiting};
 
 const WIRE_MAX: u64 = 1500;
 
@@ -59,12 +59,8 @@ impl Queue<Waiting<Datagram>> for Observed {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.inner.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.inner.packets()
+    fn waiting(&self) -> Tally {
+        self.inner.waiting()
     }
 
     fn limit(&self) -> u64 {

@@ -7,7 +7,7 @@ use rand_pcg::{
     rand_core::{Rng, SeedableRng},
 };
 use rc3_sim::{
-    Queue, Waiting,
+    Queue, Tally, Waiting,
     agent::Parcel,
     registry::{Fault, QueueDiscipline, QueueRequest},
     world::ParcelQueue,
@@ -81,12 +81,8 @@ impl Queue<Waiting<Parcel>> for Fifo {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets.len()
+    fn waiting(&self) -> Tally {
+        Tally { packets: self.packets.len() as u64, bytes: self.bytes }
     }
 
     fn limit(&self) -> u64 {

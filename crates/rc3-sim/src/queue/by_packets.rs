@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rc3_queue::Queued;
 
-use crate::{Packet, Queue, Waiting, workload::PACKET_ON_THE_WIRE};
+use crate::{Packet, Queue, Tally, Waiting, workload::PACKET_ON_THE_WIRE};
 
 /// A packet that counts as one, whatever its length.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,12 +71,8 @@ impl<T, Q: Queue<Counted<Waiting<T>>>> Queue<Waiting<T>> for ByPackets<Q> {
         packet.map(|packet| self.forget(packet))
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
+    fn waiting(&self) -> Tally {
+        Tally { bytes: self.bytes, ..self.queue.waiting() }
     }
 
     /// What the packets would have if all were full.
@@ -120,7 +116,7 @@ mod tests {
             queue.enqueue(now, packet, &mut |packet| dropped.push(*packet.payload.payload()));
         }
         assert_eq!(dropped, [3]);
-        assert_eq!((queue.packets(), queue.bytes(), queue.best_bytes()), (3, 1580, 1580));
+        assert_eq!((queue.waiting().packets, queue.bytes(), queue.best_bytes()), (3, 1580, 1580));
         let first = queue.dequeue(now, &mut |_| panic!("dropped")).unwrap();
         assert_eq!((*first.payload.payload(), queue.bytes()), (0, 1540));
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rc3_queue::FqCodelConfig;
 
-use crate::{FqCodel, Queue, Routed, Waiting};
+use crate::{FqCodel, Queue, Routed, Tally, Waiting};
 
 /// Bytes that a tin may send in its turn: Bulk's weight and Best Effort's (tc-cake(8), `sch_cake.c`).
 const BULK: i64 = 64;
@@ -88,12 +88,10 @@ impl<T: Routed> Queue<Waiting<T>> for Cake<T> {
         None
     }
 
-    fn bytes(&self) -> u64 {
-        self.best_effort.flows.bytes() + self.bulk.flows.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.best_effort.flows.packets() + self.bulk.flows.packets()
+    fn waiting(&self) -> Tally {
+        let mut waiting = self.best_effort.flows.waiting();
+        waiting += self.bulk.flows.waiting();
+        waiting
     }
 
     fn limit(&self) -> u64 {

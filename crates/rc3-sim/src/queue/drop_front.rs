@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::{DropTail, Queue, Queued};
+use crate::{DropTail, Queue, Queued, Tally};
 
 /// A FIFO with a byte limit that drops at its head.
 #[derive(Debug)]
@@ -33,12 +33,8 @@ impl<T: Queued> Queue<T> for DropFront<T> {
         self.0.dequeue(now, dropped)
     }
 
-    fn bytes(&self) -> u64 {
-        self.0.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.0.packets()
+    fn waiting(&self) -> Tally {
+        self.0.waiting()
     }
 
     fn limit(&self) -> u64 {
@@ -66,7 +62,7 @@ mod tests {
             queue.enqueue(now, packet(size, payload), &mut |packet| dropped.push(packet.payload));
         }
         assert_eq!(dropped, [1, 2]);
-        assert_eq!((queue.bytes(), queue.packets()), (2500, 2));
+        assert_eq!(queue.waiting(), Tally { packets: 2, bytes: 2500 });
         queue.enqueue(now, packet(3001, 5), &mut |packet| dropped.push(packet.payload));
         assert_eq!(dropped, [1, 2, 5]);
         let out = std::iter::from_fn(|| queue.dequeue(now, &mut |_| panic!("on arrival only")));

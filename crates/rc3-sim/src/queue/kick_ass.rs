@@ -11,7 +11,7 @@ use rc3_core::units::Rate;
 
 use super::ip;
 use crate::{
-    Queue, Waiting,
+    Queue, Tally, Waiting,
     agent::{Body, Parcel},
     random::{derive, unit},
 };
@@ -130,20 +130,12 @@ impl<Q: Queue<Waiting<Parcel>>> Queue<Waiting<Parcel>> for KickAssQueue<Q> {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.queue.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
+    fn waiting(&self) -> Tally {
+        self.queue.waiting()
     }
 
     fn limit(&self) -> u64 {
         self.queue.limit()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.queue.is_empty()
     }
 
     fn is_best(&self, packet: &Waiting<Parcel>) -> bool {

@@ -9,7 +9,7 @@ use kickass::{
 use rc3_core::units::Rate;
 
 use crate::{
-    Queue, Waiting,
+    Queue, Tally, Waiting,
     agent::{Body, Parcel},
     random::Random,
 };
@@ -66,12 +66,8 @@ impl<Q: Queue<Waiting<Parcel>>> Queue<Waiting<Parcel>> for RcpQueue<Q> {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.queue.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
+    fn waiting(&self) -> Tally {
+        self.queue.waiting()
     }
 
     fn limit(&self) -> u64 {

@@ -169,7 +169,8 @@ impl InteropRun<'_> {
 
 /// Whether a server comes to listen, and does not end.
 fn listens(site: &Site, server: &mut Process) -> Result<bool, NetError> {
-    let listens = || Ok::<_, NetError>(site.receiver.shell("cat /proc/net/udp /proc/net/udp6")?.contains(":01BB "));
+    let listens =
+        || Ok::<_, NetError>(site.receiver.shell("cat /proc/net/udp /proc/net/udp6")?.contains(":01BB "));
     let is_known = || Ok::<_, NetError>(server.ended()?.is_some() || listens()?);
     Ok(interrupt::wait_for(START, Duration::from_millis(50), is_known)? && server.ended()?.is_none())
 }
