@@ -176,7 +176,7 @@ impl Scenario {
         for (case, document) in self.cases()? {
             for (point, document) in points(&self.spec, document)? {
                 let spec = read(&document, &self.registry)?;
-                let folder = Path::new(document.file()).parent().unwrap_or(Path::new(""));
+                let folder = Path::new(document.file()).parent().unwrap_or_else(|| Path::new(""));
                 let at = ScenarioPoint { spec: &spec, registry: &self.registry, folder };
                 let here = resolve::keys(&spec, document.table(), &self.registry)
                     .and_then(|()| at.worlds(case.as_deref(), &point))
