@@ -25,7 +25,7 @@ use crate::{
     sample::LinkSample,
     scenario::{Run, Sampling},
     workload,
-    world::{Counts, LinkId, StatsObserver, Tap, World},
+    world::{LinkId, StatsObserver, Tap, World},
 };
 
 /// After the last measured flow has begun, the others may take this long, in virtual time.
@@ -270,11 +270,6 @@ impl Simulation {
     /// Records of measured flows that have ended, in the order in which they ended.
     pub fn poll_record(&mut self) -> Option<FlowRecord> {
         self.records.pop_front()
-    }
-
-    /// How much work the world has done.
-    pub fn counts(&self) -> Counts {
-        self.world.counts()
     }
 
     /// The world itself.
