@@ -45,39 +45,16 @@ struct Settings {
 #[derive(Debug, Arbitrary)]
 enum Op {
     /// A packet with addresses that have a route, and otherwise mostly as it should be.
-    Datagram {
-        from: u8,
-        to: u8,
-        len: u16,
-        tcp: bool,
-        dscp: u8,
-        hop_limit: u8,
-        whole: bool,
-        left: Left,
-    },
+    Datagram { from: u8, to: u8, len: u16, tcp: bool, dscp: u8, hop_limit: u8, whole: bool, left: Left },
     /// Any bytes.
-    Bytes {
-        from: u8,
-        len: u8,
-        left: Left,
-    },
+    Bytes { from: u8, len: u8, left: Left },
     /// The same super-packet of short segments many times.
-    Flood {
-        from: u8,
-        to: u8,
-        count: u8,
-        segments: u8,
-    },
-    Advance {
-        micros: u16,
-    },
+    Flood { from: u8, to: u8, count: u8, segments: u8 },
+    /// Time passes.
+    Advance { micros: u16 },
     /// As many packets or runs as the device takes now.
-    Write {
-        port: u8,
-        count: u8,
-        refused: bool,
-        runs: bool,
-    },
+    Write { port: u8, count: u8, refused: bool, runs: bool },
+    /// The other configuration.
     Reload,
 }
 

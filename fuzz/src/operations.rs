@@ -54,49 +54,30 @@ struct World {
 
 #[derive(Debug, Clone, Copy, Arbitrary)]
 enum Op {
-    Open {
-        bi: bool,
-    },
+    /// A stream of this end.
+    Open { bi: bool },
+    /// All streams of the other end.
     Accept,
-    Write {
-        stream: u8,
-        len: u16,
-    },
-    Finish {
-        stream: u8,
-    },
-    Reset {
-        stream: u8,
-    },
-    Stop {
-        stream: u8,
-    },
-    Read {
-        stream: u8,
-        len: u16,
-        ordered: bool,
-    },
-    Priority {
-        stream: u8,
-        priority: i8,
-    },
+    /// Bytes to a stream.
+    Write { stream: u8, len: u16 },
+    /// No more bytes.
+    Finish { stream: u8 },
+    /// A stream that is given up by its sender.
+    Reset { stream: u8 },
+    /// A stream that is given up by its reader.
+    Stop { stream: u8 },
+    /// Bytes of a stream.
+    Read { stream: u8, len: u16, ordered: bool },
+    /// A priority for a stream.
+    Priority { stream: u8, priority: i8 },
     /// What happens to the next datagrams of this side.
-    Datagrams {
-        count: u8,
-        fate: Fate,
-    },
+    Datagrams { count: u8, fate: Fate },
     /// A datagram of nobody's making, as if from the other side.
-    Inject {
-        first: u8,
-        len: u16,
-    },
+    Inject { first: u8, len: u16 },
     /// The client's address changes.
-    Move {
-        port: u8,
-    },
-    Advance {
-        ms: u8,
-    },
+    Move { port: u8 },
+    /// Time passes.
+    Advance { ms: u8 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Arbitrary)]

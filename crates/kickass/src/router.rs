@@ -157,11 +157,10 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
 
     /// Statistics so far.
     pub fn stats(&self) -> Stats {
-        let rest = self.rest.as_ref();
-        let waiting = Tally {
-            packets: self.queue.packets() as u64 + u64::from(rest.is_some()),
-            bytes: self.queue.bytes() + rest.map_or(0, Queued::bytes),
-        };
+        let mut waiting = self.queue.waiting();
+        if let Some(rest) = &self.rest {
+            waiting += Tally { packets: 1, bytes: rest.bytes() };
+        }
         Stats { waiting, marked: self.queue.marked(), ..self.stats }
     }
 

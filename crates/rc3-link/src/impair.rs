@@ -5,13 +5,9 @@
 
 use std::time::Duration;
 
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
 use rc3_units::Level;
 
-use crate::{Bursts, random::unit};
+use crate::{Bursts, random::Random};
 
 /// Impairments behind the queue. The default is an unimpaired link.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -42,7 +38,7 @@ impl Impairments {
 #[derive(Debug)]
 pub(crate) struct Impairer {
     config: Impairments,
-    random: Pcg64,
+    random: Random,
     /// Whether the bursts are in their bad state.
     bad: bool,
 }
@@ -66,7 +62,7 @@ impl Impairer {
             );
         }
         assert!(config.bursts.is_none_or(|bursts| bursts.is_sound()), "{:?} is not of 0 to 1", config.bursts);
-        Self { config, random: Pcg64::seed_from_u64(seed), bad: false }
+        Self { config, random: Random::new(seed), bad: false }
     }
 
     pub(crate) fn fate(&mut self, level: Level) -> Fate {
@@ -93,17 +89,12 @@ impl Impairer {
         let held_back =
             if self.happens(self.config.reorder) { self.config.reorder_delay } else { Duration::ZERO };
         let jitter = self.config.jitter[level.index()];
-        if jitter.is_zero() { held_back } else { held_back + jitter.mul_f64(self.uniform()) }
+        if jitter.is_zero() { held_back } else { held_back + jitter.mul_f64(self.random.unit()) }
     }
 
     /// Draws only if the result is open, so an unimpaired link costs nothing.
     fn happens(&mut self, probability: f64) -> bool {
-        probability > 0.0 && self.uniform() < probability
-    }
-
-    /// Uniform in `[0, 1)`.
-    fn uniform(&mut self) -> f64 {
-        unit(self.random.next_u64())
+        probability > 0.0 && self.random.unit() < probability
     }
 }
 
@@ -169,7 +160,7 @@ mod tests {
     #[test]
     fn a_seed_means_the_same_draws_everywhere() {
         let mut impairer = Impairer::new(Impairments::default(), 42);
-        let draws: Vec<u64> = (0..3).map(|_| impairer.random.next_u64()).collect();
+        let draws: Vec<u64> = (0..3).map(|_| impairer.random.bits()).collect();
         assert_eq!(draws, [4178418447715145737, 4410739922618931473, 14034899209665866285]);
     }
 

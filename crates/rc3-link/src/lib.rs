@@ -43,7 +43,7 @@ mod trace;
 pub use bursts::Bursts;
 pub use impair::Impairments;
 pub use link::{Link, LinkConfig};
-pub use packet::{Packet, Stamped};
+pub use packet::{Packet, Stamped, Waiting};
 pub use poisson_process::PoissonProcess;
 pub use policer::Policer;
 pub use stats::{LevelStats, LinkStats};

@@ -18,18 +18,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
 use rc3_queue::Queue;
 use rc3_units::Rate;
 
 use crate::{
-    LinkStats, Packet, Stamped,
+    LinkStats, Packet, Stamped, Waiting,
     impair::{Fate, Impairer, Impairments},
     propagating::Propagating,
-    random::{derive, unit},
+    random::{Random, derive},
     service::BusyPeriod,
     trace::{Cursor, Trace},
 };
@@ -85,10 +81,10 @@ pub struct LinkConfig {
 /// ```
 pub struct Link<T> {
     config: LinkConfig,
-    queue: Box<dyn Queue<Packet<Stamped<T>>> + Send>,
+    queue: Box<dyn Queue<Waiting<T>> + Send>,
     impairer: Impairer,
     /// Generator of the random service times.
-    random: Pcg64,
+    random: Random,
     /// `None` while the transmitter is idle; then the queue is empty.
     busy: Option<BusyPeriod>,
     /// How far the trace is used.
@@ -105,7 +101,7 @@ impl<T: Clone> Link<T> {
     ///
     /// # Panics
     /// If a probability of the impairments is not within 0 to 1.
-    pub fn new(config: LinkConfig, queue: impl Queue<Packet<Stamped<T>>> + Send + 'static) -> Self {
+    pub fn new(config: LinkConfig, queue: impl Queue<Waiting<T>> + Send + 'static) -> Self {
         Self::boxed(config, Box::new(queue))
     }
 
@@ -113,10 +109,10 @@ impl<T: Clone> Link<T> {
     ///
     /// # Panics
     /// As [`Self::new`].
-    pub fn boxed(config: LinkConfig, queue: Box<dyn Queue<Packet<Stamped<T>>> + Send>) -> Self {
+    pub fn boxed(config: LinkConfig, queue: Box<dyn Queue<Waiting<T>> + Send>) -> Self {
         Self {
             impairer: Impairer::new(config.impairments.clone(), config.seed),
-            random: Pcg64::seed_from_u64(derive(config.seed, 0)),
+            random: Random::new(derive(config.seed, 0)),
             config,
             queue,
             busy: None,
@@ -216,7 +212,7 @@ impl<T: Clone> Link<T> {
         now
     }
 
-    fn dequeue(&mut self, now: Instant) -> Option<Packet<Stamped<T>>> {
+    fn dequeue(&mut self, now: Instant) -> Option<Waiting<T>> {
         let stats = &mut self.stats;
         self.queue.dequeue(now, &mut |packet| stats.at(packet.level).dropped.add(packet.size))
     }
@@ -229,7 +225,7 @@ impl<T: Clone> Link<T> {
     }
 
     /// Starts the service of `packet` at `busy.until` and draws its impairments.
-    fn serve(&mut self, mut busy: BusyPeriod, packet: Packet<Stamped<T>>) {
+    fn serve(&mut self, mut busy: BusyPeriod, packet: Waiting<T>) {
         let Packet { size, level, payload: Stamped { sent, payload } } = packet;
         let stats = self.stats.at(level);
         stats.queueing_delay_max = stats.queueing_delay_max.max(busy.until.duration_since(sent));
@@ -241,7 +237,7 @@ impl<T: Clone> Link<T> {
             _ => busy.transmit(size, self.config.rate),
         }
         if !self.config.overhead.is_zero() {
-            busy.linger(self.config.overhead.mul_f64(unit(self.random.next_u64())));
+            busy.linger(self.config.overhead.mul_f64(self.random.unit()));
         }
         self.busy = Some(busy);
         let base = busy.until + self.config.delay;

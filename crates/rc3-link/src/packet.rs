@@ -26,6 +26,9 @@ impl<T> Queued for Packet<T> {
     }
 }
 
+/// What waits in the queue of a [`Link`](crate::Link).
+pub type Waiting<T> = Packet<Stamped<T>>;
+
 /// A payload with its arrival time at the link: the content of a [`Link`](crate::Link)'s queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamped<T> {

@@ -2,23 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
+use crate::random::Random;
 
 /// A Poisson process: events with exponentially distributed gaps.
 #[derive(Debug)]
 pub struct PoissonProcess {
     next: Instant,
     mean_gap: Duration,
-    random: Pcg64,
+    random: Random,
 }
 
 impl PoissonProcess {
     /// The first event comes a gap after `start`.
     pub fn new(start: Instant, mean_gap: Duration, seed: u64) -> Self {
-        let mut process = Self { next: start, mean_gap, random: Pcg64::seed_from_u64(seed) };
+        let mut process = Self { next: start, mean_gap, random: Random::new(seed) };
         process.step();
         process
     }
@@ -39,7 +36,7 @@ impl PoissonProcess {
 
     fn step(&mut self) {
         // Uniform in (0, 1], so that its logarithm is finite.
-        let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        let uniform = self.random.unit() + f64::EPSILON / 2.0;
         self.next += self.mean_gap.mul_f64(-uniform.ln());
     }
 }

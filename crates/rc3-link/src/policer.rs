@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use rc3_queue::{DropTail, Queue, Queued};
+use rc3_queue::{DropTail, Queue, Queued, Tally};
 use rc3_units::Rate;
 
 /// A token bucket. Packets that pass wait only for the link, which should be faster.
@@ -40,12 +40,8 @@ impl<T: Queued> Queue<T> for Policer<T> {
         self.passed.dequeue(now, dropped)
     }
 
-    fn bytes(&self) -> u64 {
-        self.passed.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.passed.packets()
+    fn waiting(&self) -> Tally {
+        self.passed.waiting()
     }
 
     fn limit(&self) -> u64 {

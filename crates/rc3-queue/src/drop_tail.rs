@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use crate::{Queue, Queued, fifo};
+use crate::{Queue, Queued, Tally, fifo};
 
 /// A FIFO with a limit.
 ///
@@ -64,12 +64,8 @@ impl<T: Queued> Queue<T> for DropTail<T> {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets.len()
+    fn waiting(&self) -> Tally {
+        Tally { packets: self.packets.len() as u64, bytes: self.bytes }
     }
 
     fn limit(&self) -> u64 {

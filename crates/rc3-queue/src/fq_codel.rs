@@ -1,12 +1,12 @@
 //! FQ-CoDel with ECN (RFC 8290): flows take turns, new ones first, and each has its own CoDel state.
 //!
-//! Invariants: `bytes` is the sum of the flows' bytes and at most the limit, and a flow that holds packets is in
+//! Invariants: `waiting` has the sum of the flows' bytes, at most the limit, and a flow that holds packets is in
 //! exactly one of the two lists.
 
 use std::{collections::VecDeque, time::Instant};
 
 use crate::{
-    CoDel, Queue, Queued, Routed,
+    CoDel, Queue, Queued, Routed, Tally,
     codel::{CodelState, CodelVerdict},
 };
 
@@ -69,8 +69,7 @@ pub struct FqCodel<T> {
     flows: Vec<FlowQueue<T>>,
     new: VecDeque<u16>,
     old: VecDeque<u16>,
-    bytes: u64,
-    packets: usize,
+    waiting: Tally,
     marked: u64,
 }
 
@@ -107,7 +106,14 @@ impl<T: Queued + Routed> FqCodel<T> {
     pub fn new(config: FqCodelConfig) -> Self {
         assert!(config.flows > 0 && config.quantum > 0, "flows and quantum must be above zero: {config:?}");
         let flows = (0..config.flows).map(|_| FlowQueue::default()).collect();
-        Self { config, flows, new: VecDeque::new(), old: VecDeque::new(), bytes: 0, packets: 0, marked: 0 }
+        Self {
+            config,
+            flows,
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            waiting: Tally::default(),
+            marked: 0,
+        }
     }
 
     /// Drops from the head of the longest flow, at most half of it (RFC 8290 §4.1).
@@ -116,8 +122,8 @@ impl<T: Queued + Routed> FqCodel<T> {
         let keep = fattest.bytes / 2;
         for _ in 0..DROP_BATCH {
             let Some((_, packet)) = fattest.pop() else { break };
-            self.bytes -= packet.bytes();
-            self.packets -= 1;
+            self.waiting.bytes -= packet.bytes();
+            self.waiting.packets -= 1;
             dropped(packet);
             if fattest.bytes <= keep {
                 break;
@@ -134,8 +140,8 @@ impl<T: Queued + Routed> FqCodel<T> {
                 return None;
             };
             let short = flow.bytes <= u64::from(self.config.quantum);
-            self.bytes -= packet.bytes();
-            self.packets -= 1;
+            self.waiting.bytes -= packet.bytes();
+            self.waiting.packets -= 1;
             let sojourn = now.saturating_duration_since(arrived);
             match flow.codel.decide_on_head(&self.config.codel, now, sojourn, short) {
                 CodelVerdict::Send => return Some(packet),
@@ -153,8 +159,7 @@ impl<T: Queued + Routed> Queue<T> for FqCodel<T> {
     fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
         let index = (packet.flow_hash(self.config.key) % u64::from(self.config.flows)) as u16;
         let flow = &mut self.flows[usize::from(index)];
-        self.bytes += packet.bytes();
-        self.packets += 1;
+        self.waiting += Tally { packets: 1, bytes: packet.bytes() };
         flow.bytes += packet.bytes();
         flow.packets.push_back((now, packet));
         if !flow.listed {
@@ -162,7 +167,7 @@ impl<T: Queued + Routed> Queue<T> for FqCodel<T> {
             flow.deficit = self.config.quantum.into();
             self.new.push_back(index);
         }
-        while self.bytes > self.config.limit {
+        while self.waiting.bytes > self.config.limit {
             self.drop_from_fattest(dropped);
         }
     }
@@ -200,12 +205,8 @@ impl<T: Queued + Routed> Queue<T> for FqCodel<T> {
         }
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets
+    fn waiting(&self) -> Tally {
+        self.waiting
     }
 
     fn limit(&self) -> u64 {

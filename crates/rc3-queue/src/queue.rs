@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use auto_impl::auto_impl;
 
+use crate::Tally;
+
 /// A queue discipline. `now` never runs backwards between calls.
 ///
 /// A discipline passes every packet it drops, on arrival or later, to `dropped`.
@@ -15,11 +17,8 @@ pub trait Queue<T> {
     /// Removes the packet to send next; others may go to `dropped`.
     fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T>;
 
-    /// Bytes waiting: at most [`Self::limit`].
-    fn bytes(&self) -> u64;
-
-    /// Packets waiting.
-    fn packets(&self) -> usize;
+    /// What waits: at most [`Self::limit`] bytes.
+    fn waiting(&self) -> Tally;
 
     /// Limit in bytes.
     fn limit(&self) -> u64;
@@ -28,6 +27,11 @@ pub trait Queue<T> {
     /// that one.
     fn is_best(&self, _packet: &T) -> bool {
         true
+    }
+
+    /// Bytes waiting.
+    fn bytes(&self) -> u64 {
+        self.waiting().bytes
     }
 
     /// Bytes waiting at the best level.
@@ -42,6 +46,6 @@ pub trait Queue<T> {
 
     /// Whether the queue is empty.
     fn is_empty(&self) -> bool {
-        self.packets() == 0
+        self.waiting().packets == 0
     }
 }

@@ -10,12 +10,12 @@
 //! packet would also let the last packet of every burst survive, which avoids sender timeouts that a drop-tail queue
 //! causes.
 //!
-//! Invariants: `bytes` is the sum of `level_bytes`, each the sum of the lengths in its FIFO, and at most `limit`; bit
+//! Invariants: `waiting` has the sum of `level_bytes`, each the sum of the lengths in its FIFO, and at most `limit`; bit
 //! *k* of `occupied` is set if level *k* holds a packet.
 
 use std::{array, collections::VecDeque, time::Instant};
 
-use crate::{Levels, Queue, Queued, fifo};
+use crate::{Levels, Queue, Queued, Tally, fifo};
 
 /// Strict priority over all levels with push-out, under one shared limit.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct StrictPriority<T> {
     fifos: [VecDeque<T>; Levels::COUNT],
     level_bytes: [u64; Levels::COUNT],
     occupied: u16,
-    bytes: u64,
+    waiting: Tally,
     limit: u64,
 }
 
@@ -36,7 +36,7 @@ impl<T> StrictPriority<T> {
             fifos: array::from_fn(|_| VecDeque::new()),
             level_bytes: [0; Levels::COUNT],
             occupied: 0,
-            bytes: 0,
+            waiting: Tally::default(),
             limit,
         }
     }
@@ -59,7 +59,8 @@ impl<T: Queued> StrictPriority<T> {
             self.occupied &= !(1 << level);
         }
         self.level_bytes[level] -= packet.bytes();
-        self.bytes -= packet.bytes();
+        self.waiting.bytes -= packet.bytes();
+        self.waiting.packets -= 1;
         Some(packet)
     }
 
@@ -67,7 +68,7 @@ impl<T: Queued> StrictPriority<T> {
     ///
     /// The caller has checked that the levels worse than the arrival's hold enough.
     fn push_out(&mut self, bytes: u64, dropped: &mut dyn FnMut(T)) {
-        while bytes > self.limit - self.bytes {
+        while bytes > self.limit - self.waiting.bytes {
             let Some(worst) = self.occupied.checked_ilog2() else { break };
             let Some(packet) = self.take(worst as usize, VecDeque::pop_back) else { break };
             dropped(packet);
@@ -79,14 +80,14 @@ impl<T: Queued> Queue<T> for StrictPriority<T> {
     fn enqueue(&mut self, _now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
         let bytes = packet.bytes();
         let level = self.level(&packet);
-        if bytes > self.limit - self.bytes {
+        if bytes > self.limit - self.waiting.bytes {
             let kept: u64 = self.level_bytes[..=level].iter().sum();
             if bytes > self.limit - kept {
                 return dropped(packet);
             }
             self.push_out(bytes, dropped);
         }
-        self.bytes += bytes;
+        self.waiting += Tally { packets: 1, bytes };
         self.level_bytes[level] += bytes;
         self.occupied |= 1 << level;
         self.fifos[level].push_back(packet);
@@ -99,12 +100,8 @@ impl<T: Queued> Queue<T> for StrictPriority<T> {
         self.take(self.occupied.trailing_zeros() as usize, VecDeque::pop_front)
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.fifos.iter().map(VecDeque::len).sum()
+    fn waiting(&self) -> Tally {
+        self.waiting
     }
 
     fn limit(&self) -> u64 {

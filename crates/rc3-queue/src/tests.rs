@@ -65,7 +65,7 @@ fn what_does_not_fit_into_drop_tail_is_dropped_on_arrival() {
     let mut queue = DropTail::new(3000);
     let items = [item(1, 1500), item(2, 1501), item(3, 1500), item(4, 1)];
     assert_eq!(fill(&mut queue, now, items), [2, 4]);
-    assert_eq!((queue.bytes(), queue.packets()), (3000, 2));
+    assert_eq!(queue.waiting(), Tally { packets: 2, bytes: 3000 });
     assert_eq!(drain(&mut queue, now), [1, 3]);
     assert!(queue.is_empty());
 }
@@ -146,7 +146,7 @@ fn an_item_beyond_the_limit_does_not_stay() {
     let now = Instant::now();
     let mut queue = fq_codel(1000);
     assert_eq!(fill(&mut queue, now, [item(1, 1001)]), [1]);
-    assert_eq!((queue.bytes(), queue.packets(), next(&mut queue, now)), (0, 0, None));
+    assert_eq!((queue.waiting(), next(&mut queue, now)), (Tally::default(), None));
 }
 
 /// A queue with one arrival per millisecond and one departure per two milliseconds, for five seconds: numbers dropped,
@@ -214,7 +214,7 @@ fn a_flow_without_a_queue_is_not_touched_by_one_that_has_one() {
         let out = [dequeue(), dequeue()];
         assert_eq!(out.contains(&1), milli % 10 == 5, "behind one packet at most");
     }
-    assert!(queue.packets() > 2000);
+    assert!(queue.waiting().packets > 2000);
 }
 
 #[derive(Debug, Clone)]
@@ -293,7 +293,8 @@ proptest! {
                 }
                 Step::Wait(_) => {}
             }
-            prop_assert_eq!((queue.bytes(), queue.packets()), (model.bytes(), model.0.len()));
+            let expected = Tally { packets: model.0.len() as u64, bytes: model.bytes() };
+            prop_assert_eq!(queue.waiting(), expected);
             prop_assert_eq!(queue.is_empty(), model.0.is_empty());
         }
     }
@@ -325,7 +326,7 @@ proptest! {
                     prop_assert!(inside.remove(&item.number).is_some(), "{item:?} a second time");
                 }
                 prop_assert_eq!(queue.bytes(), inside.values().map(|item| item.bytes).sum::<u64>());
-                prop_assert_eq!(queue.packets(), inside.len());
+                prop_assert_eq!(queue.waiting().packets, inside.len() as u64);
                 prop_assert!(queue.bytes() <= queue.limit());
             }
             now += Duration::from_millis(1);

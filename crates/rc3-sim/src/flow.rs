@@ -45,8 +45,8 @@ impl Pair {
     ) -> Option<FlowReport> {
         let start = self.now;
         let handle = self.connect();
-        let mut source =
-            FlowSource { handle, stream: None, next: Bytes::new(), written: 0, bytes, finished: false };
+        let left = (0..bytes).map(pattern).collect();
+        let mut source = FlowSource { handle, stream: None, left, finished: false };
         let mut sink = FlowReader::default();
         let arrived = self.drive_until(limit, |pair| {
             watch(pair);
@@ -65,10 +65,8 @@ impl Pair {
 struct FlowSource {
     handle: ConnectionHandle,
     stream: Option<StreamId>,
-    /// Made and not taken yet.
-    next: Bytes,
-    written: u64,
-    bytes: u64,
+    /// Not taken yet.
+    left: Bytes,
     finished: bool,
 }
 
@@ -81,17 +79,10 @@ impl FlowSource {
             self.stream = pair.client.with(self.handle, |connection| connection.open(Dir::Uni));
         }
         let Some(stream) = self.stream else { return };
-        while self.written < self.bytes {
-            if self.next.is_empty() {
-                let end = self.bytes.min(self.written + 1024 * 1024);
-                self.next = (self.written..end).map(pattern).collect();
-            }
-            let data = self.next.clone();
+        while !self.left.is_empty() {
+            let data = self.left.slice(..self.left.len().min(1024 * 1024));
             match pair.client.with(self.handle, |connection| connection.write(stream, data)) {
-                Ok(taken) => {
-                    self.next.advance(taken);
-                    self.written += taken as u64;
-                }
+                Ok(taken) => self.left.advance(taken),
                 Err(WriteError::Blocked) => return,
                 Err(error) => panic!("write failed: {error}"),
             }

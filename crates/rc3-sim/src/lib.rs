@@ -74,7 +74,7 @@ pub use queue::{
     kick_ass::KickAssQueue,
     two_classes::{ServedFirst, TwoClasses},
 };
-pub use rc3_link::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet, Policer, Stamped};
+pub use rc3_link::{Impairments, LevelStats, Link, LinkConfig, LinkStats, Packet, Policer, Stamped, Waiting};
 pub use rc3_queue::{DropTail, FqCodel, Queue, Queued, Routed, StrictPriority, Tally};
 pub use table::TableError;
 pub use traffic::{Exchanged, Strangers, Traffic};

@@ -37,7 +37,7 @@ use rc3_core::{
 use rc3_link::PoissonProcess;
 
 use crate::{
-    DropTail, Link, LinkConfig, Packet, Queue, Stamped, Strangers, StrictPriority, Traffic,
+    DropTail, Link, LinkConfig, Packet, Queue, Strangers, StrictPriority, Traffic, Waiting,
     identity::{Crypto, SERVER_NAME},
 };
 
@@ -51,7 +51,7 @@ const STEPS_MAX: u64 = 200_000_000;
 const STEPS_AT_ONCE_MAX: u64 = 100_000;
 
 /// A queue that a [`Pair`] may have.
-pub type LinkQueue = Box<dyn Queue<Packet<Stamped<Datagram>>> + Send>;
+pub type LinkQueue = Box<dyn Queue<Waiting<Datagram>> + Send>;
 
 /// How a [`Pair`] is put together.
 pub struct PairConfig {

@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 mod peer;
-mod random;
 mod relay;
 mod simulated;
 mod tally;
@@ -25,10 +24,10 @@ use std::{
 };
 
 use clap::Parser;
+use rc3_link::random::{Random, derive};
 use rc3_net::Endpoint;
 use tokio::task::JoinSet;
 
-use random::Random;
 use tally::Tally;
 
 /// What is wrong beyond all that may be.
@@ -98,7 +97,7 @@ async fn soak(arguments: &Arguments, seed: u64, until: Instant) -> Result<()> {
 
     let mut workers = JoinSet::new();
     for number in 0..arguments.sessions {
-        let random = Random::new(seed, number);
+        let random = Random::new(derive(seed, number));
         workers.spawn(worker::work(random, address, client_config.clone(), tally.clone(), until));
     }
     while let Some(worker) = workers.join_next().await {

@@ -11,9 +11,10 @@ use std::{
 };
 
 use rc3_core::units::{Level, Rate};
+use rc3_link::random::Random;
 use rc3_sim::{DropTail, Impairments, Link, LinkConfig, Packet};
 
-use crate::{Result, random::Random, tally::Tally};
+use crate::{Result, tally::Tally};
 
 /// IPv4 and UDP headers in bytes.
 const HEADERS: usize = 28;
@@ -24,7 +25,7 @@ pub(crate) struct Faults {
     link: LinkConfig,
     buffer: u64,
     /// One datagram in so many is damaged.
-    damage_one_in: u64,
+    damage_one_in: usize,
     /// Time between two changes of the address, if it changes.
     move_every: Option<Duration>,
 }
@@ -33,25 +34,24 @@ impl Faults {
     /// A network that is bad, but not hopeless.
     pub(crate) fn draw(random: &mut Random) -> Self {
         let impairments = Impairments {
-            loss: random.share(0.03),
-            duplicate: random.share(0.05),
-            reorder: random.share(0.05),
-            reorder_delay: random.time(Duration::from_millis(15)),
+            loss: 0.03 * random.unit(),
+            duplicate: 0.05 * random.unit(),
+            reorder: 0.05 * random.unit(),
+            reorder_delay: Duration::from_millis(15).mul_f64(random.unit()),
             ..Impairments::default()
         };
         Self {
             link: LinkConfig {
-                rate: Rate::from_bits_per_second(5_000_000 + random.below(200_000_000)),
-                delay: random.time(Duration::from_millis(15)),
+                rate: Rate::from_bits_per_second(5_000_000 + random.below(200_000_000) as u64),
+                delay: Duration::from_millis(15).mul_f64(random.unit()),
                 impairments,
-                seed: random.next(),
+                seed: random.bits(),
                 ..LinkConfig::default()
             },
-            buffer: 20_000 + random.below(500_000),
+            buffer: 20_000 + random.below(500_000) as u64,
             damage_one_in: 50 + random.below(500),
-            move_every: random
-                .one_in(2)
-                .then(|| Duration::from_millis(300) + random.time(Duration::from_secs(2))),
+            move_every: (random.below(2) == 0)
+                .then(|| Duration::from_millis(300) + Duration::from_secs(2).mul_f64(random.unit())),
         }
     }
 }
@@ -176,8 +176,8 @@ impl Road {
 
     fn take(&mut self, link: &mut Link<Vec<u8>>, now: Instant, datagram: &[u8], state: u8) {
         let mut payload = datagram.to_vec();
-        if state != CLEAN && !payload.is_empty() && self.random.one_in(self.faults.damage_one_in) {
-            let bit = self.random.below(payload.len() as u64 * 8) as usize;
+        if state != CLEAN && !payload.is_empty() && self.random.below(self.faults.damage_one_in) == 0 {
+            let bit = self.random.below(payload.len() * 8);
             payload[bit / 8] ^= 1 << (bit % 8);
         }
         link.send(now, Packet { size: payload.len() + HEADERS, level: Level::PRIMARY, payload });

@@ -1,8 +1,10 @@
 //! Small worlds in virtual time, one after another: the fuzzer's claims about whole connections, without a fuzzer.
 
-use std::{fs, panic, path::Path, time::Instant};
+use std::{fs, iter, panic, path::Path, time::Instant};
 
-use crate::{Result, random::Random};
+use rc3_link::random::{Random, derive};
+
+use crate::Result;
 
 // The fuzzer's small worlds are not used here.
 #[allow(dead_code)]
@@ -11,7 +13,7 @@ use crate::{Result, random::Random};
 mod operations;
 
 /// Bytes from which the operations of one world are made.
-const INPUT_MAX: u64 = 1500;
+const INPUT_MAX: usize = 1500;
 
 /// Runs worlds until it is time to stop.
 pub(crate) fn run(seed: u64, until: Instant) -> Result<()> {
@@ -34,10 +36,9 @@ pub(crate) fn run_one(seed: u64, world: u64, save: Option<&Path>) -> Result<()> 
 }
 
 fn input(seed: u64, world: u64) -> Vec<u8> {
-    let mut random = Random::new(seed, world);
-    let mut input = vec![0; 1 + random.below(INPUT_MAX) as usize];
-    random.fill(&mut input);
-    input
+    let mut random = Random::new(derive(seed, world));
+    let len = 1 + random.below(INPUT_MAX);
+    iter::repeat_with(|| random.bits().to_le_bytes()).flatten().take(len).collect()
 }
 
 fn live(seed: u64, world: u64, input: &[u8]) -> Result<()> {

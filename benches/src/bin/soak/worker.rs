@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rc3_link::random::Random;
 use rc3_net::{ClientConfig, Connection, Endpoint, ServerConfig, TransportConfig};
 use rc3_sim::identity::{SERVER_NAME, identity};
 use tokio::task::JoinSet;
@@ -13,7 +14,6 @@ use tokio::task::JoinSet;
 use crate::{
     Result,
     peer::{Header, What, content},
-    random::Random,
     relay::{Faults, Relay},
     tally::Tally,
 };
@@ -24,7 +24,7 @@ pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(6);
 /// Longer than anything takes on the worst network there is here.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-const BYTES_MAX: u64 = 3_000_000;
+const BYTES_MAX: usize = 3_000_000;
 
 /// Settings of both sides.
 pub(crate) fn configs() -> (ClientConfig, ServerConfig) {
@@ -61,7 +61,7 @@ async fn session(
 ) -> Result<()> {
     let faults = Faults::draw(random);
     let described = format!("{faults:?}");
-    let relay = Relay::start(server, faults, Random::new(random.next(), 0), tally.clone())?;
+    let relay = Relay::start(server, faults, Random::new(random.bits()), tally.clone())?;
     let mut endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
     endpoint.set_default_client_config(config.clone());
     let connection = endpoint.connect(relay.address, SERVER_NAME)?.await?;
@@ -70,11 +70,11 @@ async fn session(
 
     let mut streams = JoinSet::new();
     for _ in 0..1 + random.below(12) {
-        streams.spawn(stream(Random::new(random.next(), 0), connection.clone(), tally.clone()));
+        streams.spawn(stream(Random::new(random.bits()), connection.clone(), tally.clone()));
     }
-    let killed = random.one_in(4);
+    let killed = random.below(4) == 0;
     if killed {
-        tokio::time::sleep(random.time(Duration::from_secs(2))).await;
+        tokio::time::sleep(Duration::from_secs(2).mul_f64(random.unit())).await;
         relay.fall_silent();
         Tally::count(&tally.killed, 1);
     }
@@ -90,7 +90,7 @@ async fn session(
     let hangs = |_| Err(format!("a session hangs (killed: {killed})").into());
     let ended = tokio::time::timeout(PATIENCE, all).await.unwrap_or_else(hangs);
     ended.map_err(|error| format!("{error}, on {described}"))?;
-    if random.one_in(2) {
+    if random.below(2) == 0 {
         // Of a peer that is gone the error says so.
         let _ = connection.close_gracefully(0_u32.into(), b"").await;
     }
@@ -103,10 +103,10 @@ async fn session(
 
 /// One stream of some kind.
 async fn stream(mut random: Random, connection: Connection, tally: Arc<Tally>) -> Result<()> {
-    let len = match random.below(3) {
-        0 => random.below(100),
-        1 => random.below(20_000),
-        _ => random.below(BYTES_MAX),
+    let len_max = match random.below(3) {
+        0 => 100,
+        1 => 20_000,
+        _ => BYTES_MAX,
     };
     let what = match random.below(8) {
         0 => What::Stop,
@@ -114,7 +114,7 @@ async fn stream(mut random: Random, connection: Connection, tally: Arc<Tally>) -
         2 | 3 => What::Echo,
         _ => What::Sink,
     };
-    let header = Header { what, seed: random.next(), len };
+    let header = Header { what, seed: random.bits(), len: random.below(len_max) as u64 };
     transmit(&mut random, &connection, header, &tally)
         .await
         .map_err(|error| format!("{header:?}: {error}").into())
@@ -126,12 +126,12 @@ async fn transmit(random: &mut Random, connection: &Connection, header: Header, 
         What::Echo => connection.open_bi().await.map(|(tx, rx)| (tx, Some(rx)))?,
         _ => (connection.open_uni().await?, None),
     };
-    let gives_up = random.one_in(10).then(|| random.below(len + 1));
+    let gives_up = (random.below(10) == 0).then(|| random.below(len as usize + 1) as u64);
     let writing = async {
         tx.write_all(&header.encode()).await?;
         let mut at = 0;
         while at < len {
-            let end = len.min(at + 1 + random.below(100_000));
+            let end = len.min(at + 1 + random.below(100_000) as u64);
             let bytes: Vec<u8> = (at..end).map(|at| content(header.seed, at)).collect();
             match tx.write_all(&bytes).await {
                 Ok(()) => at = end,

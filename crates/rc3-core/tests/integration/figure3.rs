@@ -14,7 +14,7 @@ use rc3_core::{
     Congestion, Dir, Ladder,
     units::{Level, Rate},
 };
-use rc3_sim::{Datagram, LinkConfig, Packet, Pair, PairConfig, Queue, Stamped, StrictPriority};
+use rc3_sim::{Datagram, LinkConfig, Pair, PairConfig, Queue, StrictPriority, Tally, Waiting};
 
 const MTU: u64 = 1472;
 const WIRE: u64 = MTU + 28;
@@ -34,18 +34,18 @@ struct Sent {
 
 /// A queue that logs what the card transmits and drops the given RLP packets, counted from 1.
 struct Lossy {
-    inner: StrictPriority<Packet<Stamped<Datagram>>>,
+    inner: StrictPriority<Waiting<Datagram>>,
     log: Arc<Mutex<Vec<Sent>>>,
     rlp_seen: u64,
     drop: RangeInclusive<u64>,
 }
 
-impl Queue<Packet<Stamped<Datagram>>> for Lossy {
+impl Queue<Waiting<Datagram>> for Lossy {
     fn enqueue(
         &mut self,
         now: Instant,
-        packet: Packet<Stamped<Datagram>>,
-        dropped: &mut dyn FnMut(Packet<Stamped<Datagram>>),
+        packet: Waiting<Datagram>,
+        dropped: &mut dyn FnMut(Waiting<Datagram>),
     ) {
         if !packet.level.is_primary() {
             self.rlp_seen += 1;
@@ -59,19 +59,15 @@ impl Queue<Packet<Stamped<Datagram>>> for Lossy {
     fn dequeue(
         &mut self,
         now: Instant,
-        dropped: &mut dyn FnMut(Packet<Stamped<Datagram>>),
-    ) -> Option<Packet<Stamped<Datagram>>> {
+        dropped: &mut dyn FnMut(Waiting<Datagram>),
+    ) -> Option<Waiting<Datagram>> {
         let packet = self.inner.dequeue(now, dropped)?;
         self.log.lock().unwrap().push(Sent { at: now, level: packet.level, size: packet.size });
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.inner.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.inner.packets()
+    fn waiting(&self) -> Tally {
+        self.inner.waiting()
     }
 
     fn limit(&self) -> u64 {

@@ -9,7 +9,7 @@ use rc3_core::{
     RlpMode,
     units::{Level, Rate},
 };
-use rc3_sim::{Datagram, Link, LinkConfig, Packet, Pair, PairConfig, Queue, Stamped, StrictPriority};
+use rc3_sim::{Datagram, Link, LinkConfig, Packet, Pair, PairConfig, Queue, StrictPriority, Tally, Waiting};
 
 const WIRE_MAX: u64 = 1500;
 
@@ -23,16 +23,16 @@ struct Log {
 }
 
 struct Observed {
-    inner: StrictPriority<Packet<Stamped<Datagram>>>,
+    inner: StrictPriority<Waiting<Datagram>>,
     log: Arc<Mutex<Log>>,
 }
 
-impl Queue<Packet<Stamped<Datagram>>> for Observed {
+impl Queue<Waiting<Datagram>> for Observed {
     fn enqueue(
         &mut self,
         now: Instant,
-        packet: Packet<Stamped<Datagram>>,
-        dropped: &mut dyn FnMut(Packet<Stamped<Datagram>>),
+        packet: Waiting<Datagram>,
+        dropped: &mut dyn FnMut(Waiting<Datagram>),
     ) {
         let mut log = self.log.lock().unwrap();
         if packet.level.is_primary() {
@@ -50,8 +50,8 @@ impl Queue<Packet<Stamped<Datagram>>> for Observed {
     fn dequeue(
         &mut self,
         now: Instant,
-        dropped: &mut dyn FnMut(Packet<Stamped<Datagram>>),
-    ) -> Option<Packet<Stamped<Datagram>>> {
+        dropped: &mut dyn FnMut(Waiting<Datagram>),
+    ) -> Option<Waiting<Datagram>> {
         let packet = self.inner.dequeue(now, dropped)?;
         if packet.level.is_primary() {
             self.log.lock().unwrap().departed.push(now);
@@ -59,12 +59,8 @@ impl Queue<Packet<Stamped<Datagram>>> for Observed {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.inner.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.inner.packets()
+    fn waiting(&self) -> Tally {
+        self.inner.waiting()
     }
 
     fn limit(&self) -> u64 {

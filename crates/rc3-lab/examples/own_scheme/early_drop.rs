@@ -7,7 +7,7 @@ use rand_pcg::{
     rand_core::{Rng, SeedableRng},
 };
 use rc3_sim::{
-    Packet, Queue, Stamped,
+    Queue, Tally, Waiting,
     agent::Parcel,
     registry::{Fault, QueueDiscipline, QueueRequest},
     world::ParcelQueue,
@@ -45,15 +45,12 @@ fn queue(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
 
 /// One queue.
 struct Fifo {
-    packets: VecDeque<Waiting>,
+    packets: VecDeque<Waiting<Parcel>>,
     bytes: u64,
     limit: u64,
     from: f64,
     random: Pcg64,
 }
-
-/// What a link of a simulated world queues.
-type Waiting = Packet<Stamped<Parcel>>;
 
 impl Fifo {
     /// Probability that an arrival is dropped: from 0 at `from` to 1 at the limit.
@@ -63,8 +60,8 @@ impl Fifo {
     }
 }
 
-impl Queue<Waiting> for Fifo {
-    fn enqueue(&mut self, _now: Instant, packet: Waiting, dropped: &mut dyn FnMut(Waiting)) {
+impl Queue<Waiting<Parcel>> for Fifo {
+    fn enqueue(&mut self, _now: Instant, packet: Waiting<Parcel>, dropped: &mut dyn FnMut(Waiting<Parcel>)) {
         let bytes = packet.size as u64;
         let draw = f64::from(self.random.next_u32()) / f64::from(u32::MAX);
         if bytes > self.limit - self.bytes || draw < self.drops() {
@@ -74,18 +71,18 @@ impl Queue<Waiting> for Fifo {
         self.packets.push_back(packet);
     }
 
-    fn dequeue(&mut self, _now: Instant, _dropped: &mut dyn FnMut(Waiting)) -> Option<Waiting> {
+    fn dequeue(
+        &mut self,
+        _now: Instant,
+        _dropped: &mut dyn FnMut(Waiting<Parcel>),
+    ) -> Option<Waiting<Parcel>> {
         let packet = self.packets.pop_front()?;
         self.bytes -= packet.size as u64;
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets.len()
+    fn waiting(&self) -> Tally {
+        Tally { packets: self.packets.len() as u64, bytes: self.bytes }
     }
 
     fn limit(&self) -> u64 {

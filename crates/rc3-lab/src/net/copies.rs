@@ -3,13 +3,14 @@
 use std::{
     fmt, fs,
     path::{Path as FilePath, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     time::{Duration, Instant},
 };
 
 use super::{
     error::NetError,
     interrupt,
+    namespace::finish,
     process::Process,
     programs::rc3,
     run::Lab,
@@ -70,12 +71,15 @@ impl Content {
 enum Copier {
     /// Only runs `true` there.
     Login,
-    Send {
-        known: bool,
-    },
+    /// `rc3 send`, over a path that it knows from before or not.
+    Send { known: bool },
+    /// `rc3 copy`, over a path that it knows.
     Copy,
+    /// `scp -r`.
     Scp,
+    /// `rsync -a`.
     Rsync,
+    /// `tar` through ssh.
     Tar,
 }
 
@@ -172,10 +176,8 @@ impl Copies {
     fn new(site: Site, files: tempfile::TempDir, content: PathBuf) -> Result<Self, NetError> {
         let file = |name: &str| files.path().join(name).display().to_string();
         for key in ["host", "user"] {
-            done(
-                "ssh-keygen",
-                Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &file(key)]),
-            )?;
+            let words = ["-q", "-t", "ed25519", "-N", "", "-f", &file(key)];
+            finish("ssh-keygen", Command::new("ssh-keygen").args(words))?;
         }
         let sshd = format!(
             "ListenAddress {RECEIVER}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\n\
@@ -193,24 +195,15 @@ impl Copies {
         fs::write(files.path().join("ssh"), &ssh)?;
         fs::write(files.path().join("shared"), format!("{ssh}ControlPath {}\n", file("control")))?;
         fs::create_dir_all("/run/sshd")?;
-        let mut command = site.receiver.command(SSHD);
-        command.args(["-D", "-f", &file("sshd")]);
-        let sshd = Process::start("sshd", command)?;
+        let sshd = Process::start("sshd", site.receiver.command(SSHD).args(["-D", "-f", &file("sshd")]))?;
         // Until sshd listens, an attempt fails at once.
-        let until = Instant::now() + PATIENCE;
-        let login = || done("ssh", site.sender.command("ssh").args(["-F", &file("ssh"), "there", "true"]));
-        while let Err(error) = login() {
-            interrupt::sleep(REST)?;
-            if Instant::now() > until {
-                return Err(error);
-            }
+        let login = || finish("ssh", site.sender.command("ssh").args(["-F", &file("ssh"), "there", "true"]));
+        if !interrupt::wait_for(PATIENCE, REST, || Ok(login().is_ok()))? {
+            login()?;
         }
-        let mut command = site.sender.command("ssh");
-        command.args(["-F", &file("shared"), "-M", "-N", "there"]);
-        let shared = Process::start("shared ssh", command)?;
-        while !files.path().join("control").exists() {
-            interrupt::sleep(REST)?;
-        }
+        let words = ["-F", &file("shared"), "-M", "-N", "there"];
+        let shared = Process::start("shared ssh", site.sender.command("ssh").args(words))?;
+        interrupt::wait_for(PATIENCE, REST, || Ok(files.path().join("control").exists()))?;
         Ok(Self { site, files, content, program: rc3()?, _sshd: sshd, _shared: shared })
     }
 
@@ -225,7 +218,7 @@ impl Copies {
         let seconds = self.time(copier, shared, &there)?;
         if copier != Copier::Login {
             let copied = FilePath::new(&there).join("content");
-            done("diff", Command::new("diff").arg("-r").arg(&self.content).arg(copied))?;
+            finish("diff", Command::new("diff").arg("-r").arg(&self.content).arg(copied))?;
         }
         fs::remove_dir_all(there)?;
         Ok(seconds)
@@ -261,7 +254,7 @@ impl Copies {
         let mut command = self.site.sender.command("sh");
         command.args(["-c", &script]).env("XDG_STATE_HOME", self.file("state"));
         let begun = Instant::now();
-        Process::start(copier.to_string(), command)?.rest(PATIENCE)?;
+        Process::start(copier.to_string(), &mut command)?.rest(PATIENCE)?;
         let seconds = begun.elapsed().as_secs_f64();
         if let Some(receiver) = receiver {
             receiver.rest(PATIENCE)?;
@@ -271,23 +264,12 @@ impl Copies {
 
     /// `rc3 recv`, once it listens. It removes its ticket at the end.
     fn receiver(&self, there: &str, ticket: &str) -> Result<Process, NetError> {
-        let mut command = self.site.receiver.command(&self.program);
         let address = format!("{RECEIVER}:{PORT}");
-        command.args(["recv", "--quiet", "--listen", &address, "--dir", there, "--ticket-file", ticket]);
-        let process = Process::start("rc3 recv", command)?;
-        while !FilePath::new(ticket).exists() {
-            interrupt::sleep(Duration::from_millis(50))?;
-        }
+        let words = ["recv", "--quiet", "--listen", &address, "--dir", there, "--ticket-file", ticket];
+        let process = Process::start("rc3 recv", self.site.receiver.command(&self.program).args(words))?;
+        interrupt::wait_for(PATIENCE, Duration::from_millis(50), || Ok(FilePath::new(ticket).exists()))?;
         Ok(process)
     }
-}
-
-/// Runs a tool to its end.
-fn done(what: &str, command: &mut Command) -> Result<(), NetError> {
-    let output = command.stdin(Stdio::null()).output()?;
-    let why = || [output.stdout.as_slice(), &output.stderr].map(String::from_utf8_lossy).concat();
-    let failed = || NetError::Process { what: what.to_owned(), why: why() };
-    output.status.success().then_some(()).ok_or_else(failed)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub struct Experiment {
 #[derive(Debug, Clone, Copy)]
 pub enum Work {
     /// Flows of each scheme in each of these cells.
-    Flows(fn(&Options) -> Vec<Cell>),
+    Flows(Cells),
     /// Something else on loopback, which makes parts of the report by itself: everybody can do it.
     Local(Measure),
     /// The same between network namespaces.
@@ -50,143 +50,127 @@ pub struct Options {
     pub traces: Vec<(PathBuf, NonZero<u64>)>,
 }
 
-use Work::{Flows, Local, Namespaces};
-
 /// All experiments. The first eight are the comparison of schemes.
 pub const EXPERIMENTS: [Experiment; 33] = [
-    new("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", Flows(idle)),
-    new("queues", "FCT with each queue discipline", Flows(queues)),
-    new("card", "FCT when the sender's card is as fast as the link", Flows(card)),
-    new("beside", "FCT beside one long CUBIC flow, and its goodput and the ping meanwhile", Flows(beside)),
-    new("load", "FCT at 30 % load of CUBIC flows, and their FCT and the ping meanwhile", Flows(load)),
-    new("loss", "FCT with 0.1 % and 1 % random loss, and 1 % in bursts", Flows(loss)),
-    new("repeat", "connection setup and FCT of four connections one after the other", Flows(repeat)),
-    new("cpu", "CPU time per byte of sender and receiver, 30 MB at the rate", Flows(cpu)),
-    new("trace", "FCT on a link whose rate follows a trace (--trace)", Flows(trace)),
-    new(
+    flows("idle", "FCT by size on an idle path: drop-tail, one BDP, fast card", idle),
+    flows("queues", "FCT with each queue discipline", queues),
+    flows("card", "FCT when the sender's card is as fast as the link", card),
+    flows("beside", "FCT beside one long CUBIC flow, and its goodput and the ping meanwhile", beside),
+    flows("load", "FCT at 30 % load of CUBIC flows, and their FCT and the ping meanwhile", load),
+    flows("loss", "FCT with 0.1 % and 1 % random loss, and 1 % in bursts", loss),
+    flows("repeat", "connection setup and FCT of four connections one after the other", repeat),
+    flows("cpu", "CPU time per byte of sender and receiver, 30 MB at the rate", cpu),
+    flows("trace", "FCT on a link whose rate follows a trace (--trace)", trace),
+    flows(
         "fig15",
         "RC3 Fig. 15: FCT over size at 1 Gbit/s x 20 ms, beside the simulation of the same setting",
-        Flows(fig15),
+        fig15,
     ),
-    new(
+    hosts(
         "fig16",
         "RC3 Fig. 16: goodput over time of a high and a low priority flow, queue at the sender's card",
-        Namespaces(|lab| priorities::measure(lab, "fig16", Card::AsLink, Discipline::DropTail)),
+        |lab| priorities::measure(lab, "fig16", Card::AsLink, Discipline::DropTail),
     ),
-    new(
-        "fig17",
-        "RC3 Fig. 17: the same with the queue at the router",
-        Namespaces(|lab| priorities::measure(lab, "fig17", Card::Fast, Discipline::Priority)),
-    ),
-    new("fig18", "RC3 Fig. 18: FCT with and without segmentation offload at the sender", Flows(fig18)),
-    new(
-        "kickass-fig8",
-        "Kick-Ass Fig. 8: FCT under light load, with and without signals",
-        Namespaces(kickass::light),
-    ),
-    new(
+    hosts("fig17", "RC3 Fig. 17: the same with the queue at the router", |lab| {
+        priorities::measure(lab, "fig17", Card::Fast, Discipline::Priority)
+    }),
+    flows("fig18", "RC3 Fig. 18: FCT with and without segmentation offload at the sender", fig18),
+    hosts("kickass-fig8", "Kick-Ass Fig. 8: FCT under light load, with and without signals", kickass::light),
+    hosts(
         "kickass-fig9",
         "Kick-Ass Figs. 9 and 10: queueing delay and throughput under heavy load",
-        Namespaces(kickass::heavy),
+        kickass::heavy,
     ),
-    new(
-        "kickass-fig11",
-        "Kick-Ass Fig. 11: time in Kick-Ass mode over two routers",
-        Namespaces(kickass::path),
-    ),
-    new(
+    hosts("kickass-fig11", "Kick-Ass Fig. 11: time in Kick-Ass mode over two routers", kickass::path),
+    hosts(
         "kickass-fig12",
         "Kick-Ass Fig. 12: lengths of packets and leading fragments that pass middleboxes",
-        Namespaces(fragments::measure),
+        fragments::measure,
     ),
-    new(
-        "kickass-shared",
-        "FCT of kernel TCP alone and beside Kick-Ass, under light load",
-        Namespaces(kickass::shared),
-    ),
-    new(
+    hosts("kickass-shared", "FCT of kernel TCP alone and beside Kick-Ass, under light load", kickass::shared),
+    hosts(
         "forwarder",
         "capacity of kickass forward: CPU time per packet, loss and delay up to 10 Gbit/s",
-        Namespaces(forwarder::measure),
+        forwarder::measure,
     ),
-    new(
-        "bulk",
-        "one long stream over a veth pair: Gbit/s, and Gbit per CPU second of both ends",
-        Namespaces(|lab| streams::bulk(lab, &Hosts::veth(lab.options.args.mtu)?)),
-    ),
-    new(
-        "bulk-loopback",
-        "the same on loopback",
-        Local(|lab| streams::bulk(lab, &Hosts::loopback(lab.options.args.mtu))),
-    ),
-    new(
+    hosts("bulk", "one long stream over a veth pair: Gbit/s, and Gbit per CPU second of both ends", |lab| {
+        streams::bulk(lab, &Hosts::veth(lab.options.args.mtu)?)
+    }),
+    local("bulk-loopback", "the same on loopback", |lab| {
+        streams::bulk(lab, &Hosts::loopback(lab.options.args.mtu))
+    }),
+    hosts(
         "exchanges",
         "requests and responses over a veth pair: percentiles of their times, and times over quinn's",
-        Namespaces(|lab| streams::exchanges(lab, &Hosts::veth(lab.options.args.mtu)?)),
+        |lab| streams::exchanges(lab, &Hosts::veth(lab.options.args.mtu)?),
     ),
-    new(
-        "exchanges-loopback",
-        "the same on loopback, on one connection and each on a new one",
-        Local(|lab| streams::exchanges(lab, &Hosts::loopback(lab.options.args.mtu))),
-    ),
-    new(
+    local("exchanges-loopback", "the same on loopback, on one connection and each on a new one", |lab| {
+        streams::exchanges(lab, &Hosts::loopback(lab.options.args.mtu))
+    }),
+    hosts(
         "tunnel",
         "echo of keystrokes through rc3 tunnel and over kernel TCP, idle and beside bulk data",
-        Namespaces(programs::tunnel),
+        programs::tunnel,
     ),
-    new(
+    flows(
         "operators",
         "FCT beside flows of the same scheme with each queue of docs/OPERATORS.md; packets behind worse ones",
-        Flows(operators),
+        operators,
     ),
-    new(
+    hosts(
         "outages",
         "transfers, copies and tunnels over outages, new addresses, sleep and restarts of the other side",
-        Namespaces(outages::measure),
+        outages::measure,
     ),
-    new(
+    hosts(
         "nats",
         "copies between hosts behind NATs of each kind: directly or through ssh, and what that costs",
-        Namespaces(nats::measure),
+        nats::measure,
     ),
-    new(
+    hosts(
         "codes",
         "files sent by codes between hosts behind NATs of each kind: directly or through the relay, and what that costs",
-        Namespaces(nats::meet),
+        nats::meet,
     ),
-    new(
+    hosts(
         "copies",
         "seconds of rc3 send and copy, scp, rsync and tar for small and large files, with and without a login",
-        Namespaces(copies::measure),
+        copies::measure,
     ),
-    new(
+    hosts(
         "interop",
         "the cases of quic-interop-runner against other QUIC implementations, in both roles",
-        Namespaces(interop::measure),
+        interop::measure,
     ),
-    new(
-        "each-second",
-        "3 MB each second beside one long CUBIC flow: FCT, and its goodput",
-        Flows(each_second),
-    ),
-    new("memory", "memory of many connections and streams, and what idle ones cost", Local(memory::measure)),
-    new(
+    flows("each-second", "3 MB each second beside one long CUBIC flow: FCT, and its goodput", each_second),
+    local("memory", "memory of many connections and streams, and what idle ones cost", memory::measure),
+    local(
         "workers",
         "one worker of an endpoint beside several: connections, exchanges and bits per second",
-        Local(workers::measure),
+        workers::measure,
     ),
 ];
 /// How many of them `all` means.
 const COMPARISON: usize = 8;
 
-const fn new(name: &'static str, about: &'static str, work: Work) -> Experiment {
-    Experiment { name, about, work }
+type Cells = fn(&Options) -> Vec<Cell>;
+
+const fn flows(name: &'static str, about: &'static str, cells: Cells) -> Experiment {
+    Experiment { name, about, work: Work::Flows(cells) }
+}
+
+const fn local(name: &'static str, about: &'static str, measure: Measure) -> Experiment {
+    Experiment { name, about, work: Work::Local(measure) }
+}
+
+const fn hosts(name: &'static str, about: &'static str, measure: Measure) -> Experiment {
+    Experiment { name, about, work: Work::Namespaces(measure) }
 }
 
 impl Experiment {
     /// Whether it needs neither root nor network namespaces.
     pub fn is_local(&self) -> bool {
-        matches!(self.work, Local(_))
+        matches!(self.work, Work::Local(_))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
+    time::{Duration, Instant},
 };
 
 use nix::sys::signal::{SigSet, Signal};
@@ -35,18 +36,37 @@ pub fn check() -> Result<(), NetError> {
     if INTERRUPTED.load(Ordering::Relaxed) { Err(NetError::Interrupted) } else { Ok(()) }
 }
 
+/// Looks every so often until something holds, and returns whether it does in time.
+///
+/// # Errors
+/// If a signal has come, or that of `holds`.
+pub fn wait_for(
+    patience: Duration,
+    every: Duration,
+    mut holds: impl FnMut() -> Result<bool, NetError>,
+) -> Result<bool, NetError> {
+    let until = Instant::now() + patience;
+    while !holds()? {
+        if Instant::now() > until {
+            return Ok(false);
+        }
+        sleep(every)?;
+    }
+    Ok(true)
+}
+
 /// Sleeps, unless a signal comes.
 ///
 /// # Errors
 /// If a signal has come.
-pub fn sleep(time: std::time::Duration) -> Result<(), NetError> {
-    let until = std::time::Instant::now() + time;
+pub fn sleep(time: Duration) -> Result<(), NetError> {
+    let until = Instant::now() + time;
     loop {
         check()?;
-        let left = until.saturating_duration_since(std::time::Instant::now());
+        let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(());
         }
-        thread::sleep(left.min(std::time::Duration::from_millis(20)));
+        thread::sleep(left.min(Duration::from_millis(20)));
     }
 }

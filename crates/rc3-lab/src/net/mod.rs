@@ -25,6 +25,7 @@ pub mod namespace;
 pub mod nats;
 pub mod others;
 pub mod outages;
+pub mod parallel;
 pub mod path;
 pub mod priorities;
 pub mod process;

@@ -7,6 +7,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use serde_json::Value;
+
 use super::error::NetError;
 
 /// All names begin so, and go on with the process id of the laboratory.
@@ -81,6 +83,15 @@ impl Namespace {
         call("tc", ["-n", &self.name].into_iter().chain(words.split_whitespace()))
     }
 
+    /// What a device inside has counted of all that it was to send, such as `bytes` or `dropped`.
+    ///
+    /// # Errors
+    /// If `ip` fails.
+    pub fn sent(&self, device: &str, count: &str) -> Result<u64, NetError> {
+        let devices: Value = serde_json::from_str(&self.ip(&format!("-s -j link show dev {device}"))?)?;
+        Ok(devices[0]["stats64"]["tx"][count].as_u64().unwrap_or(0))
+    }
+
     /// Runs commands of a shell inside, up to the first that fails.
     ///
     /// # Errors
@@ -152,14 +163,22 @@ fn ip(words: &str) -> Result<String, NetError> {
 /// Runs a tool and returns what it prints.
 fn call<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) -> Result<String, NetError> {
     let words: Vec<&str> = words.into_iter().collect();
-    let failed = |why: String| NetError::Process { what: format!("{name} {}", words.join(" ")), why };
-    let output = Command::new(name).args(&words).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| failed(error.to_string()))?;
+    finish(&format!("{name} {}", words.join(" ")), Command::new(name).args(&words))
+}
+
+/// Runs a tool to its end, and returns what it prints.
+///
+/// # Errors
+/// What it says, if it fails.
+pub fn finish(what: &str, command: &mut Command) -> Result<String, NetError> {
+    let failed = |why: String| NetError::Process { what: what.to_owned(), why };
+    let output = command.stdin(Stdio::null()).output().map_err(|error| failed(error.to_string()))?;
+    let text = String::from_utf8_lossy(&output.stdout);
     if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        return Ok(text.into_owned());
     }
-    let complaint = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-    Err(failed(if complaint.is_empty() { output.status.to_string() } else { complaint }))
+    let said = [text, String::from_utf8_lossy(&output.stderr)].concat().trim().replace('\n', "; ");
+    Err(failed(if said.is_empty() { output.status.to_string() } else { said }))
 }
 
 #[cfg(test)]

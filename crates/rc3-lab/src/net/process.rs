@@ -36,7 +36,7 @@ impl Process {
     ///
     /// # Errors
     /// If it cannot be started.
-    pub fn start(what: impl Into<String>, mut command: Command) -> Result<Self, NetError> {
+    pub fn start(what: impl Into<String>, command: &mut Command) -> Result<Self, NetError> {
         let what = what.into();
         let failed = |error: std::io::Error| NetError::Process { what: what.clone(), why: error.to_string() };
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -51,9 +51,7 @@ impl Process {
     /// # Errors
     /// If it cannot be started.
     pub fn job(what: impl Into<String>, host: &Namespace, job: &Job) -> Result<Self, NetError> {
-        let mut command = host.command(std::env::current_exe()?);
-        command.args(job.words()?);
-        Self::start(what, command)
+        Self::start(what, host.command(std::env::current_exe()?).args(job.words()?))
     }
 
     /// Starts this program before all others, and waits until it is ready.
@@ -61,9 +59,7 @@ impl Process {
     /// # Errors
     /// If it does not come up.
     pub fn urgent_job(what: &str, job: &Job) -> Result<Self, NetError> {
-        let mut command = urgency::first()?;
-        command.args(job.words()?);
-        let process = Self::start(what, command)?;
+        let process = Self::start(what, urgency::first()?.args(job.words()?))?;
         process.line()?;
         Ok(process)
     }
@@ -236,9 +232,7 @@ mod tests {
     use super::*;
 
     fn shell(words: &str) -> Process {
-        let mut command = Command::new("sh");
-        command.args(["-c", words]);
-        Process::start("shell", command).unwrap()
+        Process::start("shell", Command::new("sh").args(["-c", words])).unwrap()
     }
 
     #[test]

@@ -63,14 +63,13 @@ pub fn tunnel(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let state = tempfile::tempdir()?;
     let state = |side: &str| state.path().join(side).display().to_string();
     let bind = format!("{RECEIVER}:4433");
-    let mut command = site.receiver.command(rc3()?);
-    command.args(["tunnel", "--no-path-memory", "--state", &state("there"), "--listen", "--bind", &bind]);
-    let there = Process::start("rc3 tunnel", command)?;
-    let mut command = site.sender.command(rc3()?);
-    command.env("RC3_TICKET", ticket_of(&there)?);
-    command.args(["tunnel", "--no-path-memory", "--state", &state("here")]);
-    command.args(["-L", &format!("{}:localhost:{PORT}", LOCAL.port())]);
-    let _here = Process::start("rc3 tunnel", command)?;
+    let words = ["tunnel", "--no-path-memory"];
+    let listens = ["--state", &state("there"), "--listen", "--bind", &bind];
+    let there = Process::start("rc3 tunnel", site.receiver.command(rc3()?).args(words).args(listens))?;
+    let forwards = ["--state", &state("here"), "-L", &format!("{}:localhost:{PORT}", LOCAL.port())];
+    let mut here = site.sender.command(rc3()?);
+    here.env("RC3_TICKET", ticket_of(&there)?).args(words).args(forwards);
+    let _here = Process::start("rc3 tunnel", &mut here)?;
     interrupt::sleep(START)?;
     let inside = HostPair { address: LOCAL, ..direct };
     let bulk = |place: &HostPair<'_>| {

@@ -11,8 +11,6 @@
 
 use std::net::SocketAddr;
 
-use serde_json::Value;
-
 use super::{
     act::{Job, watch::Waits},
     error::NetError,
@@ -136,13 +134,7 @@ impl Site {
 
     /// Packets that a device dropped because the WAN did not read them in time.
     fn overflowed(&self) -> Result<u64, NetError> {
-        let mut sum = 0;
-        for device in DEVICES {
-            let text = self.router.ip(&format!("-s -j link show dev {device}"))?;
-            let value: Value = serde_json::from_str(&text)?;
-            sum += value[0]["stats64"]["tx"]["dropped"].as_u64().unwrap_or(0);
-        }
-        Ok(sum)
+        DEVICES.into_iter().map(|device| self.router.sent(device, "dropped")).sum()
     }
 }
 

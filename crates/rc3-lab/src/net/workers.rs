@@ -83,7 +83,6 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 
 /// Starts a process on some cores.
 fn start(cores: &str, what: &str, job: &Job) -> Result<Process, NetError> {
-    let mut command = Command::new("taskset");
-    command.args(["-c", cores]).arg(std::env::current_exe()?).args(job.words()?);
-    Process::start(what, command)
+    let program = std::env::current_exe()?;
+    Process::start(what, Command::new("taskset").args(["-c", cores]).arg(program).args(job.words()?))
 }

@@ -26,8 +26,8 @@ use super::{
     fingerprint::fingerprint,
     links::LinkTable,
     pairs::pair,
-    report,
-    report::{Finding, Provenance},
+    progress::NamedWorld,
+    report::{self, Finding, Provenance},
     results::Results,
     table::{self, FlowRow},
     work::{self, World, WorldProgress},
@@ -288,14 +288,24 @@ impl Experiment {
 
         let rows = compare::compare(spec, results);
         write("comparison.csv", &csv_text(&coverage::figures(&rows), folder)?)?;
-        let mut finding = Finding::new(spec, self.command.clone(), provenance, rows, summary, results);
-        finding.links = links;
+        let mut pictures = Vec::new();
         for (index, wanted) in spec.picture.iter().enumerate() {
             let Some(chart) = figures::chart(wanted, spec, results, self.network()) else { continue };
             let stem = if index == 0 { spec.name.clone() } else { format!("{}-{}", spec.name, index + 1) };
             rc3_picture::write(&chart, folder, &stem).map_err(not_written(&folder.join(&stem)))?;
-            finding.pictures.push((format!("{stem}.svg"), chart.title));
+            pictures.push((format!("{stem}.svg"), chart.title));
         }
+        let finding = Finding {
+            spec: spec.clone(),
+            command: self.command.clone(),
+            measured: report::measured(&spec.measure, provenance),
+            pictures,
+            rows,
+            summary,
+            over_time: report::over_time(spec, results),
+            links,
+            cost: results.cost,
+        };
         finding.document().write(folder).map_err(not_written(folder))?;
         Ok(finding)
     }
@@ -304,6 +314,11 @@ impl Experiment {
     pub fn worlds(&self) -> Vec<World<'_>> {
         let trace = self.is_traced();
         self.runs.iter().map(|run| World { run, trace }).collect()
+    }
+
+    /// The same, each with the experiment's name and its place there.
+    pub fn named_worlds(&self) -> impl Iterator<Item = NamedWorld<'_>> {
+        self.worlds().into_iter().enumerate().map(|(place, world)| (self.name(), place, world))
     }
 
     /// Whether a picture shows the packets of the first flow.
@@ -333,14 +348,6 @@ pub fn flows_of(run: &Run) -> u64 {
         _ => None,
     });
     wanted.min(run.workload.count().or(by_then).unwrap_or(wanted))
-}
-
-/// Writes the document of several experiments into `out`.
-///
-/// # Errors
-/// When a file cannot be written.
-pub fn write_overview(findings: &[Finding], out: &Path) -> Result<(), ExperimentError> {
-    report::overview(findings).write(out).map_err(not_written(out))
 }
 
 /// Changes that make a scenario quick: one repetition of a tenth of the flows, 500 at most, and fewer hosts at each router.
@@ -417,7 +424,7 @@ fn csv_text<T: serde::Serialize>(rows: &[T], folder: &Path) -> Result<Vec<u8>, E
 }
 
 /// The error of a file that cannot be written.
-fn not_written(path: &Path) -> impl Fn(io::Error) -> ExperimentError + use<> {
+pub(super) fn not_written(path: &Path) -> impl Fn(io::Error) -> ExperimentError + use<> {
     let path = path.to_owned();
     move |error| ExperimentError::Write { path: path.clone(), error }
 }

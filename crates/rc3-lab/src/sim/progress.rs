@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    num::NonZero,
     time::Instant,
 };
 
@@ -10,12 +11,40 @@ use rc3_sim::scenario::OfferedLoad;
 use serde_json::{Value, json};
 
 use super::{
-    engine::Cost,
-    experiment::{Experiment, flows_of},
+    engine::{Cost, Engine, WorldOutcome},
+    experiment::{Experiment, ExperimentError, flows_of},
     report::Finding,
-    shared::distinct,
-    work::{World, WorldProgress},
+    shared::distinct_worlds,
+    work::{self, World, WorldProgress},
 };
+
+/// A world, with the name of its experiment and its place there.
+pub type NamedWorld<'a> = (&'a str, usize, World<'a>);
+
+/// Runs worlds of several experiments, and reports on them. `take` gets the place and the outcome of each, in order.
+///
+/// # Errors
+/// See [`work::run`].
+pub fn run_worlds(
+    engine: &dyn Engine,
+    name: String,
+    due: &[NamedWorld<'_>],
+    threads: NonZero<usize>,
+    json: bool,
+    mut take: impl FnMut(usize, WorldOutcome) -> Result<(), ExperimentError>,
+) -> Result<(), ExperimentError> {
+    let worlds: Vec<_> = due.iter().map(|(_, _, world)| *world).collect();
+    let mut progress = ProgressReport::of_worlds(name, due, json);
+    work::run(engine, &worlds, threads, |step| {
+        progress.on_step(&step);
+        match step {
+            WorldProgress::World(index, outcome) => take(index, *outcome),
+            WorldProgress::Flows(_) => Ok(()),
+        }
+    })?;
+    progress.clear();
+    Ok(())
+}
 
 /// Reports on a number of worlds. Progress goes to standard error, JSON to standard output.
 #[derive(Debug)]
@@ -39,13 +68,13 @@ impl ProgressReport {
     pub fn new(experiment: &Experiment, json: bool) -> Self {
         let name = experiment.scenario().spec().name.clone();
         let labels = experiment.runs().iter().map(|run| run.label.to_string()).collect();
-        let distinct = distinct(experiment.runs());
+        let distinct = distinct_worlds(experiment.runs());
         Self::begin(name, labels, distinct, experiment.flows(), experiment.offered_load(), json)
     }
 
-    /// Reports the beginning of these worlds, each with the name of its experiment.
-    pub fn of_worlds(name: String, due: &[(&str, usize, World<'_>)], json: bool) -> Self {
-        let label = |(name, _, world): &(&str, usize, World<'_>)| format!("{name}: {}", world.run.label);
+    /// Reports the beginning of these worlds.
+    fn of_worlds(name: String, due: &[NamedWorld<'_>], json: bool) -> Self {
+        let label = |(name, _, world): &NamedWorld<'_>| format!("{name}: {}", world.run.label);
         let flows = due.iter().map(|(_, _, world)| flows_of(world.run)).sum();
         Self::begin(name, due.iter().map(label).collect(), due.len(), flows, None, json)
     }
@@ -108,7 +137,7 @@ impl ProgressReport {
     }
 
     /// Takes the bar away.
-    pub fn clear(self) {
+    fn clear(&self) {
         if let Format::Bar(bar) = &self.format {
             bar.finish_and_clear();
         }
@@ -118,9 +147,7 @@ impl ProgressReport {
     pub fn end(self, finding: &Finding) {
         let seconds = self.began.elapsed().as_secs_f64();
         let (flows, packets) = (finding.cost.flows, finding.cost.link_packets);
-        if let Format::Bar(bar) = &self.format {
-            bar.finish_and_clear();
-        }
+        self.clear();
         match self.format {
             Format::Json => self.json(
                 "done",

@@ -47,28 +47,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What an experiment found.
-    pub fn new(
-        spec: &Spec,
-        command: String,
-        provenance: &Provenance,
-        rows: Vec<ComparedFigure>,
-        summary: Vec<SummaryRow>,
-        results: &Results,
-    ) -> Self {
-        Self {
-            spec: spec.clone(),
-            command,
-            measured: measured(&spec.measure, provenance),
-            pictures: Vec::new(),
-            rows,
-            summary,
-            over_time: over_time(spec, results),
-            links: Table::default(),
-            cost: results.cost,
-        }
-    }
-
     /// How many of its figures have this verdict.
     pub fn count(&self, verdict: FigureVerdict) -> usize {
         self.rows.iter().filter(|row| row.verdict() == verdict).count()
@@ -126,7 +104,7 @@ const LINKS: &str = "Utilisation is of the busiest core link while flows arrive 
                      is in links.csv.";
 
 /// What the same files can be made from again.
-fn measured(measure: &MeasureSpec, provenance: &Provenance) -> String {
+pub fn measured(measure: &MeasureSpec, provenance: &Provenance) -> String {
     let MeasureSpec { flows, repetitions, seed, from, until, .. } = measure;
     let of = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
     let commit = provenance.commit.as_ref().map(|commit| format!("Commit {commit}, ")).unwrap_or_default();
@@ -284,7 +262,7 @@ fn overall(rows: &[SummaryRow]) -> Table {
 }
 
 /// What was seen of the sampled link in each epoch: of all flows, and of each scheme where there are several.
-fn over_time(spec: &Spec, results: &Results) -> Table {
+pub fn over_time(spec: &Spec, results: &Results) -> Table {
     let mut table = Table::default();
     let epochs = spec.measure.sample.as_ref().map_or(&[][..], |sample| &sample.epochs);
     for cell in &results.cells {

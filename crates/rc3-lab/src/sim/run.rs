@@ -1,6 +1,6 @@
 //! Runs commands: their output and errors.
 
-use std::{collections::HashSet, io, num::NonZero, path::PathBuf, thread};
+use std::{io, num::NonZero, path::PathBuf, thread};
 
 use rc3_cli::output;
 use rc3_sim::registry::Registry;
@@ -9,15 +9,14 @@ use super::{
     args::{SimCommand, SimHowArgs, SimListArgs, SimMergeArgs, SimRunArgs, SimTodayArgs, SimTraceArgs},
     catalogue, coverage,
     engine::Engine,
-    experiment::{self, Experiment, ExperimentError, ExperimentPlan},
-    progress::ProgressReport,
+    experiment::{Experiment, ExperimentError, ExperimentPlan, not_written},
+    progress::{self, NamedWorld, ProgressReport},
     report::{self, Finding},
     shard::{self, Job, Shard, Stored},
-    shared::RememberingEngine,
+    shared::{RememberingEngine, distinct},
     simulator::Simulator,
     today::{self, TodayJob},
     trace,
-    work::{self, World, WorldProgress},
 };
 use crate::NAME;
 
@@ -57,17 +56,11 @@ fn cores() -> NonZero<usize> {
 
 /// The experiments that names mean, each once.
 fn expanded(names: &[String], quick: bool) -> Vec<String> {
-    let mut named: Vec<String> = Vec::new();
-    for name in names {
-        match name.as_str() {
-            "all" => named.extend(catalogue::all(quick).map(str::to_owned)),
-            "today" => named.extend(catalogue::TODAY.iter().map(|(name, _)| (*name).to_owned())),
-            _ => named.push(name.clone()),
-        }
-    }
-    let mut seen = HashSet::new();
-    named.retain(|name| seen.insert(name.clone()));
-    named
+    distinct(names.iter().flat_map(|name| match name.as_str() {
+        "all" => catalogue::all(quick).map(str::to_owned).collect(),
+        "today" => catalogue::TODAY.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        _ => vec![name.clone()],
+    }))
 }
 
 /// How experiments run. The short ways come first, so that --set has the last word.
@@ -136,28 +129,25 @@ fn run_shard(
     plan: &ExperimentPlan,
     json: bool,
 ) -> Result<String, ExperimentError> {
-    let worlds = experiments.iter().flat_map(|experiment| {
-        let name = experiment.name();
-        experiment.worlds().into_iter().enumerate().map(move |(number, world)| (name, number, world))
-    });
-    let all = worlds.clone().count();
-    let own = worlds.enumerate().filter(|(place, _)| shard.takes(*place)).map(|(_, world)| world);
-    let mut due: Vec<(&str, usize, World<'_>)> = own.collect();
+    let worlds: Vec<NamedWorld<'_>> = experiments.iter().flat_map(Experiment::named_worlds).collect();
+    let all = worlds.len();
+    let own = worlds.into_iter().enumerate().filter(|(place, _)| shard.takes(*place)).map(|(_, world)| world);
+    let mut due: Vec<NamedWorld<'_>> = own.collect();
     let stored = due.len();
     // A shard that was interrupted goes on where it was.
     due.retain(|(name, number, _)| !shard::world_path(&plan.out, name, *number).exists());
     if !due.is_empty() {
-        let worlds: Vec<World<'_>> = due.iter().map(|(_, _, world)| *world).collect();
-        let mut progress = ProgressReport::of_worlds(format!("shard {shard}"), &due, json);
-        work::run(engine, &worlds, plan.threads, |step| {
-            progress.on_step(&step);
-            if let WorldProgress::World(index, outcome) = step {
+        progress::run_worlds(
+            engine,
+            format!("shard {shard}"),
+            &due,
+            plan.threads,
+            json,
+            |index, outcome| {
                 let (name, number, _) = &due[index];
-                shard::write(&shard::world_path(&plan.out, name, *number), &outcome)?;
-            }
-            Ok(())
-        })?;
-        progress.clear();
+                shard::write(&shard::world_path(&plan.out, name, *number), &outcome)
+            },
+        )?;
     }
     let out = plan.out.display();
     let text = format!(
@@ -211,7 +201,7 @@ fn report_all<'a>(
         findings.push(finding);
     }
     if findings.len() > 1 {
-        experiment::write_overview(&findings, &plan.out)?;
+        report::overview(&findings).write(&plan.out).map_err(not_written(&plan.out))?;
     }
     Ok(())
 }

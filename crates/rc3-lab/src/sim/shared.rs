@@ -42,15 +42,20 @@ impl<E> RememberingEngine<E> {
     }
 }
 
-/// How many different worlds these runs are: a scheme that a sweep does not change has one for all of its values.
-pub fn distinct(runs: &[Run]) -> usize {
-    let mut worlds: Vec<Run> = Vec::new();
-    for (world, _) in runs.iter().map(anonymous) {
-        if !worlds.contains(&world) {
-            worlds.push(world);
+/// Different values, in the order in which they come first.
+pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
         }
     }
-    worlds.len()
+    distinct
+}
+
+/// How many different worlds these runs are: a scheme that a sweep does not change has one for all of its values.
+pub fn distinct_worlds(runs: &[Run]) -> usize {
+    distinct(runs.iter().map(|run| anonymous(run).0)).len()
 }
 
 impl<E: Engine> Engine for RememberingEngine<E> {
@@ -183,7 +188,7 @@ mod tests {
             "[[scheme]]\nname = 'plain'\nkind = 'plain'\n[[scheme]]\nname = 'rc3'\nkind = 'rc3'\n\
              [sweep]\nscheme.rc3.initial-window = [4, 8, 16]\n",
         );
-        assert_eq!((runs.len(), distinct(&runs)), (6, 4));
+        assert_eq!((runs.len(), distinct_worlds(&runs)), (6, 4));
         let shared = RememberingEngine::new(Counting::default());
         runs.iter().for_each(|run| drop(shared.simulate(run, false, &mut |_| ())));
         assert_eq!(shared.engine.0.load(Ordering::Relaxed), 4);

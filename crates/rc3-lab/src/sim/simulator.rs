@@ -45,7 +45,7 @@ impl Engine for Simulator {
         loop {
             let goes_on = simulation.step().map_err(text)?;
             records.extend(std::iter::from_fn(|| simulation.poll_record()));
-            let ended = simulation.counts().flows_ended;
+            let ended = simulation.world().counts().flows_ended;
             if ended >= reported + PROGRESS_FLOWS || !goes_on {
                 reported = ended;
                 progress(ended);
@@ -60,7 +60,7 @@ impl Engine for Simulator {
         }
         records.sort_by_key(|record| record.flow);
         let links = simulation.link_reports().into_iter().map(LinkRow::from).collect();
-        let Counts { events, link_packets, flows_ended, .. } = simulation.counts();
+        let Counts { events, link_packets, flows_ended, .. } = simulation.world().counts();
         let sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));
         let samples = simulation.take_samples();
         let cost = Cost { flows: flows_ended, events, link_packets };

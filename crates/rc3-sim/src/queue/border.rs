@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rc3_core::units::Level;
 
-use crate::{Packet, Queue};
+use crate::{Packet, Queue, Tally};
 
 /// The packet as it enters the queue, or one that is dropped.
 type Admitted<T> = Result<Packet<T>, Packet<T>>;
@@ -39,12 +39,8 @@ impl<T, Q: Queue<Packet<T>>> Queue<Packet<T>> for Border<T, Q> {
         self.queue.dequeue(now, dropped)
     }
 
-    fn bytes(&self) -> u64 {
-        self.queue.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
+    fn waiting(&self) -> Tally {
+        self.queue.waiting()
     }
 
     fn limit(&self) -> u64 {
@@ -85,7 +81,7 @@ mod tests {
             queue.enqueue(now, packet, &mut |packet| dropped.push(packet.payload));
         }
         assert_eq!(dropped, [2]);
-        assert_eq!((queue.packets(), queue.bytes()), (1, 100));
+        assert_eq!(queue.waiting(), Tally { packets: 1, bytes: 100 });
         assert_eq!(queue.dequeue(now, &mut |_| panic!("dropped")).map(|packet| packet.payload), Some(1));
     }
 }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rc3_queue::Queued;
 
-use crate::{Packet, Queue, Stamped, workload::PACKET_ON_THE_WIRE};
+use crate::{Packet, Queue, Tally, Waiting, workload::PACKET_ON_THE_WIRE};
 
 /// A packet that counts as one, whatever its length.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,13 +53,8 @@ impl<Q> ByPackets<Q> {
     }
 }
 
-impl<T, Q: Queue<Counted<Packet<Stamped<T>>>>> Queue<Packet<Stamped<T>>> for ByPackets<Q> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        packet: Packet<Stamped<T>>,
-        dropped: &mut dyn FnMut(Packet<Stamped<T>>),
-    ) {
+impl<T, Q: Queue<Counted<Waiting<T>>>> Queue<Waiting<T>> for ByPackets<Q> {
+    fn enqueue(&mut self, now: Instant, packet: Waiting<T>, dropped: &mut dyn FnMut(Waiting<T>)) {
         self.bytes += packet.bytes();
         if self.serves_first(&packet) {
             self.best_bytes += packet.bytes();
@@ -69,23 +64,15 @@ impl<T, Q: Queue<Counted<Packet<Stamped<T>>>>> Queue<Packet<Stamped<T>>> for ByP
         gone.into_iter().for_each(|packet| dropped(self.forget(packet)));
     }
 
-    fn dequeue(
-        &mut self,
-        now: Instant,
-        dropped: &mut dyn FnMut(Packet<Stamped<T>>),
-    ) -> Option<Packet<Stamped<T>>> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Waiting<T>)) -> Option<Waiting<T>> {
         let mut gone = Vec::new();
         let packet = self.queue.dequeue(now, &mut |packet| gone.push(packet));
         gone.into_iter().for_each(|packet| dropped(self.forget(packet)));
         packet.map(|packet| self.forget(packet))
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
+    fn waiting(&self) -> Tally {
+        Tally { bytes: self.bytes, ..self.queue.waiting() }
     }
 
     /// What the packets would have if all were full.
@@ -93,7 +80,7 @@ impl<T, Q: Queue<Counted<Packet<Stamped<T>>>>> Queue<Packet<Stamped<T>>> for ByP
         self.queue.limit().saturating_mul(PACKET_ON_THE_WIRE)
     }
 
-    fn is_best(&self, packet: &Packet<Stamped<T>>) -> bool {
+    fn is_best(&self, packet: &Waiting<T>) -> bool {
         self.serves_first(packet)
     }
 
@@ -111,9 +98,9 @@ mod tests {
     use rc3_core::units::Level;
 
     use super::*;
-    use crate::{DropTail, StrictPriority};
+    use crate::{DropTail, Stamped, StrictPriority};
 
-    type Numbered = Packet<Stamped<u32>>;
+    type Numbered = Waiting<u32>;
 
     fn packet(now: Instant, size: usize, level: Level, number: u32) -> Numbered {
         Packet { size, level, payload: Stamped::new(now, number) }
@@ -129,7 +116,7 @@ mod tests {
             queue.enqueue(now, packet, &mut |packet| dropped.push(*packet.payload.payload()));
         }
         assert_eq!(dropped, [3]);
-        assert_eq!((queue.packets(), queue.bytes(), queue.best_bytes()), (3, 1580, 1580));
+        assert_eq!((queue.waiting().packets, queue.bytes(), queue.best_bytes()), (3, 1580, 1580));
         let first = queue.dequeue(now, &mut |_| panic!("dropped")).unwrap();
         assert_eq!((*first.payload.payload(), queue.bytes()), (0, 1540));
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rc3_queue::FqCodelConfig;
 
-use crate::{FqCodel, Packet, Queue, Routed, Stamped};
+use crate::{FqCodel, Queue, Routed, Tally, Waiting};
 
 /// Bytes that a tin may send in its turn: Bulk's weight and Best Effort's (tc-cake(8), `sch_cake.c`).
 const BULK: i64 = 64;
@@ -23,7 +23,7 @@ pub struct Cake<T> {
 
 #[derive(Debug)]
 struct Tin<T> {
-    flows: FqCodel<Packet<Stamped<T>>>,
+    flows: FqCodel<Waiting<T>>,
     quantum: i64,
     deficit: i64,
 }
@@ -65,22 +65,13 @@ impl<T: Routed> Cake<T> {
     }
 }
 
-impl<T: Routed> Queue<Packet<Stamped<T>>> for Cake<T> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        packet: Packet<Stamped<T>>,
-        dropped: &mut dyn FnMut(Packet<Stamped<T>>),
-    ) {
+impl<T: Routed> Queue<Waiting<T>> for Cake<T> {
+    fn enqueue(&mut self, now: Instant, packet: Waiting<T>, dropped: &mut dyn FnMut(Waiting<T>)) {
         let tin = if packet.level.is_primary() { &mut self.best_effort } else { &mut self.bulk };
         tin.flows.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(
-        &mut self,
-        now: Instant,
-        dropped: &mut dyn FnMut(Packet<Stamped<T>>),
-    ) -> Option<Packet<Stamped<T>>> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Waiting<T>)) -> Option<Waiting<T>> {
         // CoDel may drop all that a tin has.
         while let Some(tin) = self.next() {
             if let Some(packet) = tin.flows.dequeue(now, dropped) {
@@ -97,12 +88,10 @@ impl<T: Routed> Queue<Packet<Stamped<T>>> for Cake<T> {
         None
     }
 
-    fn bytes(&self) -> u64 {
-        self.best_effort.flows.bytes() + self.bulk.flows.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.best_effort.flows.packets() + self.bulk.flows.packets()
+    fn waiting(&self) -> Tally {
+        let mut waiting = self.best_effort.flows.waiting();
+        waiting += self.bulk.flows.waiting();
+        waiting
     }
 
     fn limit(&self) -> u64 {
@@ -119,9 +108,9 @@ mod tests {
     use rc3_core::units::Level;
 
     use super::*;
-    use crate::{agent::Parcel, queue::ip::tests::parcel};
+    use crate::{Packet, Stamped, agent::Parcel, queue::ip::tests::parcel};
 
-    fn stamped(now: Instant, flow: u32, level: Level) -> Packet<Stamped<Parcel>> {
+    fn stamped(now: Instant, flow: u32, level: Level) -> Waiting<Parcel> {
         let Packet { size, payload, .. } = parcel(flow, 0);
         Packet { size, level, payload: Stamped::new(now, payload) }
     }

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rc3_queue::FqCodelConfig;
 
-use crate::{FqCodel, Queue, Queued, Routed};
+use crate::{FqCodel, Queue, Queued, Routed, Tally};
 
 /// A FIFO under CoDel with a limit in bytes: FQ-CoDel with one queue for all flows, and drop-tail.
 #[derive(Debug)]
@@ -34,12 +34,8 @@ impl<T: Queued + Routed> Queue<T> for CodelFifo<T> {
         self.fifo.dequeue(now, dropped)
     }
 
-    fn bytes(&self) -> u64 {
-        self.fifo.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.fifo.packets()
+    fn waiting(&self) -> Tally {
+        self.fifo.waiting()
     }
 
     fn limit(&self) -> u64 {

@@ -1,62 +1,44 @@
 //! First in, first out; where room is wanting, the packets that have waited longest go. Levels are ignored.
-//!
-//! Invariant: `bytes` is the sum of the sizes in `packets` and never above `limit`. Units: bytes on the wire.
 
-use std::{collections::VecDeque, time::Instant};
+use std::time::Instant;
 
-use crate::{Queue, Queued};
+use crate::{DropTail, Queue, Queued, Tally};
 
 /// A FIFO with a byte limit that drops at its head.
 #[derive(Debug)]
-pub struct DropFront<T> {
-    packets: VecDeque<T>,
-    bytes: u64,
-    limit: u64,
-}
+pub struct DropFront<T>(DropTail<T>);
 
 impl<T> DropFront<T> {
     /// An empty queue for at most `limit` bytes.
     pub fn new(limit: u64) -> Self {
-        Self { packets: VecDeque::new(), bytes: 0, limit }
-    }
-}
-
-impl<T: Queued> DropFront<T> {
-    fn pop(&mut self) -> Option<T> {
-        let packet = self.packets.pop_front()?;
-        self.bytes -= packet.bytes();
-        Some(packet)
+        Self(DropTail::new(limit))
     }
 }
 
 impl<T: Queued> Queue<T> for DropFront<T> {
-    fn enqueue(&mut self, _now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
-        let bytes = packet.bytes();
-        if bytes > self.limit {
-            return dropped(packet);
+    fn enqueue(&mut self, now: Instant, packet: T, dropped: &mut dyn FnMut(T)) {
+        let Self(fifo) = self;
+        // Nothing makes room for a packet that is longer than the limit.
+        let may_fit = packet.bytes() <= fifo.limit();
+        while may_fit
+            && packet.bytes() > fifo.limit() - fifo.bytes()
+            && let Some(oldest) = fifo.dequeue(now, dropped)
+        {
+            dropped(oldest);
         }
-        while bytes > self.limit - self.bytes {
-            let Some(packet) = self.pop() else { break };
-            dropped(packet);
-        }
-        self.bytes += bytes;
-        self.packets.push_back(packet);
+        fifo.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(&mut self, _now: Instant, _dropped: &mut dyn FnMut(T)) -> Option<T> {
-        self.pop()
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(T)) -> Option<T> {
+        self.0.dequeue(now, dropped)
     }
 
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    fn packets(&self) -> usize {
-        self.packets.len()
+    fn waiting(&self) -> Tally {
+        self.0.waiting()
     }
 
     fn limit(&self) -> u64 {
-        self.limit
+        self.0.limit()
     }
 }
 
@@ -80,7 +62,7 @@ mod tests {
             queue.enqueue(now, packet(size, payload), &mut |packet| dropped.push(packet.payload));
         }
         assert_eq!(dropped, [1, 2]);
-        assert_eq!((queue.bytes(), queue.packets()), (2500, 2));
+        assert_eq!(queue.waiting(), Tally { packets: 2, bytes: 2500 });
         queue.enqueue(now, packet(3001, 5), &mut |packet| dropped.push(packet.payload));
         assert_eq!(dropped, [1, 2, 5]);
         let out = std::iter::from_fn(|| queue.dequeue(now, &mut |_| panic!("on arrival only")));

@@ -6,7 +6,7 @@ use kickass::{
 };
 
 use crate::{
-    Packet, Routed, Stamped,
+    Routed, Waiting,
     agent::{Body, Parcel},
     host::{ip_of, port_of},
 };
@@ -34,7 +34,7 @@ pub(super) fn flow(parcel: &Parcel) -> FlowKey {
 
 /// A parcel as far as signals of rates are concerned. The fragments of one packet travel together, and this describes
 /// the leading one.
-pub(super) fn subject(packet: &Packet<Stamped<Parcel>>) -> Subject {
+pub(super) fn subject(packet: &Waiting<Parcel>) -> Subject {
     let (leading, dont_fragment) = match packet.payload.payload().body {
         Body::Udp { leading, dont_fragment, .. } => (leading.map(usize::from), dont_fragment),
         Body::Rcp(_) => (None, true),
@@ -76,7 +76,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::{
-        Contents, FqCodel, Link, LinkConfig, Queue,
+        Contents, FqCodel, Link, LinkConfig, Packet, Queue, Stamped,
         agent::{FlowId, HostId, RoutePosition, SchemeId},
     };
 

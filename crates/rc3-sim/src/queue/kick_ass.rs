@@ -11,7 +11,7 @@ use rc3_core::units::Rate;
 
 use super::ip;
 use crate::{
-    Packet, Queue, Stamped,
+    Queue, Tally, Waiting,
     agent::{Body, Parcel},
     random::{derive, unit},
 };
@@ -62,7 +62,7 @@ pub struct KickAssQueue<Q> {
     signaller: Signaller,
 }
 
-impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
+impl<Q: Queue<Waiting<Parcel>>> KickAssQueue<Q> {
     /// Kick-Ass around `queue`, in front of a link of this capacity that is idle `since` then. The seed shifts the
     /// updates against those of other routers.
     ///
@@ -88,7 +88,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> KickAssQueue<Q> {
     }
 
     /// Fragments a packet that leaves, if it is to carry a signal.
-    fn signal(&mut self, now: Instant, packet: &mut Packet<Stamped<Parcel>>) -> Result<(), Withheld> {
+    fn signal(&mut self, now: Instant, packet: &mut Waiting<Parcel>) -> Result<(), Withheld> {
         if !self.queue.is_best(packet) {
             return Err(Withheld::Level);
         }
@@ -111,13 +111,8 @@ fn first_interval(config: &rcp::RcpConfig, seed: u64) -> Duration {
     config.interval_max.mul_f64(0.5 + unit(derive(seed, 0)))
 }
 
-impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for KickAssQueue<Q> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        packet: Packet<Stamped<Parcel>>,
-        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
-    ) {
+impl<Q: Queue<Waiting<Parcel>>> Queue<Waiting<Parcel>> for KickAssQueue<Q> {
+    fn enqueue(&mut self, now: Instant, packet: Waiting<Parcel>, dropped: &mut dyn FnMut(Waiting<Parcel>)) {
         if self.queue.is_best(&packet) {
             self.advance_law(now);
             let flow = || ip::flow(packet.payload.payload());
@@ -127,11 +122,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for KickA
         self.queue.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(
-        &mut self,
-        now: Instant,
-        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
-    ) -> Option<Packet<Stamped<Parcel>>> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Waiting<Parcel>)) -> Option<Waiting<Parcel>> {
         self.advance_law(now);
         let mut packet = self.queue.dequeue(now, dropped)?;
         // A packet that cannot carry the signal leaves unchanged.
@@ -139,23 +130,15 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for KickA
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.queue.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
+    fn waiting(&self) -> Tally {
+        self.queue.waiting()
     }
 
     fn limit(&self) -> u64 {
         self.queue.limit()
     }
 
-    fn is_empty(&self) -> bool {
-        self.queue.is_empty()
-    }
-
-    fn is_best(&self, packet: &Packet<Stamped<Parcel>>) -> bool {
+    fn is_best(&self, packet: &Waiting<Parcel>) -> bool {
         self.queue.is_best(packet)
     }
 
@@ -175,7 +158,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        Contents, DropTail, Link, LinkConfig, StrictPriority,
+        Contents, DropTail, Link, LinkConfig, Packet, Stamped, StrictPriority,
         agent::{FlowId, HostId, RoutePosition, SchemeId},
     };
 
@@ -196,14 +179,14 @@ mod tests {
 
     fn link<Q>(queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
     where
-        Q: Queue<Packet<Stamped<Parcel>>> + Send + 'static,
+        Q: Queue<Waiting<Parcel>> + Send + 'static,
     {
         link_by(SignalConfig::default(), queue, megabits, start)
     }
 
     fn link_by<Q>(signals: SignalConfig, queue: Q, megabits: u64, start: Instant) -> Link<Parcel>
     where
-        Q: Queue<Packet<Stamped<Parcel>>> + Send + 'static,
+        Q: Queue<Waiting<Parcel>> + Send + 'static,
     {
         let queue = KickAssQueue::new(queue, signals, rate(megabits), start, 1);
         Link::new(LinkConfig { rate: Some(rate(megabits)), ..LinkConfig::default() }, queue)

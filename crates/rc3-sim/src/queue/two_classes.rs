@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use crate::{DropTail, Packet, Queue};
+use crate::{DropTail, Packet, Queue, Tally};
 
 /// Which class is served first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,12 +48,10 @@ impl<T> Queue<Packet<T>> for TwoClasses<T> {
         first.dequeue(now, dropped).or_else(|| second.dequeue(now, dropped))
     }
 
-    fn bytes(&self) -> u64 {
-        self.primary.bytes() + self.marked.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.primary.packets() + self.marked.packets()
+    fn waiting(&self) -> Tally {
+        let mut waiting = self.primary.waiting();
+        waiting += self.marked.waiting();
+        waiting
     }
 
     fn limit(&self) -> u64 {

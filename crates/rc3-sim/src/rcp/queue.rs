@@ -6,15 +6,12 @@ use kickass::{
     law::RateLaw,
     rcp::{RcpConfig, RcpLaw},
 };
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
 use rc3_core::units::Rate;
 
 use crate::{
-    Packet, Queue, Stamped,
+    Queue, Tally, Waiting,
     agent::{Body, Parcel},
+    random::Random,
 };
 
 /// Any queue, with RCP around it.
@@ -26,7 +23,7 @@ pub struct RcpQueue<Q> {
     law: RcpLaw,
 }
 
-impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
+impl<Q: Queue<Waiting<Parcel>>> RcpQueue<Q> {
     /// RCP around `queue`, in front of a link of this capacity that is idle `since` then. The seed shifts the
     /// updates against those of other routers.
     ///
@@ -35,7 +32,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
     pub fn new(queue: Q, config: RcpConfig, capacity: Rate, since: Instant, seed: u64) -> Self {
         // Half to one and a half intervals. ns-2 draws from a normal distribution, whose logarithm is not the same
         // on every platform; here only that they differ matters.
-        let part = 0.5 + f64::from(Pcg64::seed_from_u64(seed).next_u32()) / f64::from(u32::MAX);
+        let part = 0.5 + f64::from(Random::new(seed).bits() as u32) / f64::from(u32::MAX);
         let first = config.interval_max.mul_f64(part);
         let law = RcpLaw::new(config, capacity.bits_per_second() as f64 / 8.0, since, first);
         Self { queue, law }
@@ -47,13 +44,8 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> RcpQueue<Q> {
     }
 }
 
-impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for RcpQueue<Q> {
-    fn enqueue(
-        &mut self,
-        now: Instant,
-        packet: Packet<Stamped<Parcel>>,
-        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
-    ) {
+impl<Q: Queue<Waiting<Parcel>>> Queue<Waiting<Parcel>> for RcpQueue<Q> {
+    fn enqueue(&mut self, now: Instant, packet: Waiting<Parcel>, dropped: &mut dyn FnMut(Waiting<Parcel>)) {
         self.law.advance(now, self.queue.bytes());
         let rtt = match &packet.payload.payload().body {
             Body::Rcp(header) => header.rtt,
@@ -63,11 +55,7 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for RcpQu
         self.queue.enqueue(now, packet, dropped);
     }
 
-    fn dequeue(
-        &mut self,
-        now: Instant,
-        dropped: &mut dyn FnMut(Packet<Stamped<Parcel>>),
-    ) -> Option<Packet<Stamped<Parcel>>> {
+    fn dequeue(&mut self, now: Instant, dropped: &mut dyn FnMut(Waiting<Parcel>)) -> Option<Waiting<Parcel>> {
         self.law.advance(now, self.queue.bytes());
         let mut packet = self.queue.dequeue(now, dropped)?;
         if let Body::Rcp(header) = &mut packet.payload.payload_mut().body
@@ -78,12 +66,8 @@ impl<Q: Queue<Packet<Stamped<Parcel>>>> Queue<Packet<Stamped<Parcel>>> for RcpQu
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.queue.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.queue.packets()
+    fn waiting(&self) -> Tally {
+        self.queue.waiting()
     }
 
     fn limit(&self) -> u64 {

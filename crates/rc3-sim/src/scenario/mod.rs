@@ -40,6 +40,7 @@
 //! ```
 
 mod base;
+mod flows;
 mod ideal;
 pub mod keys;
 mod offered;
@@ -50,10 +51,7 @@ mod spec;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use rc3_text::{
     document::{Document, DocumentError, Fault, flatten},
@@ -69,6 +67,7 @@ pub use quantity::{BufferSize, Factor, Rung, Share};
 pub use run::{Assignment, Hosts, Label, Measure, Mix, Mixed, Queues, Run, Sampling, Scheme, short_key};
 pub use spec::*;
 
+use self::{flows::FlowTable, resolve::refuse_if};
 use crate::{random::derive, registry::Registry};
 
 /// Why a scenario file cannot be used.
@@ -177,16 +176,14 @@ impl Scenario {
         for (case, document) in self.cases()? {
             for (point, document) in points(&self.spec, document)? {
                 let spec = read(&document, &self.registry)?;
-                let folder = folder(document.file());
+                let folder = Path::new(document.file()).parent().unwrap_or_else(|| Path::new(""));
+                let at = ScenarioPoint { spec: &spec, registry: &self.registry, folder };
                 let here = resolve::keys(&spec, document.table(), &self.registry)
-                    .and_then(|()| worlds(&spec, &self.registry, &folder, case.as_deref(), &point))
+                    .and_then(|()| at.worlds(case.as_deref(), &point))
                     .map_err(|fault| document.error(fault))?;
                 runs.extend(here);
-                if runs.len() > RUNS_MAX {
-                    return Err(
-                        document.error(Fault::new("sweep", format!("makes more than {RUNS_MAX} worlds")))
-                    );
-                }
+                let message = format_args!("makes more than {RUNS_MAX} worlds");
+                refuse_if(runs.len() > RUNS_MAX, "sweep", message).map_err(|fault| document.error(fault))?;
             }
         }
         Ok(runs)
@@ -256,9 +253,8 @@ fn points(spec: &Spec, document: Document) -> Result<Vec<(SweepPoint, Document)>
         })?;
         count = count.saturating_mul(values.len());
     }
-    if count > RUNS_MAX {
-        return Err(document.error(Fault::new("sweep", format!("makes {count} worlds, {RUNS_MAX} at most"))));
-    }
+    let message = format_args!("makes {count} worlds, {RUNS_MAX} at most");
+    refuse_if(count > RUNS_MAX, "sweep", message).map_err(|fault| document.error(fault))?;
 
     let mut points = vec![(SweepPoint::new(), document)];
     for (key, values) in axes {
@@ -287,76 +283,73 @@ fn change(document: &mut Document, key: &str, value: &Value, places: &[&str]) ->
     })
 }
 
-/// Runs and repetitions of one point.
-fn worlds(
-    spec: &Spec,
-    registry: &Registry,
-    folder: &Path,
-    case: Option<&str>,
-    point: &SweepPoint,
-) -> Result<Vec<Run>, Fault> {
-    let schemes = resolve::schemes(&spec.scheme, registry)?;
-    let run_specs = spec.runs();
-
-    let mut runs = Vec::new();
-    for (n, run) in run_specs.iter().enumerate() {
-        if run_specs[..n].iter().any(|other| other.name == run.name) {
-            return Err(Fault::new(format!("run.{n}.name"), format!("there is another `{}`", run.name)));
-        }
-        for repetition in 0..spec.measure.repetitions {
-            let (case, point) = (case.map(str::to_owned), point.clone());
-            let label = Label { case, point, run: run.name.clone(), repetition };
-            let mut world = world(spec, registry, folder, &schemes, (n, run), label)?;
-            if n > 0 && !spec.background.is_empty() && spec.workload.arrivals == Arrivals::One {
-                let base: &Run = &runs[repetition as usize];
-                world.base = Some(Arc::new(base.clone()));
-            }
-            runs.push(world);
-            if runs.len() > RUNS_MAX {
-                return Err(Fault::new("measure.repetitions", format!("makes more than {RUNS_MAX} worlds")));
-            }
-        }
-    }
-    Ok(runs)
+/// A point of a scenario: each key has one value.
+struct ScenarioPoint<'a> {
+    spec: &'a Spec,
+    registry: &'a Registry,
+    folder: &'a Path,
 }
 
-/// One world: the `n`-th run of a point, in one repetition.
-fn world(
-    spec: &Spec,
-    registry: &Registry,
-    folder: &Path,
-    schemes: &[Scheme],
-    (n, run): (usize, &RunSpec),
-    label: Label,
-) -> Result<Run, Fault> {
-    let mut seed = derive(spec.measure.seed, u64::from(label.repetition));
-    if spec.workload.arrivals == Arrivals::One {
-        // Reports name it.
-        seed >>= 32;
+impl ScenarioPoint<'_> {
+    /// Its runs and repetitions.
+    fn worlds(&self, case: Option<&str>, point: &SweepPoint) -> Result<Vec<Run>, Fault> {
+        let Self { spec, registry, .. } = *self;
+        let schemes = resolve::schemes(&spec.scheme, registry)?;
+        let run_specs = spec.runs();
+
+        let mut runs = Vec::new();
+        for (n, run) in run_specs.iter().enumerate() {
+            let is_known = run_specs[..n].iter().any(|other| other.name == run.name);
+            let message = format_args!("there is another `{}`", run.name);
+            refuse_if(is_known, format!("run.{n}.name"), message)?;
+            for repetition in 0..spec.measure.repetitions {
+                let (case, point) = (case.map(str::to_owned), point.clone());
+                let label = Label { case, point, run: run.name.clone(), repetition };
+                let mut world = self.world(&schemes, (n, run), label)?;
+                if n > 0 && !spec.background.is_empty() && spec.workload.arrivals == Arrivals::One {
+                    let base: &Run = &runs[repetition as usize];
+                    world.base = Some(Arc::new(base.clone()));
+                }
+                runs.push(world);
+                let message = format_args!("makes more than {RUNS_MAX} worlds");
+                refuse_if(runs.len() > RUNS_MAX, "measure.repetitions", message)?;
+            }
+        }
+        Ok(runs)
     }
-    let topology = resolve::topology(&spec.topology, registry, folder, seed)?;
-    let workload = resolve::workload(&spec.workload, "workload", folder, &topology)?;
-    let background = spec.background.iter().enumerate();
-    let background = background
-        .map(|(n, spec)| resolve::workload(spec, &format!("background.{n}"), folder, &topology))
-        .collect::<Result<_, _>>()?;
-    let queues = resolve::queues(&spec.queue, registry, &topology)?;
-    resolve::one(spec, &queues)?;
-    let run = Run {
-        label,
-        seed,
-        queues,
-        hosts: resolve::hosts(&spec.topology)?,
-        assignment: resolve::assignment(run, n, schemes, &topology, seed)?,
-        measure: resolve::measure(&spec.measure, &workload, &topology)?,
-        topology,
-        schemes: schemes.to_vec(),
-        workload,
-        background,
-        base: None,
-    };
-    check_load(&run)?;
-    Ok(run)
+
+    /// One world: the `n`-th run, in one repetition.
+    fn world(&self, schemes: &[Scheme], (n, run): (usize, &RunSpec), label: Label) -> Result<Run, Fault> {
+        let Self { spec, registry, folder } = *self;
+        let mut seed = derive(spec.measure.seed, u64::from(label.repetition));
+        if spec.workload.arrivals == Arrivals::One {
+            // Reports name it.
+            seed >>= 32;
+        }
+        let topology = resolve::topology(&spec.topology, registry, folder, seed)?;
+        let flows = |spec, key| FlowTable { spec, key, folder, topology: &topology }.workload();
+        let workload = flows(&spec.workload, "workload".to_owned())?;
+        let background = spec.background.iter().enumerate();
+        let background = background.map(|(n, spec)| flows(spec, format!("background.{n}")));
+        let background = background.collect::<Result<_, _>>()?;
+        let queues = resolve::queues(&spec.queue, registry, &topology)?;
+        resolve::one(spec, &queues)?;
+        let run = Run {
+            label,
+            seed,
+            queues,
+            hosts: resolve::hosts(&spec.topology)?,
+            assignment: resolve::assignment(run, n, schemes, &topology, seed)?,
+            measure: resolve::measure(&spec.measure, &workload, &topology)?,
+            topology,
+            schemes: schemes.to_vec(),
+            workload,
+            background,
+            base: None,
+        };
+        check_load(&run)?;
+        Ok(run)
+    }
 }
 
 /// Refuses more traffic than a link carries, unless the world ends at a given time: otherwise its queues and flows under way
@@ -373,8 +366,4 @@ fn check_load(run: &Run) -> Result<(), Fault> {
         }
         _ => Ok(()),
     }
-}
-
-fn folder(file: &str) -> PathBuf {
-    Path::new(file).parent().map_or_else(PathBuf::new, Path::to_path_buf)
 }

@@ -1,6 +1,6 @@
 //! From what is written to what it means: topologies, workloads and schemes of one world.
 
-use std::{fmt, fs, path::Path, time::Duration};
+use std::{fmt, path::Path, time::Duration};
 
 use kickass::{signal, silence::SilenceRule};
 use rc3_core::{Ladder, TransportConfig, internals::law::Constants, units::Level};
@@ -8,21 +8,21 @@ use rc3_text::document::{Fault, flatten, nearest, quoted};
 use toml::{Table, Value};
 
 use super::{
-    quantity::{BufferSize, Factor, Rung, Share},
+    quantity::{BufferSize, Rung, Share},
     run::{Assignment, Hosts, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, ClosedLoopSpec, Defaults, KickAssSpec, LadderReading, ListedFlow, LossLinks, MeasureSpec,
-        MixOf, MixSpec, Mode, OnOffSpec, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec,
-        SizesSpec, Spec, ThinkSpec, TopologySpec, WorkloadSpec,
+        Arrivals, Defaults, KickAssSpec, LadderReading, LossLinks, MeasureSpec, MixOf, MixSpec, Mode,
+        QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, Spec, TopologySpec,
+        WorkloadSpec,
     },
 };
 use crate::{
-    agent::{HostId, SchemeId, Writes},
+    agent::SchemeId,
     host::Reads,
     random::{self, derive},
     registry::{CongestionRequest, QueueRequest, Registered, Registry, TopologyRequest, find, within},
     topology::{Site, Topology},
-    workload::{self, ClosedLoop, Ends, Listed, OnOff, One, Poisson, Sizes, Workload},
+    workload::{ArrivalProcess, Workload},
 };
 
 /// Default of `queue.discipline`.
@@ -33,9 +33,6 @@ const BATCH_MAX: u32 = 64;
 
 /// Receivers that acknowledge less often are refused: their senders would mostly wait for timeouts.
 const ACK_EVERY_MAX: u32 = 1000;
-
-/// More sources are refused as a mistake: each has a state of its own.
-const SOURCES_MAX: u32 = 1_000_000;
 
 /// Whether all registered names in a scenario are known.
 pub(super) fn names(spec: &Spec, registry: &Registry) -> Result<(), Fault> {
@@ -73,19 +70,15 @@ pub(super) fn keys(spec: &Spec, document: &Table, registry: &Registry) -> Result
     for (n, scheme) in spec.scheme.iter().enumerate() {
         scheme_keys(scheme, document, &format!("scheme.{n}"))?;
     }
-    if spec.measure.from.is_some() && spec.measure.warm_up.is_some() {
-        return Err(Fault::new("measure.warm-up", "means nothing with `measure.from`"));
-    }
-    let workloads = std::iter::once(&spec.workload).chain(&spec.background);
-    if spec.measure.pair && workloads.into_iter().any(|workload| workload.arrivals == Arrivals::ClosedLoop) {
-        let message = "runs with `closed-loop` sources have no flows in common";
-        return Err(Fault::new("measure.pair", message));
-    }
-    refuse_if(spec.measure.pair && spec.runs().len() < 2, "measure.pair", "there is only one run")?;
-    let mut queue_keys = given(document, "queue");
-    if spec.queue.loss_links != LossLinks::Core && !queue_keys.any(|key| key == "loss") {
-        return Err(Fault::new("queue.loss-links", "means nothing without `queue.loss`"));
-    }
+    let MeasureSpec { from, warm_up, pair, .. } = &spec.measure;
+    refuse_if(from.is_some() && warm_up.is_some(), "measure.warm-up", "means nothing with `measure.from`")?;
+    let mut workloads = std::iter::once(&spec.workload).chain(&spec.background);
+    let unpaired = *pair && workloads.any(|workload| workload.arrivals == Arrivals::ClosedLoop);
+    refuse_if(unpaired, "measure.pair", "runs with `closed-loop` sources have no flows in common")?;
+    refuse_if(*pair && spec.runs().len() < 2, "measure.pair", "there is only one run")?;
+    let lossless = !given(document, "queue").any(|key| key == "loss");
+    let lost_nowhere = lossless && spec.queue.loss_links != LossLinks::Core;
+    refuse_if(lost_nowhere, "queue.loss-links", "means nothing without `queue.loss`")?;
     if spec.workload.arrivals == Arrivals::One {
         const ONE: &str = "`workload.arrivals = \"one\"`";
         let measure = ["flows", "quick-hosts", "repetitions", "seed", "fct", "max-in-flight"];
@@ -165,8 +158,18 @@ fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), F
 }
 
 /// Refuses a key for this reason, if something holds.
-fn refuse_if(holds: bool, key: impl Into<String>, reason: impl fmt::Display) -> Result<(), Fault> {
+pub(super) fn refuse_if(holds: bool, key: impl Into<String>, reason: impl fmt::Display) -> Result<(), Fault> {
     if holds { Err(Fault::new(key, reason)) } else { Ok(()) }
+}
+
+/// Refuses the number of a router that a network lacks.
+pub(super) fn router_is_there(
+    router: usize,
+    topology: &Topology,
+    key: impl Into<String>,
+) -> Result<(), Fault> {
+    let count = topology.routers.len();
+    refuse_if(router >= count, key, format_args!("there is no router {router}, only {count} of them"))
 }
 
 /// Refuses keys of a table that are not among those with a meaning.
@@ -232,10 +235,6 @@ fn below(table: &str, fault: Fault) -> Fault {
     }
 }
 
-fn read(folder: &Path, file: &str, key: &str) -> Result<String, Fault> {
-    fs::read_to_string(folder.join(file)).map_err(|error| Fault::new(key, format!("{file}: {error}")))
-}
-
 /// The queues of a network.
 pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology) -> Result<Queues, Fault> {
     let silence = match spec.kickass_silence {
@@ -246,11 +245,8 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
     spec.kickass_threshold.inspect(|share| signals.queue_threshold = share.get());
     spec.kickass_resume.inspect(|round_trips| signals.queue_resume = *round_trips);
     let bdp = topology.nominal.bdp();
-    if let KickAssSpec::Routers(routers) = &spec.kickass
-        && let Some(router) = routers.iter().find(|router| **router >= topology.routers.len())
-    {
-        let message = format!("there is no router {router}, only {} of them", topology.routers.len());
-        return Err(Fault::new("queue.kickass", message));
+    if let KickAssSpec::Routers(routers) = &spec.kickass {
+        routers.iter().try_for_each(|router| router_is_there(*router, topology, "queue.kickass"))?;
     }
     let uplink_backlog = spec.uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
     refuse_if(uplink_backlog == Some(0), "queue.uplink-backlog", "is zero, so RLP would never send")?;
@@ -300,17 +296,17 @@ pub(super) fn measure(
     topology: &Topology,
 ) -> Result<Measure, Fault> {
     let default = match &workload.arrivals {
-        workload::ArrivalProcess::Poisson(_) | workload::ArrivalProcess::OnOff(_) => 6000,
-        workload::ArrivalProcess::ClosedLoop(sources) => u64::from(sources.sources),
+        ArrivalProcess::Poisson(_) | ArrivalProcess::OnOff(_) => 6000,
+        ArrivalProcess::ClosedLoop(sources) => u64::from(sources.sources),
         _ => 0,
     };
     let warm_up = spec.warm_up.unwrap_or_else(|| if spec.from.is_some() { 0 } else { default });
-    if spec.from.is_some_and(|from| spec.until.is_some_and(|until| until <= from)) {
-        return Err(Fault::new("measure.from", "not before `measure.until`, so no flow would be measured"));
-    }
-    if let Some(flows) = workload.count().filter(|flows| *flows <= warm_up) {
-        let message = format!("{warm_up} flows before the measured ones, but the workload has only {flows}");
-        return Err(Fault::new("measure.warm-up", message));
+    let is_over = spec.from.zip(spec.until).is_some_and(|(from, until)| until <= from);
+    refuse_if(is_over, "measure.from", "not before `measure.until`, so no flow would be measured")?;
+    if let Some(flows) = workload.count() {
+        let message =
+            format_args!("{warm_up} flows before the measured ones, but the workload has only {flows}");
+        refuse_if(flows <= warm_up, "measure.warm-up", message)?;
     }
     refuse_if(spec.max_in_flight == 0, "measure.max-in-flight", "no flow could start")?;
     let sample = spec.sample.as_ref().map(|sample| sampling(sample, topology)).transpose()?;
@@ -335,49 +331,6 @@ fn sampling(spec: &SampleSpec, topology: &Topology) -> Result<Sampling, Fault> {
     Ok(Sampling { site, every })
 }
 
-/// The flows of the table `key`.
-pub(super) fn workload(
-    spec: &WorkloadSpec,
-    key: &str,
-    folder: &Path,
-    topology: &Topology,
-) -> Result<Workload, Fault> {
-    let arrivals = match (spec.arrivals, &spec.sizes, &spec.on_off, spec.closed_loop) {
-        (Arrivals::Poisson, Some(sizes), ..) => {
-            let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
-            workload::ArrivalProcess::Poisson(poisson(spec, sizes, key, topology)?)
-        }
-        (Arrivals::OnOff, _, Some(on_off), _) => {
-            workload::ArrivalProcess::OnOff(self::on_off(on_off, ends(spec, key, topology)?, key)?)
-        }
-        (Arrivals::ClosedLoop, Some(sizes), _, Some(sources)) => {
-            let sizes = self::sizes(sizes, &format!("{key}.sizes"), folder)?;
-            workload::ArrivalProcess::ClosedLoop(closed_loop(
-                sources,
-                sizes,
-                ends(spec, key, topology)?,
-                key,
-            )?)
-        }
-        (Arrivals::Csv, ..) => {
-            let (file, place) = (spec.file.as_deref().unwrap_or_default(), format!("{key}.file"));
-            let text = read(folder, file, &place)?;
-            let flows = workload::replay(&text, file, topology).map_err(|error| Fault::new(place, error))?;
-            workload::ArrivalProcess::List(flows)
-        }
-        (Arrivals::List, ..) => workload::ArrivalProcess::List(list(spec, key, topology)?),
-        (Arrivals::One, ..) => workload::ArrivalProcess::One(One {
-            bytes: spec.size.unwrap_or_default(),
-            taught_at: spec.taught_at.map(Factor::get),
-            rate_change: spec.rate_change.map(Factor::get),
-        }),
-        (Arrivals::Long, ..) => workload::ArrivalProcess::Long(spec.count.unwrap_or_default()),
-        (Arrivals::Short, ..) => workload::ArrivalProcess::Short(spec.load.map_or(0.0, Share::get)),
-        (Arrivals::Poisson | Arrivals::OnOff | Arrivals::ClosedLoop, ..) => unreachable!("keys are checked"),
-    };
-    Ok(Workload { arrivals, writes: writes(spec, key)? })
-}
-
 /// Refuses what a world with one flow does not do, and what only such a world does.
 pub(super) fn one(spec: &Spec, queues: &Queues) -> Result<(), Fault> {
     let beside = |arrivals| matches!(arrivals, Arrivals::Long | Arrivals::Short);
@@ -385,145 +338,31 @@ pub(super) fn one(spec: &Spec, queues: &Queues) -> Result<(), Fault> {
     if spec.workload.arrivals != Arrivals::One {
         let mut all = std::iter::once(("workload".to_owned(), &spec.workload))
             .chain(others.map(|(n, workload)| (format!("background.{n}"), workload)));
-        return match all.find(|(_, workload)| beside(workload.arrivals) || workload.arrivals == Arrivals::One)
-        {
-            Some((key, _)) => {
-                let message =
-                    "only with `workload.arrivals = \"one\"`, beside or as the flow that is measured";
-                Err(Fault::new(format!("{key}.arrivals"), message))
-            }
-            None => Ok(()),
-        };
+        let message = "only with `workload.arrivals = \"one\"`, beside or as the flow that is measured";
+        return all.try_for_each(|(key, workload)| {
+            let is_of_one = beside(workload.arrivals) || workload.arrivals == Arrivals::One;
+            refuse_if(is_of_one, format!("{key}.arrivals"), message)
+        });
     }
     refuse_if(spec.topology.kind != "bottleneck", "topology.kind", "one flow needs the kind `bottleneck`")?;
     for (n, workload) in others {
         let key = |name: &str| format!("background.{n}.{name}");
         let (count, load) = (workload.count.unwrap_or(1), workload.load.map_or(0.5, Share::get));
-        if n > 0 || !beside(workload.arrivals) {
-            let message = "beside one flow there are flows of one kind, `long` or `short`";
-            return Err(Fault::new(key("arrivals"), message));
-        }
+        let message = "beside one flow there are flows of one kind, `long` or `short`";
+        refuse_if(n > 0 || !beside(workload.arrivals), key("arrivals"), message)?;
         within(count, 1..=64, key("count"))?;
         refuse_if(!(0.0 < load && load < 1.0), key("load"), "not above 0 and below 1")?;
-        let pairs = spec.topology.hosts.unwrap_or(10);
-        if pairs <= count {
-            let message =
-                format!("{count} flows beside the measured one need {} hosts at each side", count + 1);
-            return Err(Fault::new("topology.hosts", message));
-        }
+        let message =
+            format_args!("{count} flows beside the measured one need {} hosts at each side", count + 1);
+        refuse_if(spec.topology.hosts.unwrap_or(10) <= count, "topology.hosts", message)?;
     }
-    let changes = [("taught-at", spec.workload.taught_at), ("rate-change", spec.workload.rate_change)];
-    match changes.iter().find(|(_, factor)| factor.is_some()) {
-        Some((key, _)) if queues.discipline.entry.is_policer => {
-            Err(Fault::new(format!("workload.{key}"), "the rate of a policer does not change"))
-        }
-        _ if spec.workload.size == Some(0) => Err(Fault::new("workload.size", "a flow without bytes")),
-        _ => Ok(()),
+    let is_policer = queues.discipline.entry.is_policer;
+    for (key, factor) in [("taught-at", spec.workload.taught_at), ("rate-change", spec.workload.rate_change)]
+    {
+        let changes = is_policer && factor.is_some();
+        refuse_if(changes, format!("workload.{key}"), "the rate of a policer does not change")?;
     }
-}
-
-fn poisson(spec: &WorkloadSpec, sizes: Sizes, key: &str, topology: &Topology) -> Result<Poisson, Fault> {
-    let load = spec.load.map_or(0.0, Share::get);
-    let poisson = Poisson { sizes, load, ends: ends(spec, key, topology)? };
-    match poisson.mean_gap(topology) {
-        Some(_) => Ok(poisson),
-        None => {
-            let message = "so small or large that no flow ever arrives, or all at once";
-            Err(Fault::new(format!("{key}.load"), message))
-        }
-    }
-}
-
-fn on_off(spec: &OnOffSpec, ends: Ends, key: &str) -> Result<OnOff, Fault> {
-    let shape = spec.shape.unwrap_or(1.5);
-    if !(shape > 1.0 && shape.is_finite()) {
-        return Err(Fault::new(format!("{key}.on-off.shape"), "not above 1, so there is no mean"));
-    }
-    refuse_if((spec.on + spec.off).is_zero(), format!("{key}.on-off"), "`on` and `off` are both zero")?;
-    let OnOffSpec { sources, peak, on, off, .. } = *spec;
-    Ok(OnOff { sources, peak, on, off, shape, ends })
-}
-
-fn closed_loop(spec: ClosedLoopSpec, sizes: Sizes, ends: Ends, key: &str) -> Result<ClosedLoop, Fault> {
-    let ClosedLoopSpec { sources, think, distribution } = spec;
-    within(sources, 1..=SOURCES_MAX, format!("{key}.closed-loop.sources"))?;
-    Ok(ClosedLoop { sources, think, constant: distribution == ThinkSpec::Constant, sizes, ends })
-}
-
-/// The flows written in the file, in order of time.
-fn list(spec: &WorkloadSpec, key: &str, topology: &Topology) -> Result<Vec<Listed>, Fault> {
-    let flows = spec.flows.iter().flatten().enumerate();
-    let flows = flows.map(|(n, flow)| listed(flow, &format!("{key}.flows.{n}"), topology));
-    let mut flows = flows.collect::<Result<Vec<Vec<Listed>>, Fault>>()?.concat();
-    flows.sort_by_key(|flow| flow.at);
-    Ok(flows)
-}
-
-fn writes(spec: &WorkloadSpec, key: &str) -> Result<Writes, Fault> {
-    match spec.writes {
-        None => Ok(spec.give_up.map_or(Writes::AtOnce, Writes::Until)),
-        Some(_) if spec.give_up.is_some() => {
-            Err(Fault::new(format!("{key}.give-up"), "means nothing with `writes`"))
-        }
-        Some(writes) if writes.chunk == 0 || writes.every.is_zero() => {
-            Err(Fault::new(format!("{key}.writes"), "`chunk` and `every` must be above zero"))
-        }
-        Some(writes) => Ok(Writes::Chunked { first: writes.first, chunk: writes.chunk, every: writes.every }),
-    }
-}
-
-fn sizes(spec: &SizesSpec, key: &str, folder: &Path) -> Result<Sizes, Fault> {
-    let sizes = match spec {
-        SizesSpec::Allman2013 => Ok(Sizes::allman2013()),
-        SizesSpec::Campus2000 => Ok(Sizes::campus2000()),
-        SizesSpec::Agh2015 => Ok(Sizes::agh2015()),
-        SizesSpec::Datamining => Ok(Sizes::datamining()),
-        SizesSpec::Dctcp => Ok(Sizes::dctcp()),
-        SizesSpec::Fixed(packets) => Sizes::fixed(*packets),
-        SizesSpec::Uniform(law) => Sizes::uniform(law.min, law.max),
-        SizesSpec::Pareto(law) => Sizes::pareto(law.mean, law.shape, law.min, law.max),
-        SizesSpec::File(file) => Sizes::from_csv(&read(folder, file, key)?, file),
-    };
-    sizes.map_err(|error| Fault::new(key, error))
-}
-
-fn ends(spec: &WorkloadSpec, key: &str, topology: &Topology) -> Result<Ends, Fault> {
-    for (name, routers) in [("from", &spec.from), ("to", &spec.to)] {
-        for (n, router) in routers.iter().flatten().enumerate() {
-            if *router >= topology.routers.len() {
-                let message = format!("there is no router {router}, only {} of them", topology.routers.len());
-                return Err(Fault::new(format!("{key}.{name}.{n}"), message));
-            }
-        }
-    }
-    let ends = Ends { from: spec.from.clone(), to: spec.to.clone() };
-    refuse_if(ends.pairs(topology).is_none(), key, "a host has no host at another router to send to")?;
-    Ok(ends)
-}
-
-/// A flow and those that are like it.
-fn listed(flow: &ListedFlow, key: &str, topology: &Topology) -> Result<Vec<Listed>, Fault> {
-    let count = flow.count.unwrap_or(1);
-    for (name, host) in [("from", flow.from), ("to", flow.to)] {
-        let last = u64::from(host) + u64::from(count.saturating_sub(1));
-        if last >= topology.hosts.len() as u64 {
-            let message = format!("there is no host {last}, only {} of them", topology.hosts.len());
-            return Err(Fault::new(format!("{key}.{name}"), message));
-        }
-    }
-    for n in 0..count {
-        workload::check_ends(topology, HostId(flow.from + n), HostId(flow.to + n))
-            .map_err(|message| Fault::new(key, message))?;
-    }
-    refuse_if(flow.size == 0, format!("{key}.size"), "a flow without bytes")?;
-    let (at, every) = (flow.at.unwrap_or_default(), flow.every.unwrap_or_default());
-    let like = (0..count).map(|n| Listed {
-        at: at + every * n,
-        from: HostId(flow.from + n),
-        to: HostId(flow.to + n),
-        bytes: flow.size,
-    });
-    Ok(like.collect())
+    refuse_if(spec.workload.size == Some(0), "workload.size", "a flow without bytes")
 }
 
 /// All schemes, whose names must differ.
@@ -533,9 +372,8 @@ pub(super) fn schemes(specs: &[SchemeSpec], registry: &Registry) -> Result<Vec<S
     let mut schemes: Vec<Scheme> = Vec::with_capacity(specs.len());
     for (n, spec) in specs.iter().enumerate() {
         let key = format!("scheme.{n}");
-        if schemes.iter().any(|scheme| scheme.name == spec.name) {
-            return Err(Fault::new(format!("{key}.name"), format!("there is another `{}`", spec.name)));
-        }
+        let is_known = schemes.iter().any(|scheme| scheme.name == spec.name);
+        refuse_if(is_known, format!("{key}.name"), format_args!("there is another `{}`", spec.name))?;
         schemes.push(scheme(spec, registry, &key)?);
     }
     Ok(schemes)
@@ -544,16 +382,14 @@ pub(super) fn schemes(specs: &[SchemeSpec], registry: &Registry) -> Result<Vec<S
 fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, Fault> {
     let rc3 = spec.kind == SchemeKind::Rc3;
     let library = spec.defaults == Defaults::Library;
-    if spec.ack_delay.is_some() && spec.ack_every.is_none_or(|packets| packets == 1) {
-        return Err(Fault::new(format!("{key}.ack-delay"), "means nothing without `ack-every` above 1"));
-    }
+    let delays_none = spec.ack_delay.is_some() && spec.ack_every.is_none_or(|packets| packets == 1);
+    refuse_if(delays_none, format!("{key}.ack-delay"), "means nothing without `ack-every` above 1")?;
     let initial_window = spec.initial_window.or_else(|| (!library).then_some(4));
     if let Some(packets) = initial_window {
         within(packets, 1..=1_000_000, format!("{key}.initial-window"))?;
     }
-    if spec.initial_rtt.is_some_and(|rtt| rtt.is_zero()) {
-        return Err(Fault::new(format!("{key}.initial-rtt"), "not above zero"));
-    }
+    let no_time = spec.initial_rtt.is_some_and(|rtt| rtt.is_zero());
+    refuse_if(no_time, format!("{key}.initial-rtt"), "not above zero")?;
     let mut constants = Constants::DEFAULT;
     for (name, value) in &spec.constants {
         let set = constants.set(name, *value);
@@ -620,15 +456,11 @@ pub(super) fn assignment(
 ) -> Result<Assignment, Fault> {
     let find = |name: &str, key: &str| find_scheme(name, &format!("run.{n}.{key}"), schemes);
     let scheme = find(&run.scheme, "scheme")?;
-    let background = match &run.background {
-        Some(name) => find(name, "background")?,
-        None => scheme,
-    };
-    let mix = match &run.mix {
-        Some(mix) => Some(Mix { scheme: find(&mix.scheme, "mix.scheme")?, of: mixed(mix, topology, seed) }),
-        None => None,
-    };
-    Ok(Assignment { scheme, background, mix })
+    let background = run.background.as_ref().map(|name| find(name, "background")).transpose()?;
+    let mix = run.mix.as_ref().map(|mix| {
+        Ok::<_, Fault>(Mix { scheme: find(&mix.scheme, "mix.scheme")?, of: mixed(mix, topology, seed) })
+    });
+    Ok(Assignment { scheme, background: background.unwrap_or(scheme), mix: mix.transpose()? })
 }
 
 fn mixed(mix: &MixSpec, topology: &Topology, seed: u64) -> Mixed {

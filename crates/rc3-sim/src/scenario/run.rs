@@ -157,6 +157,11 @@ pub fn short_key(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
+/// A value without the quotes of a string.
+fn bare(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 /// Where in a scenario a run stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Label {
@@ -178,10 +183,7 @@ impl Label {
 
     /// Case and point, for people; empty where there is neither.
     pub fn setting(&self) -> String {
-        let value = |(key, value): &(String, toml::Value)| match value.as_str() {
-            Some(text) => format!("{} {text}", short_key(key)),
-            None => format!("{} {value}", short_key(key)),
-        };
+        let value = |(key, value): &(String, toml::Value)| format!("{} {}", short_key(key), bare(value));
         self.case.iter().cloned().chain(self.point.iter().map(value)).collect::<Vec<_>>().join(", ")
     }
 
@@ -198,10 +200,7 @@ impl fmt::Display for Label {
             write!(f, "{case}, ")?;
         }
         for (key, value) in &self.point {
-            match value.as_str() {
-                Some(text) => write!(f, "{key}={text}, ")?,
-                None => write!(f, "{key}={value}, ")?,
-            }
+            write!(f, "{key}={}, ", bare(value))?;
         }
         f.write_str(&self.run)?;
         if self.repetition > 0 {

@@ -65,11 +65,6 @@ impl FlowArrivals {
         open.into_iter().chain(self.loops.next_at()).min()
     }
 
-    /// Whether there are closed loops, whose next flows depend on the ends of others.
-    pub(super) fn depend_on_ends(&self) -> bool {
-        !self.loops.sources.is_empty()
-    }
-
     /// Whether sources wait for the ends of flows under way.
     pub(super) fn wait_for_ends(&self) -> bool {
         !self.loops.waiting.is_empty()

@@ -25,7 +25,7 @@ use crate::{
     sample::LinkSample,
     scenario::{Run, Sampling},
     workload,
-    world::{Counts, LinkId, StatsObserver, Tap, World},
+    world::{LinkId, StatsObserver, Tap, World},
 };
 
 /// After the last measured flow has begun, the others may take this long, in virtual time.
@@ -218,28 +218,10 @@ impl Simulation {
         Ok(())
     }
 
-    /// Lets time pass until `then`, or the end of the world if that is sooner. With closed loops it stops where a flow of one
-    /// ends: `false`, since its source may start the next flow before `then`.
+    /// Lets time pass until `then`, or the end of the world if that is sooner. It stops where a flow of a closed loop ends:
+    /// `false`, since its source may start the next flow before `then`.
     fn pass(&mut self, then: Duration) -> bool {
         let then = self.until.map_or(then, |until| until.min(then));
-        if let Some(Sampler { every, next, samples }) = &mut self.sampler {
-            // With closed loops `pass_to_an_end` samples.
-            while *next <= then && !self.arrivals.depend_on_ends() {
-                self.world.run_until(*next);
-                samples.extend(self.world.sample());
-                *next += *every;
-            }
-        }
-        if self.arrivals.depend_on_ends() {
-            return self.pass_to_an_end(then);
-        }
-        self.world.run_until(then);
-        self.take_records();
-        true
-    }
-
-    /// As [`Self::pass`], event by event.
-    fn pass_to_an_end(&mut self, then: Duration) -> bool {
         loop {
             let until = self.sampler.as_ref().map_or(then, |sampler| sampler.next.min(then));
             while self.world.step_until(until) {
@@ -288,11 +270,6 @@ impl Simulation {
     /// Records of measured flows that have ended, in the order in which they ended.
     pub fn poll_record(&mut self) -> Option<FlowRecord> {
         self.records.pop_front()
-    }
-
-    /// How much work the world has done.
-    pub fn counts(&self) -> Counts {
-        self.world.counts()
     }
 
     /// The world itself.

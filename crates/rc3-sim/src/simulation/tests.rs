@@ -4,6 +4,7 @@ use super::*;
 use crate::{
     scenario::{Scenario, tests::PLAIN},
     topology::Site,
+    world::Counts,
 };
 
 const RCP: &str = r#"
@@ -44,7 +45,7 @@ fn simulate(run: &Run) -> (Vec<FlowRecord>, Counts) {
         records.extend(std::iter::from_fn(|| simulation.poll_record()));
     }
     records.sort_by_key(|record| record.flow);
-    (records, simulation.counts())
+    (records, simulation.world().counts())
 }
 
 #[test]
@@ -395,7 +396,7 @@ fn a_closed_loop_beside_a_list_and_with_samples_ends() {
         records.extend(std::iter::from_fn(|| simulation.poll_record()));
     }
     assert_eq!(records.len(), 2);
-    assert!(simulation.counts().flows_started > 10, "{:?}", simulation.counts());
+    assert!(simulation.world().counts().flows_started > 10, "{:?}", simulation.world().counts());
     let samples = simulation.take_samples();
     assert!(
         samples.len() >= 10

@@ -22,17 +22,9 @@ pub struct Timeline<W> {
     out: W,
     /// Length of the flow.
     bytes: u64,
-    last: Option<TimelineSample>,
+    /// The last row, without its time and level.
+    last: String,
     sent: SentStats,
-}
-
-/// A row, except its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TimelineSample {
-    cwnd: u64,
-    in_flight: u64,
-    primary: u64,
-    rlp: u64,
 }
 
 impl<W: Write> Timeline<W> {
@@ -42,7 +34,7 @@ impl<W: Write> Timeline<W> {
     /// If `out` cannot be written.
     pub fn new(mut out: W, bytes: u64) -> io::Result<Self> {
         writeln!(out, "time_s,cwnd_bytes,in_flight_bytes,primary_bytes,rlp_bytes,rlp_cursor,level")?;
-        Ok(Self { out, bytes, last: None, sent: SentStats::default() })
+        Ok(Self { out, bytes, last: String::new(), sent: SentStats::default() })
     }
 
     /// Adds a row if a counter of the sender has changed since the last one.
@@ -50,21 +42,17 @@ impl<W: Write> Timeline<W> {
     /// # Errors
     /// If `out` cannot be written.
     pub fn sample(&mut self, at: Duration, stats: &ConnectionStats) -> io::Result<()> {
-        let row = TimelineSample {
-            cwnd: stats.path.cwnd,
-            in_flight: stats.in_flight,
-            primary: stats.sent.primary_bytes,
-            rlp: stats.sent.levels.iter().map(|level| level.bytes).sum(),
-        };
-        if self.last == Some(row) {
+        let (cwnd, in_flight, primary) = (stats.path.cwnd, stats.in_flight, stats.sent.primary_bytes);
+        let rlp: u64 = stats.sent.levels.iter().map(|level| level.bytes).sum();
+        let cursor = self.bytes.saturating_sub(rlp);
+        let row = format!("{cwnd},{in_flight},{primary},{rlp},{cursor}");
+        if self.last == row {
             return Ok(());
         }
         let level = worst_new(&self.sent, &stats.sent).map(|level| level.to_string()).unwrap_or_default();
-        let TimelineSample { cwnd, in_flight, primary, rlp } = row;
-        let cursor = self.bytes.saturating_sub(rlp);
         let (seconds, nanos) = (at.as_secs(), at.subsec_nanos());
-        writeln!(self.out, "{seconds}.{nanos:09},{cwnd},{in_flight},{primary},{rlp},{cursor},{level}")?;
-        self.last = Some(row);
+        writeln!(self.out, "{seconds}.{nanos:09},{row},{level}")?;
+        self.last = row;
         self.sent = stats.sent;
         Ok(())
     }

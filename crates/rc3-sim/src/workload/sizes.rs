@@ -37,16 +37,10 @@ pub enum SizesError {
 enum SizeDistribution {
     /// Each size with the probability of it or a smaller one; the last has 1.
     Table(Vec<(u64, f64)>),
-    Uniform {
-        min: u64,
-        max: u64,
-    },
-    Pareto {
-        scale: f64,
-        shape: f64,
-        min: u64,
-        max: u64,
-    },
+    /// Each size is equally likely.
+    Uniform { min: u64, max: u64 },
+    /// A Pareto law, cut off at both ends.
+    Pareto { scale: f64, shape: f64, min: u64, max: u64 },
 }
 
 #[derive(Deserialize)]

@@ -56,14 +56,14 @@ pub use self::{
 };
 
 use crate::{
-    Link, LinkConfig, LinkStats, Packet, Queue, Stamped,
+    Link, LinkConfig, LinkStats, Packet, Queue, Waiting,
     agent::{Agent, Flow, FlowId, HostId, Parcel},
     record::FlowRecord,
     sample::{FlowSample, LinkSample},
 };
 
 /// A queue in front of a link of a [`World`].
-pub type ParcelQueue = Box<dyn Queue<Packet<Stamped<Parcel>>> + Send>;
+pub type ParcelQueue = Box<dyn Queue<Waiting<Parcel>> + Send>;
 
 /// Called for each packet that arrives at the end of a link.
 pub type Tap = Box<dyn FnMut(Duration, LinkId, &Packet<Parcel>) + Send>;

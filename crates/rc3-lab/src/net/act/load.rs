@@ -5,11 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
-use rc3_link::random::unit;
+use rc3_link::random::Random;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
@@ -80,7 +76,7 @@ pub struct Arrived {
 #[derive(Debug)]
 struct Draws {
     traffic: Traffic,
-    random: Pcg64,
+    random: Random,
 }
 
 fn seed_of(seed: u64, sender: u32) -> u64 {
@@ -89,13 +85,13 @@ fn seed_of(seed: u64, sender: u32) -> u64 {
 
 impl Draws {
     fn new(traffic: Traffic, sender: u32) -> Self {
-        Self { traffic, random: Pcg64::seed_from_u64(seed_of(traffic.seed, sender)) }
+        Self { traffic, random: Random::new(seed_of(traffic.seed, sender)) }
     }
 
     /// The time until a flow begins, and its bytes.
     fn next(&mut self) -> (Duration, u64) {
         // Above 0, at most 1.
-        let mut share = || 1.0 - unit(self.random.next_u64());
+        let mut share = || 1.0 - self.random.unit();
         let (gap, size) = (share(), share());
         let drawn = match self.traffic.load {
             Load::Light => capped(100.0, size),

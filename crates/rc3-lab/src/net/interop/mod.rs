@@ -7,21 +7,12 @@ mod explained;
 mod program;
 mod run;
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    thread,
-};
-
 use self::{
     case::InteropCase,
     program::InteropPeer,
     run::{InteropRun, InteropVerdict},
 };
-use super::{error::NetError, run::Lab};
+use super::{error::NetError, parallel::in_parallel, run::Lab};
 use crate::document::{Document, Table};
 
 /// So many runs at once: they mostly wait.
@@ -57,28 +48,8 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         }
         verdict
     };
-    let verdicts = lab.step("interop", || in_parallel(&cells, run))?;
+    let verdicts = lab.step("interop", || in_parallel(PARALLEL, &cells, run))?;
     Ok(vec![page(&peers, &cases, &cells, &verdicts)])
-}
-
-/// All, several at once, in the order of the cells.
-fn in_parallel<'a>(
-    cells: &[Cell<'a>],
-    run: impl Fn(Cell<'a>) -> Result<InteropVerdict, NetError> + Sync,
-) -> Result<Vec<InteropVerdict>, NetError> {
-    let (begun, done) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
-    let work = || {
-        while let Some((nth, cell)) =
-            Some(begun.fetch_add(1, Relaxed)).and_then(|nth| Some((nth, cells.get(nth)?)))
-        {
-            let verdict = run(*cell);
-            if let Ok(mut done) = done.lock() {
-                done.insert(nth, verdict);
-            }
-        }
-    };
-    thread::scope(|scope| (0..PARALLEL).for_each(|_| drop(scope.spawn(work))));
-    done.into_inner().unwrap_or_default().into_values().collect()
 }
 
 /// The matrix, and a line for each failure.

@@ -100,7 +100,7 @@ impl InteropPeer {
             .args(&self.command);
         command.envs(environment.iter().map(|(name, value)| (*name, value)));
         command.env("SSLKEYLOGFILE", "/logs/keys").env("QLOGDIR", "/logs/qlog");
-        Process::start(&self.name, command)
+        Process::start(&self.name, &mut command)
     }
 }
 

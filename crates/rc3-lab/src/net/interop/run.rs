@@ -169,27 +169,17 @@ impl InteropRun<'_> {
 
 /// Whether a server comes to listen, and does not end.
 fn listens(site: &Site, server: &mut Process) -> Result<bool, NetError> {
-    let until = Instant::now() + START;
-    while Instant::now() < until && server.ended()?.is_none() {
-        let sockets = site.receiver.shell("cat /proc/net/udp /proc/net/udp6")?;
-        if sockets.contains(":01BB ") {
-            return Ok(true);
-        }
-        interrupt::sleep(Duration::from_millis(50))?;
-    }
-    Ok(false)
+    let listens =
+        || Ok::<_, NetError>(site.receiver.shell("cat /proc/net/udp /proc/net/udp6")?.contains(":01BB "));
+    let is_known = || Ok::<_, NetError>(server.ended()?.is_some() || listens()?);
+    Ok(interrupt::wait_for(START, Duration::from_millis(50), is_known)? && server.ended()?.is_none())
 }
 
 /// Its exit code; `None` if it takes longer, or was killed.
 fn wait(process: &mut Process, patience: Duration) -> Result<Option<i32>, NetError> {
-    let until = Instant::now() + patience;
-    while Instant::now() < until {
-        if let Some(status) = process.ended()? {
-            return Ok(status.code());
-        }
-        interrupt::sleep(Duration::from_millis(20))?;
-    }
-    Ok(None)
+    let has_ended = || Ok(process.ended()?.is_some());
+    interrupt::wait_for(patience, Duration::from_millis(20), has_ended)?;
+    Ok(process.ended()?.and_then(|status| status.code()))
 }
 
 fn ended(process: &mut Process, who: &'static str, files: &FilePath) -> InteropVerdict {

@@ -86,9 +86,8 @@ impl<'a> NatPair<'a> {
     /// Starts the path, and a rendezvous on a third host.
     pub(super) fn start_rendezvous(&self, path: &Path) -> Result<(Wan<'_>, Process), NetError> {
         let wan = self.site.start_wan(path, 1)?;
-        let mut command = self.site.other.command(self.program);
-        command.args(["meet", "--relay"]);
-        let rendezvous = Process::start("rc3 meet", command)?;
+        let meet = ["meet", "--relay"];
+        let rendezvous = Process::start("rc3 meet", self.site.other.command(self.program).args(meet))?;
         rendezvous.line()?;
         Ok((wan, rendezvous))
     }
@@ -116,7 +115,7 @@ impl<'a> NatPair<'a> {
         let there = self.empty()?;
         let mut command = self.far.last().unwrap_or(&self.site.receiver).command(self.program);
         command.args(["recv", "--no-path-memory", "--dir"]).arg(there).args(flags);
-        let receiver = Process::start("rc3 recv", command)?;
+        let receiver = Process::start("rc3 recv", &mut command)?;
         let invitation = receiver.line()?;
         let outcome = self.send("send", &format!("'{invitation}'"))?;
         receiver.rest(PATIENCE)?;
@@ -146,12 +145,9 @@ impl<'a> NatPair<'a> {
         command.args(["-c", &script]).env("PATH", format!("{}:{search}", self.file("bin").display()));
         command.env("HOME", self.files.path()).env_remove("XDG_STATE_HOME");
         let began = Instant::now();
-        let near = Process::start(format!("rc3 {verb}"), command)?;
+        let near = Process::start(format!("rc3 {verb}"), &mut command)?;
         let arrived = there.join("content");
-        while !arrived.exists() && began.elapsed() < PATIENCE {
-            interrupt::check()?;
-            std::thread::sleep(LOOK_EVERY);
-        }
+        interrupt::wait_for(PATIENCE, LOOK_EVERY, || Ok(arrived.exists()))?;
         let seconds = began.elapsed().as_secs_f64();
         let ended = near.rest(PATIENCE);
         let said = fs::read_to_string(said)?;

@@ -3,21 +3,13 @@
 mod fault;
 mod run;
 
-use std::{
-    fs,
-    sync::{
-        Mutex,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
-    thread,
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
 use self::{
     fault::{FAULTS, OutageFault},
     run::{OutageOutcome, OutageRun, OutageSubject},
 };
-use super::{error::NetError, programs::rc3, run::Lab};
+use super::{error::NetError, parallel::in_parallel, programs::rc3, run::Lab};
 use crate::{
     document::{Document, Table},
     statistics::MedianInterval,
@@ -36,7 +28,7 @@ const BEFORE: Duration = Duration::from_secs(3);
 /// If the network cannot be made.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let path = lab.options.path_of(10, 80);
-    let (runs, program) = (lab.options.runs(), rc3()?);
+    let (runs, program) = (Vec::from_iter(0..lab.options.runs()), rc3()?);
     let content = tempfile::NamedTempFile::new()?;
     let mut bytes = vec![0; BYTES as usize];
     blake3::Hasher::new().finalize_xof().fill(&mut bytes);
@@ -54,8 +46,8 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     for subject in [OutageSubject::Send, OutageSubject::Pipe, OutageSubject::Copy, OutageSubject::Tunnel] {
         for fault in FAULTS {
             let what = format!("{subject}: {fault}");
-            let run = || OutageRun::new(subject, fault, &path, &program, content.path())?.finish();
-            let outcomes = lab.step(&what, || repeat(runs, run))?;
+            let run = |_| OutageRun::new(subject, fault, &path, &program, content.path())?.finish();
+            let outcomes = lab.step(&what, || in_parallel(PARALLEL, &runs, run))?;
             table.row(subject.to_string(), cells(fault, &outcomes));
         }
     }
@@ -65,24 +57,6 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         BEFORE.as_secs()
     );
     Ok(vec![Document::new("Outages").text(text).table(table)])
-}
-
-/// Runs something so often, several at once.
-fn repeat(
-    runs: u32,
-    run: impl Fn() -> Result<OutageOutcome, NetError> + Sync,
-) -> Result<Vec<OutageOutcome>, NetError> {
-    let (begun, outcomes) = (AtomicU32::new(0), Mutex::new(Vec::new()));
-    let work = || {
-        while begun.fetch_add(1, Relaxed) < runs {
-            let outcome = run();
-            if let Ok(mut outcomes) = outcomes.lock() {
-                outcomes.push(outcome);
-            }
-        }
-    };
-    thread::scope(|scope| (0..PARALLEL.min(runs as usize)).for_each(|_| drop(scope.spawn(work))));
-    outcomes.into_inner().unwrap_or_default().into_iter().collect()
 }
 
 fn cells(fault: OutageFault, outcomes: &[OutageOutcome]) -> [String; 7] {
@@ -122,7 +96,8 @@ mod tests {
 
     #[test]
     fn all_runs_are_made() {
-        let runs = repeat(45, || Ok(OutageOutcome { failure: None, sent: 1.0, resumed: None })).unwrap();
+        let run = |()| Ok(OutageOutcome { failure: None, sent: 1.0, resumed: None });
+        let runs = in_parallel(PARALLEL, &[(); 45], run).unwrap();
         assert_eq!(runs.len(), 45);
     }
 }

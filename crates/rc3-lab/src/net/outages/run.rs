@@ -8,7 +8,6 @@ use std::{
 };
 
 use nix::sys::signal::Signal::{self, SIGCONT, SIGKILL, SIGSTOP};
-use serde_json::Value;
 
 use super::{BEFORE, BYTES, fault::OutageFault};
 use crate::net::{
@@ -112,7 +111,7 @@ impl<'a> OutageRun<'a> {
         let mut command = host.command("sh");
         command.args(["-c", script]).env_remove("RC3_TICKET").env_remove("XDG_STATE_HOME");
         command.env("HOME", self.file(if far { "there" } else { "here" }));
-        Process::start(format!("{}, {}", self.subject, if far { "there" } else { "here" }), command)
+        Process::start(format!("{}, {}", self.subject, if far { "there" } else { "here" }), &mut command)
     }
 
     /// Starts the side that listens; a copy starts its own.
@@ -138,10 +137,7 @@ impl<'a> OutageRun<'a> {
                 process
             }
         };
-        let until = clock::now() + PATIENCE.as_nanos() as u64;
-        while !self.file("ticket").exists() && clock::now() < until {
-            interrupt::sleep(Duration::from_millis(50))?;
-        }
+        interrupt::wait_for(PATIENCE, Duration::from_millis(50), || Ok(self.file("ticket").exists()))?;
         Ok(Some(process))
     }
 
@@ -281,9 +277,7 @@ impl<'a> OutageRun<'a> {
         if let (None, Some(sink)) = (&failure, sink) {
             sink.rest(PATIENCE)?;
         }
-        let text = self.site.sender.ip("-s -j link show dev card")?;
-        let value: Value = serde_json::from_str(&text)?;
-        let sent = value[0]["stats64"]["tx"]["bytes"].as_u64().unwrap_or(0);
+        let sent = self.site.sender.sent("card", "bytes")?;
         let resumed =
             arrivals.lines_so_far().iter().filter_map(|line| line.parse::<u64>().ok()).find(|&at| at > back);
         let is_whole = || fs::read(received).ok() == fs::read(self.content).ok();

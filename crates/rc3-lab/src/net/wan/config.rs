@@ -3,7 +3,7 @@
 use std::{fs, io};
 
 use kickass::packet::Packet;
-use rc3_link::{Bursts, Impairments, Link, LinkConfig, Policer, Stamped, Trace};
+use rc3_link::{Bursts, Impairments, Link, LinkConfig, Policer, Trace, Waiting};
 use rc3_queue::{DropTail, FqCodel, FqCodelConfig, Queue, StrictPriority};
 use rc3_sim::{Cake, CodelFifo, DropFront};
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ fn link(path: &Path, seed: u64) -> io::Result<Link<Packet>> {
     Ok(Link::new(config, queue(path, seed)))
 }
 
-fn queue(path: &Path, seed: u64) -> Box<dyn Queue<WanPacket> + Send> {
+fn queue(path: &Path, seed: u64) -> Box<dyn Queue<Waiting<Packet>> + Send> {
     let limit = path.limit();
     match path.discipline {
         Discipline::DropTail => Box::new(DropTail::new(limit)),
@@ -75,9 +75,6 @@ fn queue(path: &Path, seed: u64) -> Box<dyn Queue<WanPacket> + Send> {
         Discipline::Priority => Box::new(StrictPriority::by_level(limit)),
     }
 }
-
-/// What waits in a queue of the WAN.
-type WanPacket = rc3_link::Packet<Stamped<Packet>>;
 
 #[cfg(test)]
 mod tests {

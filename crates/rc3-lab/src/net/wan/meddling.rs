@@ -8,10 +8,7 @@ use std::{
 
 use etherparse::Ipv4HeaderSlice;
 use kickass::packet::Packet;
-use rand_pcg::{
-    Pcg64,
-    rand_core::{Rng, SeedableRng},
-};
+use rc3_link::random::Random;
 use serde::{Deserialize, Serialize};
 
 use super::seen::Seen;
@@ -49,7 +46,7 @@ pub struct Meddling {
 /// At work, and what came through.
 pub(super) struct Meddler {
     meddling: Meddling,
-    random: Pcg64,
+    random: Random,
     /// First packet.
     began: Option<Instant>,
     client_packets: u64,
@@ -62,7 +59,7 @@ pub(super) struct Meddler {
 
 impl Meddler {
     pub(super) fn new(meddling: Meddling, seed: u64) -> Self {
-        let random = Pcg64::seed_from_u64(seed);
+        let random = Random::new(seed);
         let seen = Seen::new(meddling.sampled);
         Self {
             meddling,
@@ -117,7 +114,7 @@ impl Meddler {
         if share == 0.0 {
             return false;
         }
-        let drawn = self.random.next_u32() as f64 / f64::from(u32::MAX) < share;
+        let drawn = self.random.unit() < share;
         let streak = &mut self.streak[usize::from(from_server)];
         let happens = drawn && *streak < BURST_MAX;
         *streak = if happens { *streak + 1 } else { 0 };
@@ -128,7 +125,7 @@ impl Meddler {
     fn corrupt(&mut self, bytes: &mut [u8]) {
         let payload = header_len(bytes) + UDP_HEADER;
         if let Some(len) = bytes.len().checked_sub(payload).filter(|len| *len > 0) {
-            bytes[payload + self.random.next_u32() as usize % len] ^= 1 << (self.random.next_u32() % 8);
+            bytes[payload + self.random.below(len)] ^= 1 << self.random.below(8);
             forget_checksum(bytes);
         }
     }

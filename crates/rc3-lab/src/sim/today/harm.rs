@@ -6,8 +6,11 @@ use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit}
 use rc3_sim::scenario::Spec;
 use rc3_text::units::{about_bytes, about_rate, about_time};
 
-use super::report::{ComparedFlow, SchemeSummary, distinct, schemes};
-use crate::document::{Document, Table};
+use super::report::{ComparedFlow, SchemeSummary, schemes};
+use crate::{
+    document::{Document, Table},
+    sim::shared::distinct,
+};
 
 /// Harm against gain in a scenario.
 #[derive(Debug)]

@@ -27,10 +27,10 @@ use super::{
     catalogue,
     engine::{Engine, WorldOutcome},
     experiment::{Experiment, ExperimentError, ExperimentPlan},
-    progress::ProgressReport,
+    progress::{self, NamedWorld},
     shared::RememberingEngine,
     simulator::Simulator,
-    work::{self, World},
+    work::World,
 };
 
 /// The scheme that all others are compared with, and the one that is compared without a wish.
@@ -68,27 +68,16 @@ impl TodayJob {
     ) -> Result<Self, ExperimentError> {
         let all = || catalogue::TODAY.iter().map(|(name, _)| (*name).to_owned()).collect();
         let wanted: Vec<String> = if names.is_empty() { all() } else { names.to_vec() };
-        let mut command = "rc3-lab sim today".to_owned();
-        for name in names {
-            let _ = write!(command, " {name}");
-        }
-        if plan.quick {
-            command += " --quick";
-        }
-        for scheme in schemes {
-            let _ = write!(command, " --scheme {scheme}");
-        }
-        for change in &plan.changes {
-            let _ = write!(command, " --set {change}");
-        }
-        if let Some(page) = &page {
-            let _ = write!(command, " --page {}", page.display());
-        }
+        let mut words = [&["rc3-lab sim today".to_owned()], names].concat();
+        words.extend(plan.quick.then(|| "--quick".to_owned()));
+        words.extend(schemes.iter().map(|scheme| format!("--scheme {scheme}")));
+        words.extend(plan.changes.iter().map(|change| format!("--set {change}")));
+        words.extend(page.iter().map(|page| format!("--page {}", page.display())));
         let default = [DEFAULT.to_owned()];
         let schemes = if schemes.is_empty() { &default } else { schemes };
         plan.changes.insert(0, runs(schemes));
         let experiments = load(&wanted, &plan)?;
-        Ok(Self { names: wanted, experiments, worst, page, plan, command })
+        Ok(Self { names: wanted, experiments, worst, page, plan, command: words.join(" ") })
     }
 
     /// Runs it with progress on standard error and writes the page and its pictures; returns the text to print.
@@ -143,7 +132,7 @@ impl TodayJob {
 
     /// The results of all worlds.
     fn outcomes(&self) -> Result<Vec<WorldOutcome>, ExperimentError> {
-        let worlds: Vec<_> = self.experiments.iter().flat_map(worlds).collect();
+        let worlds: Vec<_> = self.experiments.iter().flat_map(Experiment::named_worlds).collect();
         self.simulate("today".to_owned(), &worlds, &RememberingEngine::new(Simulator))
     }
 
@@ -154,7 +143,7 @@ impl TodayJob {
         outcomes: &[WorldOutcome],
         name: String,
     ) -> Result<Vec<WorldOutcome>, ExperimentError> {
-        let all: Vec<_> = experiments.iter().flat_map(worlds).collect();
+        let all: Vec<_> = experiments.iter().flat_map(Experiment::named_worlds).collect();
         let is_plain = |world: &World<'_>| world.run.label.run == PLAIN;
         let mut window = None;
         let mut varied = Vec::new();
@@ -182,28 +171,16 @@ impl TodayJob {
     fn simulate(
         &self,
         name: String,
-        due: &[(&str, usize, World<'_>)],
+        due: &[NamedWorld<'_>],
         engine: &dyn Engine,
     ) -> Result<Vec<WorldOutcome>, ExperimentError> {
-        let mut progress = ProgressReport::of_worlds(name, due, false);
         let mut outcomes: Vec<WorldOutcome> = Vec::with_capacity(due.len());
-        let worlds: Vec<_> = due.iter().map(|(_, _, world)| *world).collect();
-        work::run(engine, &worlds, self.plan.threads, |step| {
-            progress.on_step(&step);
-            if let work::WorldProgress::World(_, outcome) = step {
-                outcomes.push(*outcome);
-            }
-            Ok::<(), ExperimentError>(())
+        progress::run_worlds(engine, name, due, self.plan.threads, false, |_, outcome| {
+            outcomes.push(outcome);
+            Ok(())
         })?;
-        progress.clear();
         Ok(outcomes)
     }
-}
-
-/// The worlds of an experiment, each with its name and place.
-fn worlds(experiment: &Experiment) -> impl Iterator<Item = (&str, usize, World<'_>)> {
-    let name = experiment.scenario().spec().name.as_str();
-    experiment.worlds().into_iter().enumerate().map(move |(place, world)| (name, place, world))
 }
 
 /// The cells of experiments whose worlds had these outcomes.

@@ -17,7 +17,7 @@ use rc3_text::units::{about_bytes, rate_text, time_text};
 use super::harm::HarmPicture;
 use crate::{
     document::Table,
-    sim::{engine::WorldOutcome, experiment::Experiment},
+    sim::{engine::WorldOutcome, experiment::Experiment, shared::distinct},
 };
 
 /// A cell above this many times the completion time of plain QUIC is a loss.
@@ -160,31 +160,20 @@ pub(super) struct SchemeSummary {
     /// Verdicts: right, wrong, none.
     verdicts: [usize; 3],
     /// Bytes that others keep, over those beside plain QUIC; `None` where there are no others.
-    pub(super) kept: Option<KeptShare>,
+    pub(super) kept: Option<Ratios>,
     /// Median and 95th percentile of the completion times of short flows of others, over those beside plain QUIC.
     pub(super) short: Option<(f64, f64)>,
 }
 
-/// Ratios of a group.
+/// Ratios of a group: completion times, or bytes that others keep.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Ratios {
-    /// Geometric mean.
+    /// Of times the geometric mean.
     pub(super) mean: f64,
-    /// Factor between the mean and either end of its 95 % confidence interval over cells that differ in their seed alone:
-    /// 1 if none do.
+    /// From the mean to either end of its 95 % confidence interval over cells that differ in their seed alone: the difference,
+    /// of times the factor, which is 1 if none do.
     pub(super) confidence: f64,
-    /// The largest.
-    pub(super) worst: f64,
-}
-
-/// Bytes that others keep, over those beside plain QUIC.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct KeptShare {
-    /// Mean.
-    pub(super) mean: f64,
-    /// Half the width of the mean's 95 % confidence interval over cells that differ in their seed alone.
-    pub(super) confidence: f64,
-    /// The least.
+    /// The longest time, the fewest bytes.
     pub(super) worst: f64,
 }
 
@@ -202,7 +191,7 @@ impl SchemeSummary {
             }
         }
         let kept: Vec<f64> = rows.iter().filter_map(|row| row.kept(scheme)).collect();
-        let kept = (!kept.is_empty()).then(|| KeptShare {
+        let kept = (!kept.is_empty()).then(|| Ratios {
             mean: kept.iter().sum::<f64>() / kept.len() as f64,
             confidence: confidence(&rows, |row| row.kept(scheme)),
             worst: kept.iter().copied().fold(f64::INFINITY, f64::min),
@@ -257,17 +246,6 @@ fn short(rows: &[&ComparedFlow], scheme: usize) -> Option<(f64, f64)> {
     let percentile = |fcts: &[f64], share: f64| fcts.get((share * fcts.len() as f64) as usize).copied();
     let ratio = |share| Some(percentile(&beside, share)? / percentile(&plain, share)?);
     Some((ratio(0.5)?, ratio(0.95)?))
-}
-
-/// Different values, in the order in which they come first.
-pub(super) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut distinct = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    distinct
 }
 
 /// Names of the scenarios, in the order of the rows.

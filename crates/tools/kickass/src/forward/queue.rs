@@ -2,7 +2,10 @@
 
 use std::time::Instant;
 
-use kickass::queue::{CoDel, DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority};
+use kickass::{
+    queue::{CoDel, DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, StrictPriority},
+    stats::Tally,
+};
 
 use super::{
     config::{PortConfig, QueueConfig},
@@ -119,12 +122,8 @@ impl Queue<Passing> for PortQueue {
         Some(packet)
     }
 
-    fn bytes(&self) -> u64 {
-        self.discipline.bytes()
-    }
-
-    fn packets(&self) -> usize {
-        self.discipline.packets()
+    fn waiting(&self) -> Tally {
+        self.discipline.waiting()
     }
 
     fn limit(&self) -> u64 {

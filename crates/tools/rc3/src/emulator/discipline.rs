@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use rc3_core::units::Rate;
-use rc3_link::{Packet, Policer, Stamped};
+use rc3_link::{Policer, Waiting};
 use rc3_queue::{DropTail, FqCodel, FqCodelConfig, Queue, StrictPriority};
 use serde::Serialize;
 
@@ -40,12 +40,7 @@ impl Discipline {
 
     /// The queue, holding at most `limit` bytes in front of a link of this rate. `seed` decides which flows share a
     /// queue.
-    pub(super) fn queue(
-        self,
-        limit: u64,
-        rate: Rate,
-        seed: u64,
-    ) -> Box<dyn Queue<Packet<Stamped<Carried>>> + Send> {
+    pub(super) fn queue(self, limit: u64, rate: Rate, seed: u64) -> Box<dyn Queue<Waiting<Carried>> + Send> {
         match self {
             Self::Priority => Box::new(StrictPriority::by_level(limit)),
             Self::Fifo => Box::new(DropTail::new(limit)),
