@@ -4,11 +4,15 @@ use std::{
     io::{self, BufRead, BufReader, Write},
     net::{Shutdown, SocketAddr, TcpListener, TcpStream},
     os::fd::OwnedFd,
-    process::{Command, Stdio},
+    process::{self, Command, Stdio},
     thread,
+    time::Duration,
 };
 
 use crate::net::transport::Result;
+
+/// Time between the end of a command's input and that of its output.
+const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs the first line of each connection as a command, whose input and output are the rest.
 pub(super) fn serve(address: SocketAddr) -> Result<()> {
@@ -52,6 +56,9 @@ pub(super) fn dial(address: SocketAddr) -> Result<()> {
     thread::spawn(move || {
         copy(&mut BufReader::new(io::stdin()), &mut to);
         let _ = to.shutdown(Shutdown::Write);
+        // A host that has gone with its namespace ends nothing.
+        thread::sleep(END_PATIENCE);
+        process::exit(1);
     });
     copy(&mut BufReader::new(stream), &mut io::stdout());
     Ok(())
