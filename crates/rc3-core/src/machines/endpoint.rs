@@ -432,13 +432,13 @@ impl Endpoint {
             return Some(transmit);
         }
         while let Some(handle) = self.schedule.primary.pop() {
-            if let Some(connection) = self.connections.get_mut(handle) {
-                if let Some(transmit) = connection.poll_primary(now, datagrams_max, buf) {
-                    // Others first, then this one again.
-                    self.schedule.primary.push(handle);
-                    Self::take_events(handle, connection, &mut self.events);
-                    return Some(connection.marked(transmit));
-                }
+            if let Some(connection) = self.connections.get_mut(handle)
+                && let Some(transmit) = connection.poll_primary(now, datagrams_max, buf)
+            {
+                // Others first, then this one again.
+                self.schedule.primary.push(handle);
+                Self::take_events(handle, connection, &mut self.events);
+                return Some(connection.marked(transmit));
             }
             self.service(now, handle);
         }
