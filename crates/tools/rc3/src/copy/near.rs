@@ -376,6 +376,11 @@ fn invalid(job: &CopyJob, reason: &str) -> Error {
     Error::new(ErrorKind::Other, message, hint)
 }
 
+/// Whether ssh may carry datagrams that UDP does not. TCP yields to nobody.
+fn may_fall_back(args: &CopyArgs) -> bool {
+    args.via_ssh == ViaSsh::Auto && !args.loops.background
+}
+
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncWriteExt, BufReader};
@@ -439,9 +444,4 @@ mod tests {
         let frames = [vec![listening], vec![Reply::Working; 20], vec![ready]].concat();
         assert_eq!(heard(frames).await, Ok(3));
     }
-}
-
-/// Whether ssh may carry datagrams that UDP does not. TCP yields to nobody.
-fn may_fall_back(args: &CopyArgs) -> bool {
-    args.via_ssh == ViaSsh::Auto && !args.loops.background
 }
