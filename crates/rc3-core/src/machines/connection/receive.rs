@@ -177,7 +177,7 @@ impl Connection {
         payload: &Bytes,
     ) -> Result<Option<ReadBytes>, PeerMisbehaved> {
         let Some(overlay) = &self.overlay else { return Ok(None) };
-        let room = self.memory.rlp_limits(&self.streams, overlay.recv_credit.window_max());
+        let room = self.memory.rlp_limits(&self.streams, overlay.recv_credit.window_max);
         if self.streams.recv(id).is_none() {
             self.check_may_exist(id)?;
             if id.index() < self.streams.known(id) {

@@ -22,7 +22,8 @@ pub(crate) struct RecvCredit {
     window: WindowTuner,
     /// Bytes that the connection leaves to RLP.
     left_to_rlp: u64,
-    window_max: u64,
+    /// Upper bound of stored bytes, when the window has grown to its maximum.
+    pub(crate) window_max: u64,
     stream_window_max: u64,
     granted: u64,
     /// Bytes of all streams, past and present, that the application has read or will never read.
@@ -53,11 +54,6 @@ impl RecvCredit {
     /// The limit a new stream starts with.
     pub(crate) fn stream_window(&self) -> u64 {
         self.stream_window_max.min(self.window())
-    }
-
-    /// Upper bound of stored bytes, when the window has grown to its maximum.
-    pub(crate) fn window_max(&self) -> u64 {
-        self.window_max
     }
 
     /// Adapts the window to what the application has read by `now`, and to what the connection leaves to RLP; returns
