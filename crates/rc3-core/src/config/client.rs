@@ -87,23 +87,15 @@ impl ClientConfig {
         Ok(Self::new(Arc::new(crypto)))
     }
 
-    /// The first connection id of the server, for load balancers that route by it. It must have at least 8 bytes, which
-    /// others cannot guess (RFC 9000 §7.2); connecting fails with a shorter one. Default: 20 random bytes.
-    pub fn initial_dst_cid_provider(
-        &mut self,
-        provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>,
-    ) -> &mut Self {
-        self.initial_dst_cid_provider = Some(provider);
-        self
-    }
-
-    /// Replaces the transport settings.
-    pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut Self {
-        self.transport = transport;
-        self
-    }
-
     setters! {
+        /// The first connection id of the server, for load balancers that route by it. It must have at least 8 bytes, which
+        /// others cannot guess (RFC 9000 §7.2); connecting fails with a shorter one. Default: 20 random bytes.
+        initial_dst_cid_provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>
+            => initial_dst_cid_provider = Some(initial_dst_cid_provider);
+
+        /// Replaces the transport settings.
+        transport_config: Arc<TransportConfig> => transport = transport_config;
+
         /// The QUIC version to use, one of [`EndpointConfig::supported_versions`](crate::EndpointConfig::supported_versions).
         /// Default: 1.
         version: u32;
