@@ -34,7 +34,9 @@ pub(crate) trait ClientSecurity: Send + Sync {
     fn session(&self, rc3: bool, sessions: &Arc<Sessions>) -> Result<ClientSession, ConfigError>;
 
     /// The protection of its RLP datagrams.
-    fn protection(&self) -> &'static dyn Protection;
+    fn protection(&self) -> &'static dyn Protection {
+        &Aead
+    }
 }
 
 /// The same for a server.
@@ -50,7 +52,9 @@ pub(crate) trait ServerSecurity: Send + Sync {
     ) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError>;
 
     /// The protection of their RLP datagrams.
-    fn protection(&self) -> &'static dyn Protection;
+    fn protection(&self) -> &'static dyn Protection {
+        &Aead
+    }
 }
 
 /// Security of one client connection.
@@ -192,10 +196,6 @@ impl ClientSecurity for (Arc<rustls::ClientConfig>, Option<Suite>) {
         let crypto = crypto.map_err(|_| ConfigError::NoInitialCipherSuite)?;
         Ok(ClientSession { crypto: Arc::new(crypto), tickets })
     }
-
-    fn protection(&self) -> &'static dyn Protection {
-        &Aead
-    }
 }
 
 impl ServerSecurity for (Arc<rustls::ServerConfig>, Option<Suite>) {
@@ -222,10 +222,6 @@ impl ServerSecurity for (Arc<rustls::ServerConfig>, Option<Suite>) {
         };
         let crypto = crypto.map_err(|_| ConfigError::NoInitialCipherSuite)?;
         Ok(Arc::new(crypto))
-    }
-
-    fn protection(&self) -> &'static dyn Protection {
-        &Aead
     }
 }
 
