@@ -114,7 +114,7 @@ pub struct GuardStats {
 }
 
 /// The guard of one path.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Guard {
     law: Law,
     /// How long evidence is valid.
@@ -212,21 +212,7 @@ impl TrialOutcome {
 impl Guard {
     /// A guard of an unknown path with the minimum round trip `rtt` so far; evidence is valid for `age`.
     pub(crate) fn new(law: Law, age: Duration, rtt: Duration) -> Self {
-        Self {
-            law,
-            age,
-            rtt_min: rtt,
-            score: 0,
-            moved: None,
-            changed: false,
-            samples: VecDeque::new(),
-            sent: 0,
-            learned: 0,
-            rlp_lost: None,
-            waited_at: None,
-            late: (Duration::ZERO, None),
-            stats: GuardStats::default(),
-        }
+        Self { law, age, rtt_min: rtt, ..Self::default() }
     }
 
     // --- what is known ---

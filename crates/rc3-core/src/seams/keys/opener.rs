@@ -117,8 +117,8 @@ impl Opener {
                 std::mem::replace(&mut ready.current, std::mem::replace(&mut ready.next, following));
             self.key_phase = fields.key_phase;
         }
-        match ready.replay.check(packet_number) {
-            Freshness::New => ready.replay.insert(packet_number),
+        match ready.replay.insert(packet_number) {
+            Freshness::New => {}
             Freshness::Duplicate => return Err(OpenError::Duplicate),
             Freshness::TooOld => return Err(OpenError::TooOld),
         }
