@@ -6,6 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use super::Outgoing;
+
 /// Counters of a socket since it was bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -58,6 +60,28 @@ pub(super) struct Counters(Mutex<Stats>);
 impl Counters {
     pub(super) fn add(&self, counter: fn(&mut Stats) -> &mut u64, count: usize) {
         *counter(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)) += count as u64;
+    }
+
+    /// Counts what became of so many datagrams. Only a full buffer is an error: what the host or the network refuses is
+    /// dropped.
+    pub(super) fn sent(
+        &self,
+        result: io::Result<()>,
+        out: &Outgoing<'_>,
+        datagrams: usize,
+    ) -> io::Result<()> {
+        match result {
+            Ok(()) => self.add(|stats| &mut stats.sent_datagrams, datagrams),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.add(|stats| &mut stats.send_would_block, 1);
+                return Err(error);
+            }
+            Err(error) => {
+                tracing::debug!(%error, destination = %out.destination, datagrams, "not sent");
+                self.add(|stats| &mut stats.send_drops, datagrams);
+            }
+        }
+        Ok(())
     }
 
     /// Counts a failed call to receive; returns its error.
