@@ -11,10 +11,10 @@ use crate::{
 /// A stream of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamRef {
-    connection: Connection,
-    id: StreamId,
+    pub(crate) connection: Connection,
+    pub(crate) id: StreamId,
     /// Opened or accepted before the handshake was complete.
-    zero_rtt: bool,
+    pub(crate) zero_rtt: bool,
 }
 
 /// Why a stream cannot be used.
@@ -50,18 +50,6 @@ from_unavailable!(ReadError, ResetError, StoppedError, WriteError);
 impl StreamRef {
     pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
         Self { connection, id, zero_rtt }
-    }
-
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    pub(crate) fn id(&self) -> StreamId {
-        self.id
-    }
-
-    pub(crate) fn is_0rtt(&self) -> bool {
-        self.zero_rtt
     }
 
     /// # Errors

@@ -43,11 +43,11 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
     let sending = first.bound().for_sending(&endpoint.socket)?;
     let links: io::Result<Vec<_>> = ours.into_iter().map(RelayLink::new).collect();
 
-    let workers = endpoint.workers().to_vec();
+    let workers = endpoint.workers.to_vec();
     let (gone, all_gone) = mpsc::channel(workers.len());
     let successor = watch_successor(workers, endpoint.socket.clone(), all_gone);
     let mut stopped = Vec::new();
-    for ((worker, bound), link) in endpoint.workers().iter().zip(sending).zip(links?) {
+    for ((worker, bound), link) in endpoint.workers.iter().zip(sending).zip(links?) {
         let (stop, stopping) = oneshot::channel();
         let link = SuccessorLink { link, stopped: Some(stop), gone: gone.clone(), handed_on: false };
         worker.with(|state| state.hand_over(bound, link));
@@ -62,7 +62,7 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
             Ok(successor)
         }
         Err(error) => {
-            resume_reading(endpoint.workers(), &endpoint.socket)?;
+            resume_reading(&endpoint.workers, &endpoint.socket)?;
             Err(error)
         }
     }

@@ -274,7 +274,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(50)).await;
             let idle = client
                 .handle
-                .workers()
+                .workers
                 .iter()
                 .find(|worker| worker.with(|state| state.open_connections() == 0));
             let idle = &idle.unwrap().member;
@@ -298,7 +298,7 @@ mod tests {
         runtime.block_on(async {
             let options = EndpointOptions { workers: 3, ..EndpointOptions::default() };
             let endpoint = Endpoint::bind(options, None, "127.0.0.1:0".parse().unwrap()).unwrap();
-            let workers = endpoint.handle.workers();
+            let workers = &endpoint.handle.workers;
             let at = workers[0].runtime.now();
             let learned = DestinationVerdict {
                 destination: [192, 0, 2, 7].into(),
