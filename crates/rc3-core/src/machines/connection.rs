@@ -38,7 +38,10 @@ use crate::{
     config::TransportConfig,
     error::{ClosedStream, PeerMisbehaved, ReadError},
     event::Event,
-    laws::{primary_window::Waiting, shares::Use},
+    laws::{
+        primary_window::Waiting,
+        shares::{Shares, Use},
+    },
     machines::{
         overlay::Overlay,
         rlp::{Rlp, watch::PathLaws},
@@ -165,14 +168,9 @@ impl Connection {
         ended && !std::mem::replace(&mut self.life.handshake_ended, true)
     }
 
-    /// Sets the memory that the connection may claim.
-    pub(crate) fn set_share(&mut self, bytes: u64) {
-        self.memory.set_share(bytes);
-    }
-
-    /// The claim at the last [`Self::recount`].
-    pub(crate) fn counted(&self) -> u64 {
-        self.memory.counted()
+    /// The connection may claim what `shares` leave to it.
+    pub(crate) fn take_share(&mut self, shares: &Shares) {
+        self.memory.take_share(shares);
     }
 
     /// Memory use: at the last call, and now.

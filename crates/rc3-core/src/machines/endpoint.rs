@@ -12,6 +12,7 @@ mod succession;
 use std::{
     collections::VecDeque,
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -130,11 +131,11 @@ impl Endpoint {
         seed: Option<[u8; 32]>,
         mtu_discovery: bool,
     ) -> Result<Self, ConfigError> {
-        let pool = config.worker.as_ref().map(|worker| worker.pool.clone());
+        let pool = config.worker.as_ref().map_or_else(Arc::default, |worker| worker.pool.clone());
         Ok(Self {
             quic: QuicEndpoint::new(config, server, seed, mtu_discovery)?,
             connections: Connections::default(),
-            receivers: Receivers::new(pool.is_some()),
+            receivers: Receivers::new(config.worker.is_some()),
             secrets: Secrets::new(seed),
             shares: Shares::new(pool.clone()),
             schedule: Schedule::default(),
@@ -361,7 +362,7 @@ impl Endpoint {
         write: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
         let connection = self.connections.get_mut(handle)?;
-        connection.set_share(self.shares.of_one(connection.counted()));
+        connection.take_share(&self.shares);
         let result = write(connection);
         Self::take_events(handle, connection, &mut self.events);
         self.schedule.primary.push(handle);
@@ -566,7 +567,7 @@ impl Endpoint {
     /// A connection that is about to change, with its present share of the memory.
     fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(handle)?;
-        connection.set_share(self.shares.of_one(connection.counted()));
+        connection.take_share(&self.shares);
         Some(connection)
     }
 

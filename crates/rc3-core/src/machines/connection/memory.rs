@@ -8,7 +8,7 @@ use std::time::Duration;
 use self::windows::Windows;
 use crate::{
     config::TransportConfig,
-    laws::shares::{FLOOR, Use},
+    laws::shares::{FLOOR, Shares, Use},
     machines::stream::{
         recv::{PullBounds, RlpRoom},
         set::Streams,
@@ -50,9 +50,9 @@ impl Memory {
         }
     }
 
-    /// Sets the memory that the connection may claim.
-    pub(super) fn set_share(&mut self, bytes: u64) {
-        self.share = bytes;
+    /// The connection may claim what `shares` leave to it.
+    pub(super) fn take_share(&mut self, shares: &Shares) {
+        self.share = shares.of_one(self.counted.claimed);
     }
 
     /// A datagram of the primary arrived.
@@ -63,11 +63,6 @@ impl Memory {
     /// The connection is lost.
     pub(super) fn end(&mut self) {
         self.ended = true;
-    }
-
-    /// The claim at the last [`Self::recount`].
-    pub(super) fn counted(&self) -> u64 {
-        self.counted.claimed
     }
 
     /// Memory use: at the last call, and now.
