@@ -453,13 +453,12 @@ impl Endpoint {
         while let Some(handle) = self.schedule.rlp.pop() {
             let Some(connection) = self.connections.get_mut(handle) else { continue };
             let transmit = connection.poll_rlp(now, datagrams_max, buf);
+            Self::take_events(handle, connection, &mut self.events);
             if transmit.is_some() {
                 self.schedule.rlp.push(handle);
-                Self::take_events(handle, connection, &mut self.events);
                 return transmit;
             }
-            Self::take_events(handle, connection, &mut self.events);
-            self.schedule.arm(handle, connection);
+            self.schedule.timers.set(handle, connection.poll_timeout());
             self.recount(handle);
         }
         None
@@ -545,7 +544,7 @@ impl Endpoint {
         if connection.wants_rlp() {
             self.schedule.rlp.push(handle);
         }
-        self.schedule.arm(handle, connection);
+        self.schedule.timers.set(handle, connection.poll_timeout());
     }
 
     /// Handles RLP datagrams that arrived before their keys. `ended`: the handshake has.

@@ -84,9 +84,9 @@ impl Receivers {
         quic: &QuicEndpoint,
     ) -> Registered {
         let mut chosen = false;
-        if quic.chooses_receiver_ids() {
+        if let Some(ids) = &quic.receiver_ids {
             for number in connection.take_unchosen_ids() {
-                let mut draws = (0..DRAWS_MAX).filter_map(|_| quic.receiver_id());
+                let mut draws = (0..DRAWS_MAX).filter_map(|_| ids.receiver_id());
                 let free = draws.find(|id| !self.ids.contains_key(id));
                 chosen |= free.is_some_and(|id| connection.choose_id(number, id));
             }

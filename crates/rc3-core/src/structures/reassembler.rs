@@ -75,7 +75,7 @@ pub struct Chunk {
 pub struct IllegalOrderedRead;
 
 /// The receiving side of one stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reassembler {
     /// Every byte received, read or not.
     received: SpanSet,
@@ -92,13 +92,7 @@ pub struct Reassembler {
 impl Reassembler {
     /// An empty stream in which RLP may make up to `spans_max` runs.
     pub fn new(spans_max: usize) -> Self {
-        Self {
-            received: SpanSet::default(),
-            pieces: Pieces::default(),
-            consumed: 0,
-            spans_max,
-            cleared: false,
-        }
+        Self { spans_max, ..Self::default() }
     }
 
     /// Adds the bytes at `offset`, part of a buffer of `buffer_len` bytes that nothing else references. The first

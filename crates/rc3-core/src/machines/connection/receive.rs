@@ -74,7 +74,7 @@ impl Connection {
     fn is_proved(&self, packet_number: u64) -> bool {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
         let watch = rlp.and_then(|rlp| rlp.watch.as_ref());
-        watch.and_then(|watch| watch.clock.byte_of(packet_number)).is_some_and(|(id, offset)| {
+        watch.and_then(|watch| watch.clock.departures.byte_of(packet_number)).is_some_and(|(id, offset)| {
             self.streams.send(id).is_none_or(|stream| {
                 matches!(stream.ledger.state(offset), ByteState::Delivered | ByteState::Primary)
             })

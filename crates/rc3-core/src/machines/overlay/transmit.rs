@@ -62,12 +62,11 @@ fn write_receipts(
     let reserved = if complete { complete_len(number) } else { 0 };
     let budget_left = budget.saturating_sub(reserved);
     let count = match (due.from, resends) {
-        (Some(from), _) => sack::emit(number, stream.sack_spans_from(from), budget_left, buf),
-        (None, true) => sack::emit(number, stream.fresh_sack_spans(), budget_left, buf),
-        (None, false) => sack::emit(number, stream.sack_spans(), budget_left, buf),
+        (None, true) => sack::emit(number, stream.receipts.select(), budget_left, buf),
+        (from, _) => sack::emit(number, stream.receipts.iter_from(from.unwrap_or(0)), budget_left, buf),
     };
     // Behind the SACK, whose receipts it needs.
-    let shown = count > 0 || stream.sack_spans().next().is_none();
+    let shown = count > 0 || stream.receipts.iter().next().is_none();
     if complete && shown && reserved <= budget {
         emit_complete(number, buf);
     }
@@ -77,7 +76,7 @@ fn write_receipts(
 /// Where the spans of a SACK go on that began at `from` and had room for `count` of them; these go into the next
 /// datagram.
 fn next_unreported(stream: &RecvStream, from: u64, count: usize) -> Option<u64> {
-    stream.sack_spans_from(from).nth(count).map(|(span, _)| span.start)
+    stream.receipts.iter_from(from).nth(count).map(|(span, _)| span.start)
 }
 
 /// What a batch of data depends on.
@@ -139,7 +138,7 @@ impl Overlay {
                     telemetry.trace.emit(now, || {
                         let from = due.from.unwrap_or(0);
                         let spans = streams.recv(id).map(|stream| {
-                            stream.sack_spans_from(from).map(|(span, _)| span).take(count).collect()
+                            stream.receipts.iter_from(from).map(|(span, _)| span).take(count).collect()
                         });
                         QlogEvent::SackSent { level, stream: id, spans: spans.unwrap_or_default() }
                     });
@@ -205,7 +204,7 @@ impl Overlay {
             }
             return Some(DataBatch { level, segment_size: packets[0].datagram_len(), bytes });
         }
-        self.rlp.as_mut()?.watch.as_mut()?.clock.on_no_data();
+        self.rlp.as_mut()?.watch.as_mut()?.clock.departures.end_run();
         None
     }
 

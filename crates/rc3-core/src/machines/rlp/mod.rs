@@ -21,10 +21,7 @@ use crate::laws::{
     pacer::Pacer,
     verdicts::PathRecord,
 };
-use crate::seams::{
-    keys::{ReceiptKey, Sealer, Sealing},
-    primary::quinn::PathSample,
-};
+use crate::seams::keys::{ReceiptKey, Sealer, Sealing};
 use crate::{
     config::{RlpMode, TransportConfig},
     laws::primary_window::Window,
@@ -81,7 +78,9 @@ impl Rlp {
 
     /// Starts before the handshake is complete, with the memory of the path.
     pub(crate) fn begin_early(&mut self, now: Instant, record: PathRecord) {
-        self.recall(now, record);
+        if let Some(watch) = &mut self.watch {
+            watch.recall(now, record);
+        }
         self.early_left = record.pace.filter(|_| self.watch.is_some()).map(|pace| pace.bdp() / EARLY_PART);
     }
 
@@ -134,12 +133,6 @@ impl Rlp {
         }
     }
 
-    /// What became of packets of the primary. The datagram that shows it arrived `late` ago: what this host was late
-    /// does not count against the path. Returns whether the path is now known to ignore marks.
-    pub(crate) fn on_primary_sample(&mut self, now: Instant, late: Duration, sample: &PathSample) -> bool {
-        self.watch.as_mut().is_some_and(|watch| watch.on_primary_sample(now, late, sample))
-    }
-
     /// Lets the guard evaluate new samples. `is_open` returns whether a byte that RLP has sent still waits for its SACK.
     /// Returns whether the path is now known to ignore marks.
     pub(crate) fn evaluate_samples(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
@@ -149,29 +142,12 @@ impl Rlp {
         watch.guard.evaluate_samples(now, is_open)
     }
 
-    /// The memory of the path from an earlier connection.
-    pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
-        if let Some(watch) = self.watch.as_mut().filter(|_| record.until > now) {
-            watch.recall(now, record);
-        }
-    }
-
-    /// The record to remember, if it has changed. Confirming a remembered rate counts as a change.
-    pub(crate) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<PathRecord> {
-        self.watch.as_mut()?.take_record(now, network)
-    }
-
     /// RLP datagrams in flight that left in the last two round trips and may have caused a loss of the primary; none if
     /// priorities are honoured, nor in trust mode, which assumes that.
     pub(crate) fn in_the_way(&self, now: Instant, rtt: Duration) -> u64 {
         let since = now.checked_sub(rtt * 2).unwrap_or(now);
         let watch = self.watch.as_ref().filter(|watch| !watch.is_honoured());
-        watch.map_or(0, |watch| watch.clock.in_flight_since(since))
-    }
-
-    /// Bytes at which the primary's slow start has filled the path; `None` if that is not known.
-    pub(crate) fn slow_start_max(&self) -> Option<u64> {
-        self.watch.as_ref()?.clock.slow_start_max()
+        watch.map_or(0, |watch| watch.clock.departures.in_flight_since(since))
     }
 
     /// Packets sent in this busy period: the position on the ladder.
@@ -293,7 +269,7 @@ impl Rlp {
     /// The datagram sealed last was the PROBE.
     pub(crate) fn on_order_probe_sent(&mut self, now: Instant) {
         if let Some(watch) = &mut self.watch {
-            watch.order.on_probe_sent(now, self.seal.next_number() - 1, watch.clock.missing());
+            watch.order.on_probe_sent(now, self.seal.next_number() - 1, watch.clock.missing);
         }
     }
 
