@@ -268,7 +268,7 @@ impl Driver {
                 low.blocked = true;
                 return Ok(SendResult::Blocked);
             }
-            let segments = queue_limit.segments().min(segments_max);
+            let segments = queue_limit.segments.min(segments_max);
             let poll = |state: &mut EndpointState, buf: &mut Vec<u8>| {
                 let now = state.now();
                 state.core.poll_rlp(now, segments, buf)
@@ -307,7 +307,7 @@ impl Driver {
         if !asleep {
             return Ok(Next::Round);
         }
-        let faults = [self.primary.faults.retry_at(), self.low.faults.retry_at()];
+        let faults = [self.primary.faults.retry_at, self.low.faults.retry_at];
         let deadline = [deadline, due].into_iter().chain(faults).flatten().min();
         let deadline = deadline.unwrap_or_else(|| if self.armed > retry { self.armed } else { retry + FAR });
         if deadline != self.armed {

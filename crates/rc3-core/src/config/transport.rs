@@ -248,7 +248,7 @@ impl TransportConfig {
     /// The window in the transport parameters, if [`Self::receive_tuner`] starts with `initial` bytes. Servers always
     /// advertise the same, because clients with 0-RTT rely on what they remember (RFC 9000 §7.4.1), and raise it at once.
     pub(crate) fn advertised_receive(&self, side: Side, initial: u64) -> u64 {
-        let window = self.receive_tuner(initial).window();
+        let window = self.receive_tuner(initial).window;
         if side == Side::Server { window.min(FLOOR) } else { window }
     }
 

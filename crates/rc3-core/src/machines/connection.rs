@@ -384,7 +384,7 @@ impl Connection {
     /// # Errors
     /// [`ClosedStream`] once all bytes were delivered or the stream was reset.
     pub fn stopped(&self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
-        self.sending(id).map(SendStream::stopped)
+        self.sending(id).map(|stream| stream.stopped)
     }
 
     /// Both loops send streams with a higher priority first. Default: 0. Each step above 0, up to 8, may store 64 KiB more
@@ -473,7 +473,7 @@ impl Connection {
                         Err(error) => break Err(error),
                     }
                 };
-                (result, stream.is_backlogged(), stream.end_unread(left))
+                (result, stream.backlogged, stream.end_unread(left))
             });
             let (result, backlogged, resumes) = outcome.ok_or(ReadError::ClosedStream)?;
             if read > 0 {
@@ -686,11 +686,11 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
         let watch = rlp.and_then(|rlp| rlp.watch.as_ref());
-        let held = self.streams.received().all;
+        let held = self.streams.received.all;
         let sent = SentStats {
             credit_bytes: self.overlay.as_ref().map_or(0, |overlay| overlay.send_credit.left()),
-            ladder_packets: rlp.map_or(0, Rlp::sent),
-            overhead_bytes: self.streams.sending().overhead,
+            ladder_packets: rlp.map_or(0, |rlp| rlp.sent),
+            overhead_bytes: self.streams.sending.overhead,
             ..self.telemetry.sent
         };
         let received =

@@ -78,7 +78,7 @@ pub(crate) enum Withheld {
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     /// It may have handshakes in progress.
-    handshaking: bool,
+    pub(crate) handshaking: bool,
     detours: VecDeque<Detour>,
     /// By the numbers of offers, thus in the order of their deadlines.
     withheld: BTreeMap<u64, (Instant, Withheld)>,
@@ -88,10 +88,6 @@ pub(crate) struct Predecessor {
 impl Predecessor {
     pub(crate) fn new() -> Self {
         Self { handshaking: true, detours: VecDeque::new(), withheld: BTreeMap::new(), last_offer: 0 }
-    }
-
-    pub(crate) fn is_handshaking(&self) -> bool {
-        self.handshaking
     }
 
     /// Whether a QUIC datagram may belong to one of its connections.

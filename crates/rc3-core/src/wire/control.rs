@@ -238,7 +238,7 @@ impl ControlDecoder {
             }
             let Some(payload) = reader.take(len) else { return Ok(None) };
             let frame = ControlFrame::parse(kind, payload).ok_or(Malformed)?;
-            self.decoded += reader.position();
+            self.decoded += reader.position;
             self.settings_seen = true;
             if frame.is_some() {
                 return Ok(frame);

@@ -72,11 +72,11 @@ impl Data {
         let len = if kind & DATA_HAS_LEN == 0 { None } else { Some(reader.varint()?) };
         let receipt = Receipt::parse(reader)?;
         let len = len.unwrap_or_else(|| reader.rest().len() as u64);
-        let start = reader.position();
+        let start = reader.position;
         reader.take(len)?;
         // Offset and length are below 2^62.
         let may_end = offset + len <= final_size.unwrap_or(VARINT_MAX);
-        may_end.then(|| Self { stream, offset, final_size, receipt, data: start..reader.position() })
+        may_end.then(|| Self { stream, offset, final_size, receipt, data: start..reader.position })
     }
 }
 

@@ -34,7 +34,7 @@ impl<'a> Sack<'a> {
         for _ in 0..count {
             spans.step()?;
         }
-        let fields = reader.take(spans.reader.position() as u64)?;
+        let fields = reader.take(spans.reader.position as u64)?;
         Some(Self { stream, fields })
     }
 

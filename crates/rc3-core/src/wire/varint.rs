@@ -48,16 +48,12 @@ pub(crate) const fn len_from_first_byte(first: u8) -> usize {
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
-    position: usize,
+    pub(crate) position: usize,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
-    }
-
-    pub(crate) const fn position(&self) -> usize {
-        self.position
     }
 
     pub(crate) fn rest(&self) -> &'a [u8] {

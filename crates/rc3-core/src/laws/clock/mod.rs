@@ -429,7 +429,7 @@ impl Clock {
         let delay = reported + self.round_trips.add(now, round_trip, reported, self.rtt_min);
         // The peer's count is newer than the receipts that are missing.
         let unproved = self.proof.lost as f64 / self.packet_bytes();
-        let passed = self.departures.passed();
+        let passed = self.departures.passed;
         let overtaken = passed.saturating_sub(arrival.datagrams);
         self.reordering.on_report(overtaken);
         let late = self.late();

@@ -97,7 +97,8 @@ pub(crate) struct SentDatagrams {
     run: u64,
     /// Datagrams sent, and those of them that arrived or were overtaken.
     sent: u64,
-    passed: u64,
+    /// Datagrams that arrived or were overtaken by one that did.
+    pub(super) passed: u64,
     /// Bytes of UDP payload of both loops, those of the primary, and those of the datagrams passed.
     sent_bytes: u64,
     of_primary: u64,
@@ -173,11 +174,6 @@ impl SentDatagrams {
         let at = self.batches.partition_point(|batch| batch.departure.last < packet_number);
         let departure = &self.batches.get(at)?.departure;
         Some((departure.stream, departure.byte_of(packet_number)?))
-    }
-
-    /// Datagrams that arrived or were overtaken by one that did.
-    pub(super) fn passed(&self) -> u64 {
-        self.passed
     }
 
     /// When the newest batch left.

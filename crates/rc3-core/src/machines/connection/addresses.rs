@@ -63,7 +63,7 @@ impl PeerAddresses {
     /// limit of RFC 9000 §8.1.
     pub(super) fn is_proven(&self, primary: &Quic) -> bool {
         let remote = primary.addresses().0;
-        self.known.as_ref().is_none_or(|known| known.proven() == remote)
+        self.known.as_ref().is_none_or(|known| known.proven == remote)
     }
 
     /// Asks the unvalidated address that sent last for a long datagram, or grants it one answer if it cannot be asked.
@@ -128,8 +128,8 @@ impl PeerAddresses {
 
     /// The primary may have validated another address: returns the one before.
     fn take_validated(&mut self, validated: SocketAddr) -> Option<SocketAddr> {
-        let known = self.known.as_mut().filter(|known| known.proven() != validated)?;
-        let before = known.proven();
+        let known = self.known.as_mut().filter(|known| known.proven != validated)?;
+        let before = known.proven;
         known.prove(validated);
         self.changed = true;
         Some(before)
@@ -154,7 +154,7 @@ impl Connection {
         let Self { addresses, primary, .. } = self;
         let Some(known) = &mut addresses.known else { return true };
         // Clients accept no other address of their server.
-        if remote == known.proven() || primary.side() == Side::Client {
+        if remote == known.proven || primary.side() == Side::Client {
             return true;
         }
         known.on_received(remote, bytes);

@@ -263,7 +263,7 @@ impl Connection {
         if stream.usage_reported {
             return;
         }
-        match stream.final_size() {
+        match stream.final_size {
             // Unread bytes count as read.
             Some(size) if !stream.is_reset() => {
                 overlay.recv_credit.on_consumed(size.saturating_sub(stream.counted()));

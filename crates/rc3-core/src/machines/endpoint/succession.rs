@@ -176,7 +176,7 @@ impl Endpoint {
             self.conclude(withheld, false);
         }
         let handshaking = self.receivers.is_any_handshaking()
-            || self.neighbours.predecessor.as_ref().is_some_and(Predecessor::is_handshaking);
+            || self.neighbours.predecessor.as_ref().is_some_and(|before| before.handshaking);
         if let Some(retirement) = &mut self.neighbours.retirement
             && retirement.is_due(now)
         {

@@ -36,7 +36,7 @@ impl RecvCredit {
     pub(super) fn new(config: &TransportConfig, room: u64) -> Self {
         let window = config.rlp_tuner(room);
         Self {
-            granted: window.window(),
+            granted: window.window,
             window,
             left_to_rlp: u64::MAX,
             window_max: config.rlp_window,
@@ -48,7 +48,7 @@ impl RecvCredit {
 
     /// The initial limit of the connection, and its distance from what was read.
     pub(super) fn window(&self) -> u64 {
-        self.window.window().min(self.left_to_rlp)
+        self.window.window.min(self.left_to_rlp)
     }
 
     /// The limit a new stream starts with.
@@ -60,7 +60,7 @@ impl RecvCredit {
     /// its new size if it has grown.
     pub(crate) fn tune(&mut self, now: Instant, rtt: Duration, left_to_rlp: u64) -> Option<u64> {
         self.left_to_rlp = left_to_rlp;
-        self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window())
+        self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window)
     }
 
     /// The application has read `bytes`.

@@ -264,7 +264,7 @@ impl Overlay {
     ) {
         let Some(rlp) = &self.rlp else { return };
         if let Some(old) = rlp.last_level().filter(|&old| old != level) {
-            trace.emit(now, || QlogEvent::LevelChanged { old, new: level, packets: rlp.sent() });
+            trace.emit(now, || QlogEvent::LevelChanged { old, new: level, packets: rlp.sent });
         }
         for packet in packets {
             let (span, datagram_len) = (packet.span, packet.datagram_len());

@@ -55,7 +55,7 @@ pub(crate) struct Rlp {
     /// Present in [`RlpMode::Guard`].
     pub(crate) watch: Option<PathLaws>,
     /// Packets sent in this busy period.
-    sent: u64,
+    pub(crate) sent: u64,
     /// When the loop may continue, if its rate or the card stopped it.
     wake: Option<Instant>,
 }
@@ -148,11 +148,6 @@ impl Rlp {
         let since = now.checked_sub(rtt * 2).unwrap_or(now);
         let watch = self.watch.as_ref().filter(|watch| !watch.is_honoured());
         watch.map_or(0, |watch| watch.clock.departures.in_flight_since(since))
-    }
-
-    /// Packets sent in this busy period: the position on the ladder.
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
     }
 
     /// The level of the last packet in this busy period.

@@ -122,7 +122,7 @@ impl PathLaws {
             (Some(found), known) => Some(found.or_known(known)),
             (None, known) => known,
         };
-        let (score, pace, until) = (self.guard.score(), self.pace, now + self.verdict_age);
+        let (score, pace, until) = (self.guard.score, self.pace, now + self.verdict_age);
         (changed || confirmed).then_some(PathRecord { score, pace, network, at: now, until })
     }
 

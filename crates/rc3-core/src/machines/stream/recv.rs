@@ -55,7 +55,8 @@ pub(crate) struct RecvStream {
     reassembler: Reassembler,
     framing: Framing,
     head: HeadState,
-    final_size: Option<u64>,
+    /// The final size, once either loop has delivered it.
+    pub(crate) final_size: Option<u64>,
     /// The spans that RLP has brought beyond the head, with receipts: the content of SACKs.
     pub(crate) receipts: Receipts,
     /// The application has read the end, or has stopped reading.
@@ -65,7 +66,7 @@ pub(crate) struct RecvStream {
     /// The primary was read.
     begun: bool,
     /// The primary has more, left there because the application is slow.
-    backlogged: bool,
+    pub(crate) backlogged: bool,
     /// The application has read since [`Self::find_unread`] looked.
     read_lately: bool,
     /// The application has not read for a while: what arrived of the stream is taken from the primary, whose credit others
@@ -492,11 +493,6 @@ impl RecvStream {
         self.unread && self.ready() < READY_MAX.max(left) && mem::take(&mut self.unread)
     }
 
-    /// Whether bytes were left in the primary.
-    pub(crate) fn is_backlogged(&self) -> bool {
-        self.backlogged
-    }
-
     /// Whether a read, ordered or not like the last one, would yield something.
     pub(crate) fn is_readable(&self) -> bool {
         !self.done
@@ -512,11 +508,6 @@ impl RecvStream {
             Framing::Plain => self.reassembler.end(),
             Framing::Records { decoder, .. } => decoder.position(),
         }
-    }
-
-    /// The final size, once either loop has delivered it.
-    pub(crate) fn final_size(&self) -> Option<u64> {
-        self.final_size
     }
 
     /// Bytes passed to the application.

@@ -64,7 +64,7 @@ impl Quic {
 
     /// The peer's last validated address; initially that of the handshake.
     pub(crate) fn validated(&self) -> SocketAddr {
-        self.validation.validated()
+        self.validation.validated
     }
 
     /// Whether a packet now would show that the path is validated.
