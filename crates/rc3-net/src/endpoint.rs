@@ -215,7 +215,7 @@ impl Endpoint {
         let bounds = bind(&socket, hash.as_ref())?;
         let (mut workers, mut drivers) = (Vec::new(), Vec::new());
         for ((bound, config), (member, inbox)) in bounds.into_iter().zip(configs).zip(Member::all(hash)) {
-            let core = core::Endpoint::with_config(&config, server.as_ref(), !bound.may_fragment());
+            let core = core::Endpoint::with_config(&config, server.as_ref(), !bound.primary.may_fragment());
             let core = core.map_err(invalid)?;
             let (marks, paths) = (marks.clone(), path_memory.clone());
             let shared = Shared::new(core, bound, marks, paths, waiters.clone(), member, runtime.clone());
@@ -291,7 +291,7 @@ impl Endpoint {
             if !state.is_open() {
                 return Err(ConnectError::EndpointStopping);
             }
-            let now = state.now();
+            let now = state.runtime.now();
             let handle = state.core.connect(now, config, addr, server_name).map_err(|error| match error {
                 ConnectFailed::Connect(ConnectError::InvalidRemoteAddress(_)) => {
                     ConnectError::InvalidRemoteAddress(given)
@@ -435,7 +435,7 @@ impl Endpoint {
 
     /// The number of connections that have not ended.
     pub fn open_connections(&self) -> usize {
-        self.handle.each(|state| state.open_connections()).into_iter().sum()
+        self.handle.each(|state| state.connections.open()).into_iter().sum()
     }
 
     /// Which marks the datagrams of each level carry.
@@ -455,7 +455,7 @@ impl Endpoint {
         // Workers learn from each other a moment later: the newest counts.
         let mut newest: HashMap<_, DestinationVerdict> = HashMap::new();
         for worker in &self.handle.workers {
-            let verdicts = worker.with(|state| state.core.verdicts(state.now()).collect::<Vec<_>>());
+            let verdicts = worker.with(|state| state.core.verdicts(state.runtime.now()).collect::<Vec<_>>());
             for verdict in verdicts {
                 let known = newest.entry(verdict.destination).or_insert(verdict);
                 if known.at < verdict.at {

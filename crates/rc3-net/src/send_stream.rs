@@ -198,7 +198,7 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] if the stream was reset, or finished and delivered.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
-        let asked = self.stream.peek(|core, _| core.priority(self.id()));
+        let asked = self.stream.access(Access::Read, |core, _| core.priority(self.id()));
         asked.unwrap_or(Err(ClosedStream))
     }
 

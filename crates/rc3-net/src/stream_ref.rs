@@ -52,12 +52,6 @@ impl StreamRef {
         Self { connection, id, zero_rtt }
     }
 
-    /// # Errors
-    /// When the server has rejected 0-RTT, and the stream with it.
-    fn check(&self, state: &ConnectionState) -> Result<(), Unavailable> {
-        if self.zero_rtt && state.zero_rtt_rejected { Err(Unavailable::ZeroRttRejected) } else { Ok(()) }
-    }
-
     /// Like [`Self::access`], with the lock held.
     #[inline]
     pub(crate) fn access_in<T>(
@@ -67,19 +61,11 @@ impl StreamRef {
         with: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, Unavailable> {
         endpoint.access(self.connection.id(), access, |core, state| {
-            self.check(state)?;
+            // The server has rejected 0-RTT, and the stream with it.
+            if self.zero_rtt && state.zero_rtt_rejected {
+                return Err(Unavailable::ZeroRttRejected);
+            }
             Ok(with(core, state))
-        })?
-    }
-
-    /// See [`EndpointState::peek`].
-    pub(crate) fn peek<T>(
-        &self,
-        ask: impl FnOnce(&core::Connection, &ConnectionState) -> T,
-    ) -> Result<T, Unavailable> {
-        self.connection.peek(|core, state| {
-            self.check(state)?;
-            Ok(ask(core, state))
         })?
     }
 

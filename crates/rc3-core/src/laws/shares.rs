@@ -41,7 +41,7 @@ pub(crate) struct Use {
 pub(crate) struct Shares {
     /// Limit for all connections together.
     pub(crate) max: u64,
-    current: Use,
+    pub(crate) current: Use,
     /// Shared with the other workers on the port, which have the same limit.
     pool: Arc<Pool>,
     /// How much of the claims they know of.
@@ -52,11 +52,6 @@ impl Shares {
     /// For one of the endpoints that share `pool`.
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
         Self { max: MEMORY_MAX, current: Use::default(), pool, reported: 0 }
-    }
-
-    /// Bytes that the peers of this endpoint or worker have caused.
-    pub(crate) fn held(&self) -> u64 {
-        self.current.held
     }
 
     pub(crate) fn add_connection(&mut self) {
@@ -135,7 +130,7 @@ mod tests {
         assert_eq!((shares.of_one(0), shares.of_one(10)), (20, 30));
         shares.remove_connection(claim(600));
         shares.remove_connection(claim(380));
-        assert_eq!((shares.of_one(0), shares.held()), (500, 0));
+        assert_eq!((shares.of_one(0), shares.current.held), (500, 0));
     }
 
     #[test]

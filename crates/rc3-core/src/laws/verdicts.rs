@@ -270,7 +270,7 @@ mod tests {
         other.store(remote(), newer);
         other.adopt(now + DAY / 2, &learned);
         assert_eq!(other.recall(now + DAY / 2, remote()), Some(newer));
-        one.clear();
+        one = Verdicts::default();
         one.adopt(now + DAY, &learned);
         assert_eq!(one.verdicts(now + DAY).count(), 0, "expired");
     }

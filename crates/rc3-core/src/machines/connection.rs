@@ -98,7 +98,7 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Connection {
-    primary: Quic,
+    pub(crate) primary: Quic,
     config: Arc<TransportConfig>,
     streams: Streams,
     /// Present if both sides use rc3.
@@ -179,10 +179,6 @@ impl Connection {
     }
 
     // --- inputs ---
-
-    pub(crate) fn primary_mut(&mut self) -> &mut Quic {
-        &mut self.primary
-    }
 
     /// Handles the consequences of inputs, once for any number of datagrams. The order matters: events of the primary
     /// come first, because they begin and end what the rest looks at; windows after samples and signals, which change
@@ -544,7 +540,7 @@ impl Connection {
 
     /// The events, oldest first.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front().or_else(|| self.streams.pop_readable_source().map(Event::Writable))
+        self.events.pop_front().or_else(|| self.streams.readable_sources.pop_front().map(Event::Writable))
     }
 
     /// When [`Self::handle_timeout`] wants to be called next.
@@ -650,11 +646,6 @@ impl Connection {
     /// Why the connection ended, if it has.
     pub fn lost(&self) -> Option<&ConnectionError> {
         self.life.lost.as_ref()
-    }
-
-    /// Whether the connection is over: it sends and receives nothing more and can be dropped.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.primary.is_drained()
     }
 
     /// The smoothed round-trip time.

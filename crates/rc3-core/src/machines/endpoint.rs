@@ -209,7 +209,7 @@ impl Endpoint {
         let id = receiver_id(&datagram)?;
         let arrived = meta.arrived_by(now);
         let Some(handle) = self.receivers.find(id) else {
-            self.receivers.keep_undecryptable(meta.remote, arrived, &datagram);
+            self.receivers.undecryptable.keep(meta.remote, arrived, &datagram);
             self.pass_rlp_on(meta, datagram, origin);
             return None;
         };
@@ -244,7 +244,7 @@ impl Endpoint {
                     return Some(handle);
                 }
                 // Anyone who sees a connection id can send datagrams with it: they count once they are authentic.
-                if QuicEndpoint::deliver(connection.primary_mut(), event) {
+                if QuicEndpoint::deliver(&mut connection.primary, event) {
                     connection.on_primary_datagram(meta, now, len);
                     if let Some(len) = meta.leading_len {
                         connection.on_leading(len);
@@ -316,7 +316,7 @@ impl Endpoint {
     /// Bytes of memory that peers have caused on all connections: received data, and records of gaps. The limit
     /// ([`Self::set_memory_max`]) also counts what may still come.
     pub fn held_bytes(&self) -> u64 {
-        self.shares.held()
+        self.shares.current.held
     }
 
     /// The port's own address has changed: every connection sends a packet from the new address.
@@ -405,7 +405,7 @@ impl Endpoint {
     /// Forgets what is known about paths: verdicts, path MTUs, and to which destinations fragments are dropped. Call it
     /// after a change of networks. Existing connections keep what they know.
     pub fn forget_verdicts(&mut self) {
-        self.paths.clear();
+        self.paths = PathMemory::default();
     }
 
     // --- outputs ---
@@ -506,7 +506,7 @@ impl Endpoint {
         let Some(connection) = self.connection_mut(handle) else { return };
         connection.process_events(now);
         let Some(connection) = self.connections.get_mut(handle) else { return };
-        self.quic.service(handle, connection.primary_mut());
+        self.quic.service(handle, &mut connection.primary);
         self.recount(handle);
         let Some(connection) = self.connections.get_mut(handle) else { return };
         Self::take_events(handle, connection, &mut self.events);
@@ -537,7 +537,7 @@ impl Endpoint {
                 connection.recall(now, record);
             }
         }
-        if connection.is_drained() {
+        if connection.primary.is_drained() {
             self.forget(handle);
             return;
         }
@@ -572,7 +572,11 @@ impl Endpoint {
 
     /// What is known about a connection with `remote` before it begins.
     fn bounds(&mut self, now: Instant, remote: SocketAddr) -> Bounds {
-        Bounds { credit: self.shares.initial_credit(), path_mtu: self.paths.mtu(now, remote), carried: 0 }
+        Bounds {
+            credit: self.shares.initial_credit(),
+            path_mtu: self.paths.mtus.recall(now, remote),
+            carried: 0,
+        }
     }
 
     /// Updates the memory use of a connection.

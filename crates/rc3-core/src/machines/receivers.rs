@@ -8,7 +8,6 @@
 use std::{
     collections::{HashMap, VecDeque},
     net::SocketAddr,
-    time::Instant,
 };
 
 use crate::{
@@ -55,8 +54,9 @@ pub(crate) struct Receivers {
     ids: HashMap<ReceiverId, ConnectionHandle>,
     /// Present on an endpoint that shares its port.
     changes: Option<VecDeque<RouteChange>>,
-    /// Datagrams that arrived before their keys.
-    undecryptable: Undecryptable,
+    /// Datagrams that arrived before their keys: of unknown connections, while a handshake with their sender is in
+    /// progress.
+    pub(crate) undecryptable: Undecryptable,
 }
 
 impl Receivers {
@@ -128,16 +128,6 @@ impl Receivers {
         if !self.undecryptable.is_waiting(remote) {
             self.queue_change(RouteChange::Ended(remote));
         }
-    }
-
-    /// Whether any handshake is in progress.
-    pub(crate) fn is_any_handshaking(&self) -> bool {
-        !self.undecryptable.is_idle()
-    }
-
-    /// Stores a datagram of an unknown connection if a handshake with `remote` is in progress.
-    pub(crate) fn keep_undecryptable(&mut self, remote: SocketAddr, arrived: Instant, datagram: &[u8]) {
-        self.undecryptable.keep(remote, arrived, datagram);
     }
 
     /// Takes the stored datagrams from `remote` that the connection's keys open. `ended`: its handshake has.

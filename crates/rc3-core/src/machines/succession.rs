@@ -79,7 +79,7 @@ pub(crate) enum Withheld {
 pub(crate) struct Predecessor {
     /// It may have handshakes in progress.
     pub(crate) handshaking: bool,
-    detours: VecDeque<Detour>,
+    pub(crate) detours: VecDeque<Detour>,
     /// By the numbers of offers, thus in the order of their deadlines.
     withheld: BTreeMap<u64, (Instant, Withheld)>,
     last_offer: u64,
@@ -118,10 +118,6 @@ impl Predecessor {
         Ok(())
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Detour> {
-        self.detours.pop_front()
-    }
-
     /// An offer was answered; `None` if it was answered before or never made.
     pub(crate) fn take(&mut self, offer: u64) -> Option<Withheld> {
         self.withheld.remove(&offer).map(|(_, withheld)| withheld)
@@ -154,7 +150,7 @@ impl Predecessor {
 pub(crate) struct Retirement {
     /// When to look next whether handshakes are in progress; `None` once there are none.
     pub(crate) check_at: Option<Instant>,
-    reports: VecDeque<FromPredecessor>,
+    pub(crate) reports: VecDeque<FromPredecessor>,
 }
 
 impl Retirement {
@@ -175,10 +171,6 @@ impl Retirement {
             self.check_at = None;
             self.report(FromPredecessor::Settled);
         }
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<FromPredecessor> {
-        self.reports.pop_front()
     }
 
     /// A claim without room is one without an answer.
@@ -227,8 +219,9 @@ mod tests {
             let offered = (meta(), BytesMut::zeroed(1200));
             predecessor.offer(now, offered, Withheld::Relayed(nth)).unwrap();
         }
-        let offers: Vec<_> =
-            std::iter::from_fn(|| predecessor.pop()).filter_map(|detour| detour.offer).collect();
+        let offers: Vec<_> = std::iter::from_fn(|| predecessor.detours.pop_front())
+            .filter_map(|detour| detour.offer)
+            .collect();
         assert!(matches!(predecessor.take(offers[1]), Some(Withheld::Relayed(8))));
         assert!(predecessor.take(offers[1]).is_none(), "answered twice");
         assert!(predecessor.take(99).is_none(), "never made");

@@ -50,11 +50,6 @@ impl<R: Copy> DestinationCache<R> {
         self.records.remove(&remote.ip().to_canonical());
     }
 
-    /// Drops all records.
-    pub(crate) fn clear(&mut self) {
-        self.records.clear();
-    }
-
     /// All valid records at `now`, in no order.
     pub(crate) fn iter(&self, now: Instant) -> impl Iterator<Item = (IpAddr, R)> {
         let valid = self.records.iter().filter(move |(_, (valid, _))| now < valid.end);

@@ -78,7 +78,7 @@ impl Channel {
                     };
                     shared.member.keep_own((meta, data))
                 });
-                let now = state.now();
+                let now = state.runtime.now();
                 state.core.handle_datagrams(now, datagrams);
                 taken
             });

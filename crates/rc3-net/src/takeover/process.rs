@@ -86,7 +86,7 @@ fn expect_same_user(other: &UnixStream) -> io::Result<()> {
 async fn offer_sockets(endpoint: &EndpointRef, to: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let first = endpoint.first();
     let bound = first.bound();
-    let pairs = bound.pairs();
+    let pairs = &bound.pairs;
     let greeting =
         Greeting { workers: pairs.len(), low: bound.low.is_some(), hash: first.member.hash().copied() };
     let links: io::Result<Vec<_>> = pairs.iter().map(|_| socket_pair()).collect();

@@ -276,7 +276,7 @@ mod tests {
                 .handle
                 .workers
                 .iter()
-                .find(|worker| worker.with(|state| state.open_connections() == 0));
+                .find(|worker| worker.with(|state| state.connections.open() == 0));
             let idle = &idle.unwrap().member;
             let rlp = || client.stats().low.unwrap().sent_datagrams;
             idle.set_sending_primary(true);

@@ -258,7 +258,7 @@ impl Connection {
     fn change_receiver_id(&mut self) {
         // A client in its handshake has one path only (RFC 9000 §9).
         let established = !self.primary.is_handshaking();
-        if let Some(number) = self.rlp().filter(|_| established).map(|rlp| rlp.seal().change_path()) {
+        if let Some(number) = self.rlp().filter(|_| established).map(|rlp| rlp.seal.change_path()) {
             self.send_control(ControlFrame::Path(number));
         }
     }
@@ -267,7 +267,7 @@ impl Connection {
     pub(super) fn on_receiver_id(&mut self, number: u64, id: ReceiverId) {
         let established = !self.primary.is_handshaking();
         if let Some(rlp) = self.rlp().filter(|_| established) {
-            rlp.seal().ids.on_chosen(number, id);
+            rlp.seal.ids.on_chosen(number, id);
         }
     }
 }

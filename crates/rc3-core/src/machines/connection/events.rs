@@ -103,7 +103,7 @@ impl Connection {
         }
         tracing::debug!(remote = %self.remote_address(), side = ?self.side(), %reason, "connection lost");
         self.streams.close();
-        self.memory.end();
+        self.memory.ended = true;
         if let Some(overlay) = &mut self.overlay {
             overlay.stop();
         }
@@ -158,7 +158,7 @@ impl Connection {
 
     pub(super) fn on_stopped(&mut self, id: StreamId, code: VarInt) {
         let first = self.streams.with_send(id, |stream| {
-            stream.on_stopped(code);
+            stream.stopped = Some(code);
             stream.reset()
         });
         if first == Some(true) {

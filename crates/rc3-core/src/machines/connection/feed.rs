@@ -30,7 +30,7 @@ impl Connection {
             }
         });
         if streams.is_any_fed_except(control) {
-            primary.on_fed();
+            primary.fed = true;
         }
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Memory {
     /// The longest datagram of the primary so far: its payload is in buffers of that length.
     pub(super) datagram_len_max: usize,
     /// The connection is lost: the peer sends nothing more.
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 impl Memory {
@@ -58,11 +58,6 @@ impl Memory {
     /// A datagram of the primary arrived.
     pub(super) fn on_datagram(&mut self, len: usize) {
         self.datagram_len_max = self.datagram_len_max.max(len);
-    }
-
-    /// The connection is lost.
-    pub(super) fn end(&mut self) {
-        self.ended = true;
     }
 
     /// Memory use: at the last call, and now.

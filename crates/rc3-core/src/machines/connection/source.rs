@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::SourceError,
-    machines::stream::send::{SendStream, source::SourceRead},
+    machines::stream::send::source::SourceRead,
     quic::{StreamId, WriteError},
     wire::varint::VARINT_MAX,
 };

@@ -16,17 +16,12 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct PathMemory {
     pub(super) verdicts: Verdicts,
-    mtus: DestinationCache<PathMtu>,
+    pub(super) mtus: DestinationCache<PathMtu>,
     /// Paths that drop fragments.
     drops: DestinationCache<()>,
 }
 
 impl PathMemory {
-    /// The path MTU to `remote`, if it is known.
-    pub(super) fn mtu(&mut self, now: Instant, remote: SocketAddr) -> Option<PathMtu> {
-        self.mtus.recall(now, remote)
-    }
-
     /// Lets a new connection know that fragments do not reach its peer.
     pub(super) fn recall_drops(&mut self, now: Instant, connection: &mut Connection) {
         if self.drops.recall(now, connection.remote_address()).is_some() {
@@ -52,19 +47,12 @@ impl PathMemory {
             Some(false) => self.drops.forget(remote),
             None => {}
         }
-        match connection.primary_mut().take_path_mtu() {
+        match connection.primary.take_path_mtu() {
             Some(Found::Mtu(found)) => self.mtus.remember(remote, now..now + path_mtu::AGE, found),
             Some(Found::Outdated) => self.mtus.forget(remote),
             None => {}
         }
         let record = connection.take_record(now)?;
         Some(self.verdicts.learn(now, connection.proven_address(), record))
-    }
-
-    /// Forgets all.
-    pub(super) fn clear(&mut self) {
-        self.verdicts.clear();
-        self.mtus.clear();
-        self.drops.clear();
     }
 }

@@ -109,7 +109,7 @@ impl Overlay {
         buf: &mut Vec<u8>,
     ) -> Option<Level> {
         let level = self.sacks.values().map(|due| due.level).min()?;
-        let seal = self.rlp.as_mut()?.seal();
+        let seal = &mut self.rlp.as_mut()?.seal;
         let sealing = seal.begin(level, buf);
         let frames_start = buf.len();
         let payload_max = usize::from(mtu).saturating_sub(Sealer::OVERHEAD);

@@ -44,7 +44,8 @@ const HEADER_LEVEL: Level = Level::FIRST;
 
 /// The sending side of the RLP loop of one connection, once keys exist. `openers` is the receiving side.
 pub(crate) struct Rlp {
-    seal: Sealer,
+    /// The sealer of datagrams.
+    pub(crate) seal: Sealer,
     /// The first packet number after early data.
     established: u64,
     /// Bytes of early data that may still leave on a path not known to honour priorities; `None`: no bound.
@@ -82,11 +83,6 @@ impl Rlp {
             watch.recall(now, record);
         }
         self.early_left = record.pace.filter(|_| self.watch.is_some()).map(|pace| pace.bdp() / EARLY_PART);
-    }
-
-    /// The sealer of datagrams.
-    pub(crate) fn seal(&mut self) -> &mut Sealer {
-        &mut self.seal
     }
 
     /// The handshake is complete, and the server has accepted early data: continues with the handshake's keys. There

@@ -46,6 +46,7 @@ pub(crate) struct SendStream {
     delivery: Delivery,
     /// RLP has sent the final size.
     size_sent: bool,
+    /// The peer stopped it, with a code for the application.
     pub(crate) stopped: Option<VarInt>,
     /// The application will ask for nothing any more.
     pub(crate) released: bool,
@@ -190,11 +191,6 @@ impl SendStream {
         self.buffer.release(Span::new(0, self.ledger.end()));
         self.source = None;
         first
-    }
-
-    /// The peer stopped it; the code is kept for the application.
-    pub(crate) fn on_stopped(&mut self, code: VarInt) {
-        self.stopped = Some(code);
     }
 
     /// The final size, once the application has set it.

@@ -54,7 +54,7 @@ pub(crate) struct Streams {
     /// Bytes of all sources that are stored or requested.
     pub(crate) present: u64,
     /// Streams whose source should be read, or is no longer needed.
-    readable_sources: VecDeque<StreamId>,
+    pub(crate) readable_sources: VecDeque<StreamId>,
     /// Streams with a source that found no room in `present`.
     crowded: Vec<StreamId>,
     /// Writers that found the send window full.
@@ -251,11 +251,6 @@ impl Streams {
             self.crowded.push(id);
         }
         Some(read)
-    }
-
-    /// A stream whose source should be read, or is no longer needed.
-    pub(crate) fn pop_readable_source(&mut self) -> Option<StreamId> {
-        self.readable_sources.pop_front()
     }
 
     pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<Box<SendStream>> {
