@@ -68,7 +68,7 @@ pub struct RecvStream {
 
 impl RecvStream {
     pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
-        let stream = StreamRef::new(connection, id, zero_rtt);
+        let stream = StreamRef { connection, id, zero_rtt };
         Self { stream, over: false, reset: None, consumed: 0, fetched: Vec::new() }
     }
 

@@ -55,7 +55,7 @@ pub struct SendStream {
 
 impl SendStream {
     pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
-        Self { stream: StreamRef::new(connection, id, zero_rtt) }
+        Self { stream: StreamRef { connection, id, zero_rtt } }
     }
 
     /// Waits for room in the send window, then writes bytes from the front of `buf`; returns how many.

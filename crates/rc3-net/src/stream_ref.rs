@@ -48,10 +48,6 @@ macro_rules! from_unavailable {
 from_unavailable!(ReadError, ResetError, StoppedError, WriteError);
 
 impl StreamRef {
-    pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
-        Self { connection, id, zero_rtt }
-    }
-
     /// Like [`Self::access`], with the lock held.
     #[inline]
     pub(crate) fn access_in<T>(

@@ -207,7 +207,9 @@ impl Member {
     pub(crate) fn report(&self, gauges: EndpointGauges) -> EndpointGauges {
         let mut reported = self.group.gauges.lock().unwrap_or_else(PoisonError::into_inner);
         reported[self.number] = gauges;
-        reported.iter().copied().fold(EndpointGauges::default(), EndpointGauges::plus)
+        let mut sum = EndpointGauges::default();
+        reported.iter().for_each(|&gauges| sum += gauges);
+        sum
     }
 
     /// How much [`Self::handed_over`] has grown since the last call at any worker.

@@ -31,6 +31,7 @@ use crate::{
 
 /// A handshake that a peer starts: quinn-proto's type, with what the first datagram has shown. Answer it with one of
 /// the endpoint's `accept`, `refuse`, `retry` or `ignore`.
+#[derive(Debug)]
 pub struct Incoming {
     quic: Box<quic::Incoming>,
     /// Payload bytes of its leading fragment, if it arrived in fragments.
@@ -44,12 +45,6 @@ impl Deref for Incoming {
 
     fn deref(&self) -> &quic::Incoming {
         &self.quic
-    }
-}
-
-impl fmt::Debug for Incoming {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.quic.fmt(f)
     }
 }
 
