@@ -111,12 +111,8 @@ impl DataHeader {
     /// # Panics
     /// When a field is above 2^62 - 1.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        varint::emit(self.kind(), out);
-        varint::emit(self.stream, out);
-        varint::emit(self.offset, out);
-        for field in [self.final_size, self.explicit_len].into_iter().flatten() {
-            varint::emit(field, out);
-        }
+        varint::emit_all([self.kind(), self.stream, self.offset], out);
+        varint::emit_all([self.final_size, self.explicit_len].into_iter().flatten(), out);
         self.receipt.emit(out);
     }
 
@@ -153,8 +149,7 @@ pub fn complete_len(stream: u64) -> usize {
 /// # Panics
 /// When `stream` is above 2^62 - 1.
 pub fn emit_complete(stream: u64, out: &mut Vec<u8>) {
-    varint::emit(COMPLETE, out);
-    varint::emit(stream, out);
+    varint::emit_all([COMPLETE, stream], out);
 }
 
 /// Iterator over the frames of a payload. Ends after the first error.

@@ -29,6 +29,14 @@ pub(crate) fn emit(value: u64, out: &mut Vec<u8>) {
     out[start] |= (len.trailing_zeros() as u8) << 6;
 }
 
+/// Appends the shortest encodings of `values`.
+///
+/// # Panics
+/// As [`emit`].
+pub(crate) fn emit_all(values: impl IntoIterator<Item = u64>, out: &mut Vec<u8>) {
+    values.into_iter().for_each(|value| emit(value, out));
+}
+
 /// Parses the varint at the front of `bytes`: its value and how many bytes it took, or `None` when `bytes` ends before
 /// it. Longer encodings than needed are valid.
 pub fn parse(bytes: &[u8]) -> Option<(u64, usize)> {
