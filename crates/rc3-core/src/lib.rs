@@ -88,6 +88,7 @@ mod laws;
 mod machines;
 mod quic;
 mod seams;
+mod shows;
 mod stats;
 mod structures;
 mod transmit;

@@ -33,7 +33,7 @@ impl HandedOver {
     }
 }
 
-sums!(HandedOver { primary, rlp, dropped });
+sums!(HandedOver: primary, rlp, dropped);
 
 /// What one worker has exchanged with the processes that have the port before and after this one.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,6 +1,6 @@
 //! What a client needs to connect.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::{TransportConfig, setters};
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
         cryptography::crypto_provider,
         tls::{ClientCrypto, ClientSecurity, sessions::Sessions},
     },
+    shows::shows,
 };
 
 /// What a client needs to connect. Clones share the sessions and tokens that servers have given.
@@ -105,8 +106,4 @@ impl ClientConfig {
     }
 }
 
-impl fmt::Debug for ClientConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConfig").field("transport", &self.transport).finish_non_exhaustive()
-    }
-}
+shows!(ClientConfig: transport);

@@ -1,6 +1,6 @@
 //! Settings of one endpoint, which all of its connections share.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::setters;
 use crate::{
@@ -10,6 +10,7 @@ use crate::{
     },
     quic::{ConnectionIdGenerator, HmacKey, IMPLEMENTED_VERSIONS, RandomConnectionIdGenerator},
     seams::tls::{ConfigError, random, random_reset_key},
+    shows::shows,
 };
 
 /// The shortest connection ids that applications may generate, in bytes: RFC 9000 §7.2 requires as many of clients, so
@@ -237,12 +238,4 @@ pub(crate) fn random_id(len: usize) -> crate::quic::ConnectionId {
     RandomConnectionIdGenerator::new(len).generate_cid()
 }
 
-impl fmt::Debug for EndpointConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EndpointConfig")
-            .field("max_udp_payload_size", &self.max_udp_payload_size)
-            .field("supported_versions", &self.supported_versions)
-            .field("min_reset_interval", &self.min_reset_interval)
-            .finish_non_exhaustive()
-    }
-}
+shows!(EndpointConfig: max_udp_payload_size, supported_versions, min_reset_interval);

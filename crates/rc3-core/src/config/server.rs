@@ -1,7 +1,6 @@
 //! What a server needs to accept.
 
 use std::{
-    fmt,
     net::{SocketAddrV4, SocketAddrV6},
     sync::Arc,
     time::Duration,
@@ -16,6 +15,7 @@ use crate::{
         cryptography::crypto_provider,
         tls::{ServerCrypto, ServerSecurity, random_token_key},
     },
+    shows::shows,
 };
 
 /// What an endpoint needs to accept connections.
@@ -133,8 +133,4 @@ impl ServerConfig {
     }
 }
 
-impl fmt::Debug for ServerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConfig").field("transport", &self.transport).finish_non_exhaustive()
-    }
-}
+shows!(ServerConfig: transport);

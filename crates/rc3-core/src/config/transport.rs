@@ -2,13 +2,14 @@
 
 pub(super) mod passthrough;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use self::passthrough::{MtuDiscovery, Passthrough};
 use super::{Congestion, RlpMode, setters};
 use crate::{
     laws::{constants::Law, ladder::Ladder, shares::FLOOR, window::WindowTuner},
     quic::{IdleTimeout, QuicTransport, Side, VarInt, congestion::ControllerFactory},
+    shows::shows,
     units::Rate,
 };
 
@@ -267,16 +268,7 @@ impl TransportConfig {
     }
 }
 
-impl fmt::Debug for TransportConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransportConfig")
-            .field("rlp", &self.rlp)
-            .field("congestion", &self.congestion)
-            .field("paced", &self.paced)
-            .field("mtu_discovery", &self.mtu_discovery)
-            .finish_non_exhaustive()
-    }
-}
+shows!(TransportConfig: rlp, congestion, paced, mtu_discovery);
 
 /// The greatest window is 4 GiB.
 fn saturated(bytes: VarInt) -> u32 {

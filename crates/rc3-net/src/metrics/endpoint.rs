@@ -58,7 +58,7 @@ pub(crate) struct EndpointGauges {
     pub(crate) held_bytes: u64,
 }
 
-sums!(EndpointGauges { open_connections, steered_connections, held_bytes });
+sums!(EndpointGauges: open_connections, steered_connections, held_bytes);
 
 /// The endpoint's own part.
 #[derive(Debug, Default)]

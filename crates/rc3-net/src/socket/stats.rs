@@ -37,19 +37,11 @@ pub struct Stats {
     pub recv_overflows: u64,
 }
 
-sums!(Stats {
-    sent_datagrams,
-    send_syscalls,
-    send_would_block,
-    send_drops,
-    received_datagrams,
-    recv_syscalls,
-    recv_errors,
-    recv_unusable,
-    fragmented_datagrams,
-    exact_leading_lens,
-    recv_overflows,
-});
+sums!(Stats:
+    sent_datagrams, send_syscalls, send_would_block, send_drops,
+    received_datagrams, recv_syscalls, recv_errors, recv_unusable,
+    fragmented_datagrams, exact_leading_lens, recv_overflows
+);
 
 /// The live counters behind [`Stats`]. The task of the socket has the lock nearly always to itself.
 #[derive(Debug, Default)]

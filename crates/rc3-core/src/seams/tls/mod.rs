@@ -6,7 +6,7 @@ mod remembered;
 pub(crate) mod replaced;
 pub(crate) mod sessions;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use quinn_proto as quic;
 use rustls::quic::Suite;
@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     quic::{HandshakeTokenKey, HmacKey},
+    shows::shows,
     wire::alpn,
 };
 
@@ -91,11 +92,7 @@ macro_rules! checked_settings {
             }
         }
 
-        impl fmt::Debug for $checked {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($checked)).field("settings", &self.settings).finish_non_exhaustive()
-            }
-        }
+        shows!($checked: settings);
 
         impl TryFrom<Arc<$rustls>> for $checked {
             type Error = NoInitialCipherSuite;
