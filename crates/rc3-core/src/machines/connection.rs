@@ -764,7 +764,7 @@ impl Connection {
     /// Removes a stream's sending side. A writer that waits for room on it finds that out.
     fn remove_send(&mut self, id: StreamId) -> Option<Box<SendStream>> {
         let stream = self.streams.remove_send(id);
-        if self.streams.unblock_writer(id) {
+        if self.streams.blocked.remove(id) {
             self.events.push_back(Event::Writable(id));
         }
         stream
@@ -806,7 +806,7 @@ impl Connection {
         }
         tracing::debug!(remote = %self.remote_address(), %fault, "peer misbehaved");
         self.primary.close(now, fault.code(), Bytes::from(fault.to_string()));
-        let mut error = TransportError::from(fault.transport_code());
+        let mut error = TransportError::from(fault.codes().1);
         error.reason = fault.to_string();
         self.on_lost(ConnectionError::TransportError(error), true);
         if fault == PeerMisbehaved::OutOfOrder {

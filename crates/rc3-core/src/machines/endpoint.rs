@@ -520,7 +520,7 @@ impl Endpoint {
             connection.begin_early_rlp(now, self.secrets.next(), record);
         }
         if connection.take_handshake_end() {
-            if !connection.has_recalled()
+            if !connection.guard_stats().is_some_and(|stats| stats.remembered)
                 && let Some(record) = self.paths.recall(now, connection, remote)
             {
                 connection.recall(now, record);

@@ -53,7 +53,7 @@ pub(crate) struct Receivers {
     /// Hashed with a key: peers influence the ids from the exporter.
     ids: HashMap<ReceiverId, ConnectionHandle>,
     /// Present on an endpoint that shares its port.
-    changes: Option<VecDeque<RouteChange>>,
+    pub(crate) changes: Option<VecDeque<RouteChange>>,
     /// Datagrams that arrived before their keys: of unknown connections, while a handshake with their sender is in
     /// progress.
     pub(crate) undecryptable: Undecryptable,
@@ -146,11 +146,6 @@ impl Receivers {
         if let Some(changes) = &mut self.changes {
             changes.push_back(change);
         }
-    }
-
-    /// The changes, oldest first.
-    pub(crate) fn poll_change(&mut self) -> Option<RouteChange> {
-        self.changes.as_mut()?.pop_front()
     }
 
     fn remove(&mut self, id: ReceiverId) {

@@ -81,7 +81,7 @@ pub(crate) struct Predecessor {
     pub(crate) handshaking: bool,
     pub(crate) detours: VecDeque<Detour>,
     /// By the numbers of offers, thus in the order of their deadlines.
-    withheld: BTreeMap<u64, (Instant, Withheld)>,
+    pub(crate) withheld: BTreeMap<u64, (Instant, Withheld)>,
     last_offer: u64,
 }
 
@@ -133,11 +133,6 @@ impl Predecessor {
     pub(crate) fn end_handshakes(&mut self) -> Vec<Withheld> {
         self.handshaking = false;
         std::mem::take(&mut self.withheld).into_values().map(|(_, withheld)| withheld).collect()
-    }
-
-    /// Whether any offer waits for its answer.
-    pub(crate) fn has_offers(&self) -> bool {
-        !self.withheld.is_empty()
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {

@@ -44,7 +44,7 @@ pub(super) struct PeerAddresses {
     /// Another address was validated, and the endpoint has not asked since.
     changed: bool,
     /// Where the newest authentic datagram of the primary arrived, if the socket says so.
-    local_ip: Option<IpAddr>,
+    pub(super) local_ip: Option<IpAddr>,
 }
 
 impl PeerAddresses {
@@ -52,11 +52,6 @@ impl PeerAddresses {
     pub(super) fn on_handshake(&mut self, primary: &Quic) {
         // Not the primary's current destination: a later datagram of the same batch may have moved that.
         self.known = Some(Addresses::new(primary.validated()));
-    }
-
-    /// An authentic datagram of the primary arrived at this address of this host, if it is known.
-    pub(super) fn on_local_ip(&mut self, local_ip: Option<IpAddr>) {
-        self.local_ip = local_ip.or(self.local_ip);
     }
 
     /// Whether the primary's destination is validated. Until the handshake is complete the primary itself enforces the

@@ -21,11 +21,6 @@ impl Connection {
         }
     }
 
-    /// Whether [`Self::recall`] was called for the path.
-    pub(crate) fn has_recalled(&self) -> bool {
-        self.guard_stats().is_some_and(|stats| stats.remembered)
-    }
-
     /// The record for later connections, if it has changed.
     pub(crate) fn take_record(&mut self, now: Instant) -> Option<PathRecord> {
         let network = self.network();
@@ -70,7 +65,7 @@ impl Connection {
         );
     }
 
-    pub(super) fn guard_stats(&self) -> Option<GuardStats> {
+    pub(crate) fn guard_stats(&self) -> Option<GuardStats> {
         Some(self.overlay.as_ref()?.rlp.as_ref()?.watch.as_ref()?.guard.stats())
     }
 

@@ -32,7 +32,7 @@ impl Connection {
 
     /// A datagram of the primary arrived, of `len` bytes: its content is in a buffer of that length.
     pub(crate) fn on_primary_datagram(&mut self, meta: DatagramMeta, now: Instant, len: usize) {
-        self.addresses.on_local_ip(meta.local_ip);
+        self.addresses.local_ip = meta.local_ip.or(self.addresses.local_ip);
         self.memory.on_datagram(len);
         self.note_bytes(meta.arrived_by(now), len);
     }

@@ -111,7 +111,7 @@ impl Endpoint {
     /// The next change that decides which endpoint on the port may open a stray; none unless the endpoint shares its
     /// port.
     pub fn poll_route_change(&mut self) -> Option<RouteChange> {
-        self.receivers.poll_change()
+        self.receivers.changes.as_mut()?.pop_front()
     }
 
     /// Whether a datagram of no connection here may be for other workers.

@@ -187,6 +187,6 @@ impl Endpoint {
     /// Whether handshakes wait for an answer, of the application or of the predecessor.
     fn has_waiting(&self) -> bool {
         self.admission.stats.waiting > 0
-            || self.neighbours.predecessor.as_ref().is_some_and(Predecessor::has_offers)
+            || self.neighbours.predecessor.as_ref().is_some_and(|before| !before.withheld.is_empty())
     }
 }

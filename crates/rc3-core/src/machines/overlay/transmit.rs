@@ -73,12 +73,6 @@ fn write_receipts(
     count
 }
 
-/// Where the spans of a SACK go on that began at `from` and had room for `count` of them; these go into the next
-/// datagram.
-fn next_unreported(stream: &RecvStream, from: u64, count: usize) -> Option<u64> {
-    stream.receipts.iter_from(from).nth(count).map(|(span, _)| span.start)
-}
-
 /// What a batch of data depends on.
 #[derive(Debug)]
 pub(crate) struct DataTurn {
@@ -142,8 +136,10 @@ impl Overlay {
                         });
                         QlogEvent::SackSent { level, stream: id, spans: spans.unwrap_or_default() }
                     });
-                    let stream = streams.recv(id);
-                    due.from = stream.and_then(|stream| next_unreported(stream, due.from?, count));
+                    // Spans without room in this SACK go into the next datagram.
+                    let rest = due.from.zip(streams.recv(id));
+                    let rest = rest.and_then(|(from, stream)| stream.receipts.iter_from(from).nth(count));
+                    due.from = rest.map(|(span, _)| span.start);
                     if due.from.is_some() {
                         break;
                     }

@@ -16,7 +16,6 @@ use std::{
 use self::watch::PathLaws;
 use crate::laws::{
     clock::{Departure, PathNow, Permit},
-    constants::Law,
     ladder::Ladder,
     pacer::Pacer,
     verdicts::PathRecord,
@@ -27,7 +26,7 @@ use crate::{
     laws::primary_window::Window,
     quic::StreamId,
     transmit::Transmit,
-    units::{Level, Rate, Receipt, Span},
+    units::{Level, Receipt, Span},
     wire::{arrival::Arrival, order::Order},
 };
 
@@ -70,7 +69,9 @@ impl Rlp {
             early_left: None,
             receipts,
             ladder: config.ladder,
-            pacer: config.nic_rate.map(|rate| new_pacer(config.law, rate)),
+            pacer: config
+                .nic_rate
+                .map(|rate| Pacer::new(rate, rate.bytes_in(config.law.host_lateness).max(PACER_BURST_MIN))),
             watch: (config.rlp == RlpMode::Guard).then(|| PathLaws::new(config, rtt)),
             sent: 0,
             wake: None,
@@ -301,8 +302,4 @@ impl Rlp {
             pacer.on_primary_sent(now, bytes);
         }
     }
-}
-
-fn new_pacer(law: Law, rate: Rate) -> Pacer {
-    Pacer::new(rate, rate.bytes_in(law.host_lateness).max(PACER_BURST_MIN))
 }

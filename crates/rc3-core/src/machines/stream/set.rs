@@ -58,7 +58,7 @@ pub(crate) struct Streams {
     /// Streams with a source that found no room in `present`.
     crowded: Vec<StreamId>,
     /// Writers that found the send window full.
-    pub(super) blocked: BlockedWriters,
+    pub(crate) blocked: BlockedWriters,
     /// Streams fed since the primary last had no waiting data.
     fed: Vec<StreamId>,
     /// Streams that the peer reports as complete, until the application knows.
