@@ -134,7 +134,7 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
     /// When [`Self::dequeue`] will have a packet: a past time if it has one now, `None` if the queue is empty. CoDel
     /// may drop all queued packets on that call.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        (!self.is_empty()).then(|| self.link.free)
+        (!self.is_empty()).then_some(self.link.free)
     }
 
     /// When the last bit of the packet sent last has left, if the link has a rate; else some past time.

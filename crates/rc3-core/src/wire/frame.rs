@@ -76,7 +76,7 @@ impl Data {
         reader.take(len)?;
         // Offset and length are below 2^62.
         let may_end = offset + len <= final_size.unwrap_or(VARINT_MAX);
-        may_end.then(|| Self { stream, offset, final_size, receipt, data: start..reader.position })
+        may_end.then_some(Self { stream, offset, final_size, receipt, data: start..reader.position })
     }
 }
 

@@ -129,7 +129,7 @@ impl Endpoint {
     ) -> Result<ConnectionHandle, ConnectionError> {
         self.admission.remove_waiting();
         let mut response = Vec::new();
-        let accepting = with.or_else(|| self.quic.server.as_ref());
+        let accepting = with.or(self.quic.server.as_ref());
         let (config, protection): (_, &dyn Protection) = match accepting {
             Some(accepting) => (accepting.transport.clone(), accepting.protection),
             None => (Arc::default(), &Aead),

@@ -60,7 +60,7 @@ impl RecvCredit {
     /// its new size if it has grown.
     pub(crate) fn tune(&mut self, now: Instant, rtt: Duration, left_to_rlp: u64) -> Option<u64> {
         self.left_to_rlp = left_to_rlp;
-        self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window)
+        self.window.on_moved(now, self.consumed, rtt).then_some(self.window.window)
     }
 
     /// The application has read `bytes`.

@@ -106,11 +106,11 @@ impl Windows {
 
     /// Adapts the receive window to the traffic; returns it if it has grown.
     pub(crate) fn tune_receive(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
-        self.receive.on_moved(now, self.taken, rtt).then(|| self.receive.window)
+        self.receive.on_moved(now, self.taken, rtt).then_some(self.receive.window)
     }
 
     /// The same of the send window.
     pub(crate) fn tune_send(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
-        self.send.on_moved(now, self.sent, rtt).then(|| self.send.window)
+        self.send.on_moved(now, self.sent, rtt).then_some(self.send.window)
     }
 }
