@@ -9,7 +9,7 @@ mod lifetime;
 mod map;
 mod restart;
 
-use std::{iter, sync::Arc, task::Waker, time::Instant};
+use std::{iter, sync::Arc, task::Waker};
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, VarInt};
@@ -328,7 +328,7 @@ impl EndpointState {
 
     /// Reports the activity of the open connections since the last time, and current values.
     #[cfg(feature = "metrics")]
-    pub(crate) fn report_metrics(&mut self, now: Instant) -> EndpointGauges {
+    pub(crate) fn report_metrics(&mut self, now: std::time::Instant) -> EndpointGauges {
         for (handle, state) in self.connections.open_mut() {
             if let Some(connection) = self.core.connection(handle) {
                 state.reporter.report(&connection.stats(), now);
