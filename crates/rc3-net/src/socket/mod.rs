@@ -297,7 +297,7 @@ macro_rules! system_calls {
                 self.state.segments_max()
             }
 
-            /// [`EndpointSocket::set_shared`](super::EndpointSocket::set_shared).
+            /// [`EndpointSocket::set_shared`].
             pub(crate) fn set_shared(&self, shared: bool) {
                 self.state.set_shared(shared);
             }
