@@ -15,7 +15,7 @@ pub(crate) struct LinkClock {
     /// Most missed transmission time that a late caller may catch up on.
     catch_up: Duration,
     /// When the packet sent last has left.
-    free: Instant,
+    pub(crate) free: Instant,
 }
 
 impl LinkClock {
@@ -27,11 +27,6 @@ impl LinkClock {
     pub(crate) fn reconfigure(&mut self, rate: Option<Rate>, catch_up: Duration) {
         self.rate = rate;
         self.catch_up = catch_up;
-    }
-
-    /// When the link can take another packet.
-    pub(crate) fn free(&self) -> Instant {
-        self.free
     }
 
     /// The queue was empty until now, so no transmission time was missed.

@@ -119,7 +119,7 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
 
     /// The packet that leaves now; `None` if the queue is empty or the link is busy.
     pub fn dequeue(&mut self, now: Instant) -> Option<P> {
-        if self.link.free() > now {
+        if self.link.free > now {
             return None;
         }
         let packet = match self.rest.take() {
@@ -134,12 +134,12 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
     /// When [`Self::dequeue`] will have a packet: a past time if it has one now, `None` if the queue is empty. CoDel
     /// may drop all queued packets on that call.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        (!self.is_empty()).then(|| self.link.free())
+        (!self.is_empty()).then_some(self.link.free)
     }
 
     /// When the last bit of the packet sent last has left, if the link has a rate; else some past time.
     pub fn link_free(&self) -> Instant {
-        self.link.free()
+        self.link.free
     }
 
     /// Replaces the configuration; queued packets stay. Only a change of the sampling discards the record of when each

@@ -88,12 +88,8 @@ impl PeerMisbehaved {
         VarInt::from_u32(0x7263_3300 + self.codes().0)
     }
 
-    /// The error for the local application.
-    pub(crate) fn transport_code(self) -> TransportErrorCode {
-        self.codes().1
-    }
-
-    fn codes(self) -> (u32, TransportErrorCode) {
+    /// The number of the fault, and the error for the local application.
+    pub(crate) fn codes(self) -> (u32, TransportErrorCode) {
         match self {
             Self::Malformed(_) => (1, TransportErrorCode::FRAME_ENCODING_ERROR),
             Self::SkippedMissing => (2, TransportErrorCode::PROTOCOL_VIOLATION),

@@ -88,6 +88,7 @@ mod laws;
 mod machines;
 mod quic;
 mod seams;
+mod shows;
 mod stats;
 mod structures;
 mod transmit;
@@ -113,17 +114,7 @@ pub use machines::{
     stream::send::source::SourceRead,
     succession::{Detour, FromPredecessor},
 };
-#[cfg(feature = "bloom")]
-pub use quic::BloomTokenLog;
-pub use quic::{
-    AckFrequencyConfig, AeadKey, ApplicationClose, ConnectError, ConnectionClose, ConnectionError,
-    ConnectionHandle, ConnectionId, ConnectionIdGenerator, CryptoError, Dir, EcnCodepoint, FinishError,
-    FrameStats, FrameType, HandshakeData, HandshakeTokenKey, HashedConnectionIdGenerator, HmacKey,
-    IdleTimeout, InvalidCid, MtuDiscoveryConfig, NoneTokenLog, NoneTokenStore, PathStats,
-    RandomConnectionIdGenerator, RttEstimator, SendDatagramError, Side, StdSystemTime, StreamId, TimeSource,
-    TokenLog, TokenMemoryCache, TokenReuseError, TokenStore, TransportError, TransportErrorCode, UdpStats,
-    ValidationTokenConfig, VarInt, VarIntBoundsExceeded, WriteError, congestion,
-};
+pub use quic::*;
 #[cfg(feature = "qlog")]
 pub use seams::qlog::Qlog;
 pub use seams::{
@@ -133,8 +124,7 @@ pub use seams::{
         ClientCrypto, ConfigError, NoInitialCipherSuite, QuicClientConfig, QuicServerConfig, ServerCrypto,
     },
 };
-pub use stats::{ConnectionStats, LevelStats, ReceivedStats, SentStats};
-pub use stats::{KickAssStats, SwitchCounts};
+pub use stats::{ConnectionStats, KickAssStats, LevelStats, ReceivedStats, SentStats, SwitchCounts};
 pub use structures::reassembler::Chunk;
 pub use transmit::{BATCH_BYTES_MAX, Transmit};
 pub use wire::{ALPN_VERSION, header::is_rlp};

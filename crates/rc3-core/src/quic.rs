@@ -13,6 +13,6 @@ pub use quinn_proto::{
     crypto::{AeadKey, CryptoError, HandshakeTokenKey, HmacKey, rustls::HandshakeData},
 };
 pub(crate) use quinn_proto::{
-    ConnectionEvent, Event as PrimaryEvent, ServerConfig as QuicServer, StreamEvent,
-    TransportConfig as QuicTransport,
+    ConnectionEvent, DEFAULT_SUPPORTED_VERSIONS as IMPLEMENTED_VERSIONS, Event as PrimaryEvent,
+    ServerConfig as QuicServer, StreamEvent, TransportConfig as QuicTransport,
 };

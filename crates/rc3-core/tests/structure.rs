@@ -24,7 +24,7 @@ const ROOMS: [(&str, &[&str]); 7] = [
 
 fn room(module: &[String]) -> &str {
     match module[0].as_str() {
-        "units" | "quic" => "units",
+        "units" | "quic" | "shows" => "units",
         "config" | "error" | "event" | "stats" | "transmit" | "datagram_meta" => "settings",
         "seams" if module.get(1).is_some_and(|seam| seam == "tls") => "seams::tls",
         folder => folder,

@@ -48,14 +48,14 @@ impl Connection {
     /// 431. It should not be larger than this one, which resets their streams with `H3_EXCESSIVE_LOAD`.
     #[must_use]
     pub fn max_field_section_size(mut self, bytes: u64) -> Self {
-        self.opener = OpenStreams::new(self.opener.connection().clone(), bytes.min(HEADER_MAX_MAX));
+        self.opener = OpenStreams::new(self.opener.connection.clone(), bytes.min(HEADER_MAX_MAX));
         self
     }
 }
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("connection", self.opener.connection()).finish_non_exhaustive()
+        f.debug_struct("Connection").field("connection", &self.opener.connection).finish_non_exhaustive()
     }
 }
 
@@ -67,9 +67,9 @@ impl<B: Buf> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::RecvStream, ConnectionErrorIncoming>> {
-        let accepted = self.recv.poll(cx, self.opener.connection());
+        let accepted = self.recv.poll(cx, &self.opener.connection);
         let wrap = |stream| {
-            let connection = self.opener.connection().clone();
+            let connection = self.opener.connection.clone();
             RecvStream::new(stream, connection, Guard::of_unidirectional(), Exchange::default())
         };
         accepted.map_ok(wrap).map_err(connection_error)
@@ -79,10 +79,9 @@ impl<B: Buf> quic::Connection<B> for Connection {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Self::BidiStream, ConnectionErrorIncoming>> {
-        let accepted = self.bidi.poll(cx, self.opener.connection());
-        let wrap = |streams| {
-            BidiStream::accepted(streams, self.opener.connection().clone(), self.opener.header_max())
-        };
+        let accepted = self.bidi.poll(cx, &self.opener.connection);
+        let wrap =
+            |streams| BidiStream::accepted(streams, self.opener.connection.clone(), self.opener.header_max);
         accepted.map_ok(wrap).map_err(connection_error)
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn write_failed(error: WriteError) -> StreamErrorIncoming {
 
 /// The stream or connection has been ended with the code already.
 pub(crate) fn refused(reason: Refused) -> StreamErrorIncoming {
-    match reason.scope() {
+    match reason.scope {
         Scope::Stream => StreamErrorIncoming::Unknown(Box::new(reason)),
         Scope::Connection => StreamErrorIncoming::ConnectionErrorIncoming {
             connection_error: ConnectionErrorIncoming::Undefined(Arc::new(reason)),

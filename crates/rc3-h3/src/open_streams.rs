@@ -23,9 +23,9 @@ const REASON_MAX: usize = 256;
 
 /// Opens streams on an rc3 connection; h3's client sends its requests with it. Clones are handles to the same connection.
 pub struct OpenStreams {
-    connection: rc3_net::Connection,
+    pub(crate) connection: rc3_net::Connection,
     /// Most bytes of a header of a response.
-    header_max: u64,
+    pub(crate) header_max: u64,
     bidi: Repeat<(rc3_net::SendStream, rc3_net::RecvStream)>,
     send: Repeat<rc3_net::SendStream>,
 }
@@ -38,14 +38,6 @@ impl OpenStreams {
             bidi: Repeat::new(|connection| Box::pin(async move { connection.open_bi().await })),
             send: Repeat::new(|connection| Box::pin(async move { connection.open_uni().await })),
         }
-    }
-
-    pub(crate) fn header_max(&self) -> u64 {
-        self.header_max
-    }
-
-    pub(crate) fn connection(&self) -> &rc3_net::Connection {
-        &self.connection
     }
 }
 

@@ -41,9 +41,9 @@ impl RecvStream {
     fn refuse(&mut self, reason: Refused) -> StreamErrorIncoming {
         self.input.clear();
         self.exchange.refuse(reason);
-        let code = var_int(reason.code().value());
-        match reason.scope() {
-            Scope::Connection => self.connection.close(code, reason.reason().as_bytes()),
+        let code = var_int(reason.code.value());
+        match reason.scope {
+            Scope::Connection => self.connection.close(code, reason.reason.as_bytes()),
             // A stream that has ended anyway needs no stop.
             Scope::Stream => _ = self.stream.stop(code),
         }

@@ -49,7 +49,7 @@ impl<B: Buf> SendStream<B> {
     /// Sends nothing more to a peer whose message is refused.
     fn check_refused(&mut self) -> Result<(), StreamErrorIncoming> {
         let Some(reason) = self.exchange.refused() else { return Ok(()) };
-        quic::SendStream::<B>::reset(self, reason.code().value());
+        quic::SendStream::<B>::reset(self, reason.code.value());
         Err(refused(reason))
     }
 }
@@ -100,7 +100,7 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
 
     fn reset(&mut self, reset_code: u64) {
         // The reason for all that fails afterwards.
-        let reset_code = self.exchange.refused().map_or(reset_code, |reason| reason.code().value());
+        let reset_code = self.exchange.refused().map_or(reset_code, |reason| reason.code.value());
         // A stream that has ended anyway needs no reset.
         let _ = self.stream.reset(var_int(reset_code));
     }

@@ -2,18 +2,15 @@
 //!
 //! Run it with `cargo run -p rc3-net --example client_server`.
 
-use std::{error::Error, net::SocketAddr, sync::Arc};
+use std::{error::Error, net::SocketAddr};
 
-use rc3_net::{
-    ClientConfig, Connection, Endpoint, ServerConfig, VarInt,
-    crypto::crypto_provider,
-    key_log,
-    rustls::{self, pki_types::PrivateKeyDer},
-};
+use rc3_net::{ClientConfig, Connection, Endpoint, VarInt};
+
+mod common;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let (client_config, server_config) = configs()?;
+    let (client_config, server_config) = common::configs()?;
     let server = Endpoint::server(server_config, "127.0.0.1:0".parse()?)?;
     let address = server.local_addr()?;
     let serving = tokio::spawn(serve(server));
@@ -57,25 +54,4 @@ async fn ask(config: ClientConfig, address: SocketAddr) -> Result<(), Box<dyn Er
     connection.close(VarInt::from_u32(0), b"done");
     endpoint.wait_idle().await;
     Ok(())
-}
-
-/// A certificate for `localhost`, and a client that trusts it. `SSLKEYLOGFILE` is honoured.
-fn configs() -> Result<(ClientConfig, ServerConfig), Box<dyn Error>> {
-    let certified = rcgen::generate_simple_self_signed(["localhost".to_string()])?;
-    let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certified.cert.der().clone())?;
-
-    let mut client = rustls::ClientConfig::builder_with_provider(crypto_provider())
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    client.alpn_protocols = vec![b"repeat".to_vec()];
-    client.key_log = key_log();
-    let mut server = rustls::ServerConfig::builder_with_provider(crypto_provider())
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(vec![certified.cert.into()], key)?;
-    server.alpn_protocols = vec![b"repeat".to_vec()];
-    Ok((ClientConfig::new(Arc::new(client)), ServerConfig::with_crypto(Arc::new(server))))
 }

@@ -38,11 +38,6 @@ impl Pair {
         }
     }
 
-    /// Whether datagrams may be fragmented on their way.
-    pub(crate) fn may_fragment(&self) -> bool {
-        self.primary.may_fragment()
-    }
-
     /// The address it is bound to.
     pub(crate) fn ip(&self) -> IpAddr {
         self.primary.local_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |local| local.ip())
@@ -60,7 +55,7 @@ impl Pair {
 /// would go to wrong workers.
 #[derive(Clone)]
 pub(crate) struct Bound {
-    pairs: Arc<[Pair]>,
+    pub(crate) pairs: Arc<[Pair]>,
     worker: usize,
 }
 

@@ -5,7 +5,7 @@ use std::{
     future::Future,
     net::{IpAddr, SocketAddr},
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use rc3_core::ConnectionError;
@@ -111,11 +111,7 @@ impl Future for Connecting {
                 Poll::Pending
             }
         });
-        let result = match result {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(result)) => result,
-            Err(error) => Err(error),
-        };
+        let result = ready!(result.unwrap_or_else(|error| Poll::Ready(Err(error))));
         let connection = self.0.take();
         Poll::Ready(result.map(|()| connection.expect("checked above")))
     }

@@ -152,7 +152,11 @@ impl Driver {
             }
             let rebound = (!state.bound.is(bound)).then(|| state.bound.clone());
             self.relays.follow_state(state);
-            (rebound, state.has_completed(), state.lifetime.owes_close().then_some(state.lifetime.closes))
+            (
+                rebound,
+                state.connections.has_completed(),
+                state.lifetime.owes_close().then_some(state.lifetime.closes),
+            )
         });
         if let Some(bound) = rebound {
             self.rebind(bound);
@@ -236,7 +240,7 @@ impl Driver {
         for _ in 0..PRIMARY_BATCHES_MAX {
             let segments = (*burst).min(segments_max);
             let poll = |state: &mut EndpointState, buf: &mut Vec<u8>| {
-                let now = state.now();
+                let now = state.runtime.now();
                 let transmit = state.core.poll_primary(now, segments, buf);
                 *rlp_waits = transmit.is_none() && state.core.wants_rlp();
                 transmit
@@ -268,9 +272,9 @@ impl Driver {
                 low.blocked = true;
                 return Ok(SendResult::Blocked);
             }
-            let segments = queue_limit.segments().min(segments_max);
+            let segments = queue_limit.segments.min(segments_max);
             let poll = |state: &mut EndpointState, buf: &mut Vec<u8>| {
-                let now = state.now();
+                let now = state.runtime.now();
                 state.core.poll_rlp(now, segments, buf)
             };
             match low.send(shared, wakers, socket, poll)? {
@@ -307,7 +311,7 @@ impl Driver {
         if !asleep {
             return Ok(Next::Round);
         }
-        let faults = [self.primary.faults.retry_at(), self.low.faults.retry_at()];
+        let faults = [self.primary.faults.retry_at, self.low.faults.retry_at];
         let deadline = [deadline, due].into_iter().chain(faults).flatten().min();
         let deadline = deadline.unwrap_or_else(|| if self.armed > retry { self.armed } else { retry + FAR });
         if deadline != self.armed {

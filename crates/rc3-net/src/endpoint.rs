@@ -33,7 +33,7 @@ use crate::{
     socket::{self, EndpointSocket, Socket, canonical},
     state::EndpointState,
     waiters::EndpointWaiters,
-    wake::poll_until,
+    wake::{poll_until, until},
     workers::Member,
 };
 
@@ -215,7 +215,7 @@ impl Endpoint {
         let bounds = bind(&socket, hash.as_ref())?;
         let (mut workers, mut drivers) = (Vec::new(), Vec::new());
         for ((bound, config), (member, inbox)) in bounds.into_iter().zip(configs).zip(Member::all(hash)) {
-            let core = core::Endpoint::with_config(&config, server.as_ref(), !bound.may_fragment());
+            let core = core::Endpoint::with_config(&config, server.as_ref(), !bound.primary.may_fragment());
             let core = core.map_err(invalid)?;
             let (marks, paths) = (marks.clone(), path_memory.clone());
             let shared = Shared::new(core, bound, marks, paths, waiters.clone(), member, runtime.clone());
@@ -291,7 +291,7 @@ impl Endpoint {
             if !state.is_open() {
                 return Err(ConnectError::EndpointStopping);
             }
-            let now = state.now();
+            let now = state.runtime.now();
             let handle = state.core.connect(now, config, addr, server_name).map_err(|error| match error {
                 ConnectFailed::Connect(ConnectError::InvalidRemoteAddress(_)) => {
                     ConnectError::InvalidRemoteAddress(given)
@@ -371,7 +371,7 @@ impl Endpoint {
     }
 
     fn move_to(&self, bind: impl FnOnce(Option<&WorkerHash>) -> io::Result<Vec<Bound>>) -> io::Result<()> {
-        let workers = self.handle.workers();
+        let workers = &self.handle.workers;
         if workers[0].with(|state| state.is_handed_over()) {
             let text = "another process has the port, wait until the last connection has ended";
             return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
@@ -404,25 +404,16 @@ impl Endpoint {
     /// not prevent new ones. After [`Self::hand_over`], also waits for the process that had the port before this one,
     /// because its datagrams come by here.
     pub async fn wait_idle(&self) {
-        loop {
-            let notified = self.handle.waiters().idle.notified();
-            if self.open_connections() == 0 && !self.handle.each(|state| state.is_between()).contains(&true) {
-                return;
-            }
-            notified.await;
-        }
+        let is_between = || self.handle.each(|state| state.is_between()).contains(&true);
+        let is_idle = || (self.open_connections() == 0 && !is_between()).then_some(());
+        until(&self.handle.waiters().idle, is_idle).await;
     }
 
     /// Waits until the peer of each connection that this side has closed was sent the close, once: enough where a peer
     /// that misses it ends by itself.
     pub async fn wait_closes_sent(&self) {
-        loop {
-            let notified = self.handle.waiters().idle.notified();
-            if !self.handle.each(|state| state.lifetime.owes_close()).contains(&true) {
-                return;
-            }
-            notified.await;
-        }
+        let owes_close = || self.handle.each(|state| state.lifetime.owes_close()).contains(&true);
+        until(&self.handle.waiters().idle, || (!owes_close()).then_some(())).await;
     }
 
     /// Saves what was learned of paths, if the endpoint has a [`PathMemory`]. The endpoint also saves from time to time;
@@ -444,7 +435,7 @@ impl Endpoint {
 
     /// The number of connections that have not ended.
     pub fn open_connections(&self) -> usize {
-        self.handle.each(|state| state.open_connections()).into_iter().sum()
+        self.handle.each(|state| state.connections.open()).into_iter().sum()
     }
 
     /// Which marks the datagrams of each level carry.
@@ -463,8 +454,8 @@ impl Endpoint {
     pub fn verdicts(&self) -> Vec<DestinationVerdict> {
         // Workers learn from each other a moment later: the newest counts.
         let mut newest: HashMap<_, DestinationVerdict> = HashMap::new();
-        for worker in self.handle.workers() {
-            let verdicts = worker.with(|state| state.core.verdicts(state.now()).collect::<Vec<_>>());
+        for worker in &self.handle.workers {
+            let verdicts = worker.with(|state| state.core.verdicts(state.runtime.now()).collect::<Vec<_>>());
             for verdict in verdicts {
                 let known = newest.entry(verdict.destination).or_insert(verdict);
                 if known.at < verdict.at {

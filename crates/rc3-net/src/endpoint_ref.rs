@@ -12,7 +12,7 @@ use crate::{shared::Shared, socket, state::EndpointState, waiters::EndpointWaite
 /// State shared by all clones of an endpoint and its waiting handshakes.
 pub(crate) struct EndpointRef {
     /// At least one.
-    workers: Box<[Arc<Shared>]>,
+    pub(crate) workers: Box<[Arc<Shared>]>,
     /// The worker whose turn it is.
     turn: AtomicUsize,
     /// For future sockets.
@@ -26,11 +26,6 @@ impl EndpointRef {
     /// `workers` is not empty.
     pub(crate) fn new(workers: Box<[Arc<Shared>]>, socket: socket::Options) -> Self {
         Self { workers, turn: AtomicUsize::new(0), socket, handing_over: Mutex::new(()) }
-    }
-
-    /// All workers.
-    pub(crate) fn workers(&self) -> &[Arc<Shared>] {
-        &self.workers
     }
 
     /// The first worker, for what all have in common.

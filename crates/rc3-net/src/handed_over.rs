@@ -1,8 +1,8 @@
 //! Counts of datagrams that arrived at another worker, or in another process, than their connection's.
 
-use std::ops::AddAssign;
-
 use rc3_core::is_rlp;
+
+use crate::sums::sums;
 
 /// Counters of datagrams that arrived at another worker, or in another process, than their connection's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,13 +33,7 @@ impl HandedOver {
     }
 }
 
-impl AddAssign for HandedOver {
-    fn add_assign(&mut self, other: Self) {
-        self.primary += other.primary;
-        self.rlp += other.rlp;
-        self.dropped += other.dropped;
-    }
-}
+sums!(HandedOver: primary, rlp, dropped);
 
 /// What one worker has exchanged with the processes that have the port before and after this one.
 #[derive(Debug, Clone, Copy, Default)]

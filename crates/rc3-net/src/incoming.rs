@@ -44,7 +44,7 @@ impl Incoming {
     /// endpoint was closed meanwhile, [`ConnectionError::CidsExhausted`] with too many connections.
     pub fn accept(self) -> Result<Connecting, ConnectionError> {
         self.accept_by(|state, incoming| {
-            let now = state.now();
+            let now = state.runtime.now();
             state.core.accept(now, incoming)
         })
     }
@@ -56,7 +56,7 @@ impl Incoming {
     /// the TLS settings; the peer is refused.
     pub fn accept_with(self, config: Arc<ServerConfig>) -> Result<Connecting, ConnectionError> {
         self.accept_by(|state, incoming| {
-            let now = state.now();
+            let now = state.runtime.now();
             match state.core.accept_with(now, incoming, &config) {
                 Ok(accepted) => accepted,
                 Err((error, incoming)) => {

@@ -68,6 +68,7 @@ mod slots;
 mod state;
 mod stream;
 mod stream_ref;
+mod sums;
 mod sync;
 mod takeover;
 mod waiters;

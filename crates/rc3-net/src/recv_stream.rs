@@ -54,7 +54,7 @@ const CONSUMED_MAX: usize = 64 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct RecvStream {
-    stream: StreamRef,
+    pub(crate) stream: StreamRef,
     /// The application knows how the stream ended: nothing is left to stop.
     over: bool,
     /// The peer's code, seen while earlier bytes had to be returned first, or already returned.
@@ -68,7 +68,7 @@ pub struct RecvStream {
 
 impl RecvStream {
     pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
-        let stream = StreamRef::new(connection, id, zero_rtt);
+        let stream = StreamRef { connection, id, zero_rtt };
         Self { stream, over: false, reset: None, consumed: 0, fetched: Vec::new() }
     }
 
@@ -283,7 +283,7 @@ impl RecvStream {
     /// Whether the stream was opened, or accepted, before the handshake was complete. On a server its bytes may
     /// then be a replay by an attacker (RFC 8446 §8): do nothing that must not happen twice.
     pub fn is_0rtt(&self) -> bool {
-        self.stream.is_0rtt()
+        self.stream.zero_rtt
     }
 
     /// The next pieces in any order, at most `bytes_max` bytes together; none at the end.
@@ -295,13 +295,9 @@ impl RecvStream {
         poll_fn(|cx| self.poll_chunks(cx, bytes_max, CHUNKS_MAX, false, chunks)).await
     }
 
-    pub(crate) fn stream_ref(&self) -> &StreamRef {
-        &self.stream
-    }
-
     /// The number of the stream; the same on both sides.
     pub fn id(&self) -> StreamId {
-        self.stream.id()
+        self.stream.id
     }
 
     /// Reads available bytes in order into the unfilled part of `buf`; nothing at the end.
@@ -352,7 +348,7 @@ impl RecvStream {
             return Poll::Ready(Ok(()));
         }
         let Self { stream, over, reset, consumed, .. } = self;
-        let (shared, id) = (stream.connection().shared(), stream.id());
+        let (shared, id) = (stream.connection.shared(), stream.id);
         let result = shared.with(|endpoint| {
             let result = stream.access_in(endpoint, Access::ReadOn, |core, state| {
                 let read = core.read_chunks(id, bytes_max, count_max, ordered, chunks);

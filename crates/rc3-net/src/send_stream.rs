@@ -50,12 +50,12 @@ const COPY_MAX: usize = 256 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct SendStream {
-    stream: StreamRef,
+    pub(crate) stream: StreamRef,
 }
 
 impl SendStream {
     pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
-        Self { stream: StreamRef::new(connection, id, zero_rtt) }
+        Self { stream: StreamRef { connection, id, zero_rtt } }
     }
 
     /// Waits for room in the send window, then writes bytes from the front of `buf`; returns how many.
@@ -165,7 +165,7 @@ impl SendStream {
         let stream = self.stream.clone();
         async move {
             loop {
-                let id = stream.id();
+                let id = stream.id;
                 let asked =
                     stream.access(Access::Change, |core, state| match (core.stopped(id), &state.error) {
                         (Ok(Some(code)), _) => Ok(Ok(Some(code))),
@@ -198,17 +198,13 @@ impl SendStream {
     /// # Errors
     /// [`ClosedStream`] if the stream was reset, or finished and delivered.
     pub fn priority(&self) -> Result<i32, ClosedStream> {
-        let asked = self.stream.peek(|core, _| core.priority(self.id()));
+        let asked = self.stream.access(Access::Read, |core, _| core.priority(self.id()));
         asked.unwrap_or(Err(ClosedStream))
-    }
-
-    pub(crate) fn stream_ref(&self) -> &StreamRef {
-        &self.stream
     }
 
     /// The number of the stream; the same on both sides.
     pub fn id(&self) -> StreamId {
-        self.stream.id()
+        self.stream.id
     }
 
     /// Like [`Self::write`], for hand-written futures; with this crate's error, unlike that of [`AsyncWrite`].
@@ -239,7 +235,7 @@ impl SendStream {
         bufs: &mut [Bytes],
     ) -> Poll<Result<Written, WriteError>> {
         let id = self.id();
-        let written = self.stream.connection().shared().with(|endpoint| {
+        let written = self.stream.connection.shared().with(|endpoint| {
             let written = self.stream.access_in(endpoint, Access::Write, |core, state| {
                 if let Some(error) = &state.error {
                     return Poll::Ready(Err(error.clone().into()));

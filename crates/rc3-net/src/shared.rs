@@ -93,7 +93,7 @@ impl Shared {
         let known = self.paths.as_ref().and_then(|paths| paths.known(remote, bound));
         self.with(|state| {
             if let Some(known) = known {
-                let now = state.now();
+                let now = state.runtime.now();
                 state.core.import_path(now, remote, known, GOOD_FOR);
             }
             change(state)

@@ -9,7 +9,7 @@ mod lifetime;
 mod map;
 mod restart;
 
-use std::{iter, sync::Arc, task::Waker, time::Instant};
+use std::{iter, sync::Arc, task::Waker};
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, VarInt};
@@ -47,11 +47,11 @@ pub(crate) enum Access {
 /// The content of the lock.
 pub(crate) struct EndpointState {
     pub(crate) core: core::Endpoint,
-    runtime: Arc<dyn Runtime>,
+    pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) bound: Bound,
     /// The workers of the endpoint.
     member: Member,
-    connections: Connections,
+    pub(crate) connections: Connections,
     pub(crate) handshakes: Handshakes,
     pub(crate) lifetime: Lifetime,
     pub(crate) restart: Restart,
@@ -74,11 +74,6 @@ impl EndpointState {
             requests: Requests::new(),
             wakers: Vec::new(),
         }
-    }
-
-    /// The current time by the runtime's clock.
-    pub(crate) fn now(&self) -> Instant {
-        self.runtime.now()
     }
 
     /// A connection the core has just made.
@@ -114,11 +109,6 @@ impl EndpointState {
     /// Whether no connection may begin, not even with a peer that has asked for it.
     pub(crate) fn is_closed(&self) -> bool {
         self.lifetime.closed || self.lifetime.failure.is_some()
-    }
-
-    /// Connections that have not ended.
-    pub(crate) fn open_connections(&self) -> usize {
-        self.connections.open()
     }
 
     /// Whether the driver can never have work again. It answers peers as long as another worker has connections.
@@ -237,11 +227,6 @@ impl EndpointState {
         }
     }
 
-    /// Whether [`Self::announce_completed`] has work.
-    pub(crate) fn has_completed(&self) -> bool {
-        self.connections.has_completed()
-    }
-
     /// What completes handshakes at the peers was sent: applications may see the connections.
     pub(crate) fn announce_completed(&mut self) {
         self.connections.announce_completed(&mut self.wakers);
@@ -279,7 +264,7 @@ impl EndpointState {
 
     /// Another worker has something for this one.
     pub(crate) fn handle_mail(&mut self, mail: Mail) {
-        let now = self.now();
+        let now = self.runtime.now();
         match mail {
             Mail::Datagram(parcel) => self.core.handle_handed_over(now, [parcel]),
             Mail::Reset((meta, token)) => self.core.handle_reset(now, meta, token),
@@ -343,14 +328,14 @@ impl EndpointState {
 
     /// Reports the activity of the open connections since the last time, and current values.
     #[cfg(feature = "metrics")]
-    pub(crate) fn report_metrics(&mut self, now: Instant) -> EndpointGauges {
+    pub(crate) fn report_metrics(&mut self, now: std::time::Instant) -> EndpointGauges {
         for (handle, state) in self.connections.open_mut() {
             if let Some(connection) = self.core.connection(handle) {
                 state.reporter.report(&connection.stats(), now);
             }
         }
         EndpointGauges {
-            open_connections: self.open_connections(),
+            open_connections: self.connections.open(),
             steered_connections: self
                 .connections
                 .open_mut()

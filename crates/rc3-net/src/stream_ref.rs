@@ -11,10 +11,10 @@ use crate::{
 /// A stream of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct StreamRef {
-    connection: Connection,
-    id: StreamId,
+    pub(crate) connection: Connection,
+    pub(crate) id: StreamId,
     /// Opened or accepted before the handshake was complete.
-    zero_rtt: bool,
+    pub(crate) zero_rtt: bool,
 }
 
 /// Why a stream cannot be used.
@@ -48,28 +48,6 @@ macro_rules! from_unavailable {
 from_unavailable!(ReadError, ResetError, StoppedError, WriteError);
 
 impl StreamRef {
-    pub(crate) fn new(connection: Connection, id: StreamId, zero_rtt: bool) -> Self {
-        Self { connection, id, zero_rtt }
-    }
-
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
-    }
-
-    pub(crate) fn id(&self) -> StreamId {
-        self.id
-    }
-
-    pub(crate) fn is_0rtt(&self) -> bool {
-        self.zero_rtt
-    }
-
-    /// # Errors
-    /// When the server has rejected 0-RTT, and the stream with it.
-    fn check(&self, state: &ConnectionState) -> Result<(), Unavailable> {
-        if self.zero_rtt && state.zero_rtt_rejected { Err(Unavailable::ZeroRttRejected) } else { Ok(()) }
-    }
-
     /// Like [`Self::access`], with the lock held.
     #[inline]
     pub(crate) fn access_in<T>(
@@ -79,19 +57,11 @@ impl StreamRef {
         with: impl FnOnce(&mut core::Connection, &mut ConnectionState) -> T,
     ) -> Result<T, Unavailable> {
         endpoint.access(self.connection.id(), access, |core, state| {
-            self.check(state)?;
+            // The server has rejected 0-RTT, and the stream with it.
+            if self.zero_rtt && state.zero_rtt_rejected {
+                return Err(Unavailable::ZeroRttRejected);
+            }
             Ok(with(core, state))
-        })?
-    }
-
-    /// See [`EndpointState::peek`].
-    pub(crate) fn peek<T>(
-        &self,
-        ask: impl FnOnce(&core::Connection, &ConnectionState) -> T,
-    ) -> Result<T, Unavailable> {
-        self.connection.peek(|core, state| {
-            self.check(state)?;
-            Ok(ask(core, state))
         })?
     }
 

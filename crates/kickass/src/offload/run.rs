@@ -99,7 +99,7 @@ impl SegmentRun {
 
     /// Length of the header.
     pub fn headers(&self) -> usize {
-        self.pieces.first().map_or(0, |first| first.of.headers())
+        self.pieces.first().map_or(0, |first| first.of.headers)
     }
 
     /// The pieces of the payload, in order: at most [`Self::PIECES_MAX`].
@@ -145,7 +145,7 @@ impl SegmentRun {
             && next.may_join()
             && next.has_header_of(first)
             && (index > 0 || next.flags() & TCP_CWR == 0)
-            && next.place(index, index * next.size())
-                == first.place(begin + self.segments, begin * first.size() + self.payload)
+            && next.place(index, index * next.size)
+                == first.place(begin + self.segments, begin * first.size + self.payload)
     }
 }

@@ -103,7 +103,7 @@ impl RouterPacket for Segment {
     fn flow(&self) -> FlowKey {
         match self {
             Self::Whole(packet) => packet.flow(),
-            Self::Part(part) => part.of.flow(),
+            Self::Part(part) => part.of.flow,
         }
     }
 
@@ -132,7 +132,7 @@ impl Routed for Segment {
     fn flow_hash(&self, key: u64) -> u64 {
         match self {
             Self::Whole(packet) => packet.flow_hash(key),
-            Self::Part(part) => part.of.flow().hash(key),
+            Self::Part(part) => part.of.flow.hash(key),
         }
     }
 

@@ -55,13 +55,13 @@ pub struct SuperPacket {
     /// Where the transport header begins.
     transport_at: usize,
     /// Where it ends: bytes that each segment repeats.
-    headers: usize,
+    pub(super) headers: usize,
     /// Bytes of payload in each segment except the last.
-    size: usize,
+    pub(super) size: usize,
     count: usize,
     /// Of a segment without payload.
     empty: Subject,
-    flow: FlowKey,
+    pub(super) flow: FlowKey,
     _charge: Charge,
 }
 
@@ -242,22 +242,9 @@ impl SuperPacket {
         }
     }
 
-    pub(super) fn flow(&self) -> FlowKey {
-        self.flow
-    }
-
     /// Whether its segments may share a header with those of others.
     pub(super) fn may_join(&self) -> bool {
         self.size > 0 && self.flags() & TCP_SINGLE == 0
-    }
-
-    /// Bytes of payload in full segments.
-    pub(super) fn size(&self) -> usize {
-        self.size
-    }
-
-    pub(super) fn headers(&self) -> usize {
-        self.headers
     }
 
     /// Offset of the transport header, and of the checksum from there.

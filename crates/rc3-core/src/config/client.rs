@@ -1,6 +1,6 @@
 //! What a client needs to connect.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use super::{TransportConfig, setters};
 use crate::{
@@ -9,6 +9,7 @@ use crate::{
         cryptography::crypto_provider,
         tls::{ClientCrypto, ClientSecurity, sessions::Sessions},
     },
+    shows::shows,
 };
 
 /// What a client needs to connect. Clones share the sessions and tokens that servers have given.
@@ -87,23 +88,15 @@ impl ClientConfig {
         Ok(Self::new(Arc::new(crypto)))
     }
 
-    /// The first connection id of the server, for load balancers that route by it. It must have at least 8 bytes, which
-    /// others cannot guess (RFC 9000 §7.2); connecting fails with a shorter one. Default: 20 random bytes.
-    pub fn initial_dst_cid_provider(
-        &mut self,
-        provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>,
-    ) -> &mut Self {
-        self.initial_dst_cid_provider = Some(provider);
-        self
-    }
-
-    /// Replaces the transport settings.
-    pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut Self {
-        self.transport = transport;
-        self
-    }
-
     setters! {
+        /// The first connection id of the server, for load balancers that route by it. It must have at least 8 bytes, which
+        /// others cannot guess (RFC 9000 §7.2); connecting fails with a shorter one. Default: 20 random bytes.
+        initial_dst_cid_provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>
+            => initial_dst_cid_provider = Some(initial_dst_cid_provider);
+
+        /// Replaces the transport settings.
+        transport_config: Arc<TransportConfig> => transport = transport_config;
+
         /// The QUIC version to use, one of [`EndpointConfig::supported_versions`](crate::EndpointConfig::supported_versions).
         /// Default: 1.
         version: u32;
@@ -113,8 +106,4 @@ impl ClientConfig {
     }
 }
 
-impl fmt::Debug for ClientConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConfig").field("transport", &self.transport).finish_non_exhaustive()
-    }
-}
+shows!(ClientConfig: transport);

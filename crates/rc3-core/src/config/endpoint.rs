@@ -1,6 +1,6 @@
 //! Settings of one endpoint, which all of its connections share.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::setters;
 use crate::{
@@ -8,8 +8,9 @@ use crate::{
         pool::Pool,
         worker_hash::{Destination, WorkerHash},
     },
-    quic::{ConnectionIdGenerator, HmacKey, RandomConnectionIdGenerator},
+    quic::{ConnectionIdGenerator, HmacKey, IMPLEMENTED_VERSIONS, RandomConnectionIdGenerator},
     seams::tls::{ConfigError, random, random_reset_key},
+    shows::shows,
 };
 
 /// The shortest connection ids that applications may generate, in bytes: RFC 9000 §7.2 requires as many of clients, so
@@ -18,10 +19,6 @@ pub(crate) const ID_BYTES_MIN: usize = 8;
 
 /// The longest (RFC 9000 §17.2).
 pub(crate) const ID_BYTES_MAX: usize = 20;
-
-/// The versions that the primary implements: QUIC v1 (RFC 9000), and its drafts 29 to 34.
-const IMPLEMENTED_VERSIONS: [u32; 7] =
-    [1, 0xff00_001d, 0xff00_001e, 0xff00_001f, 0xff00_0020, 0xff00_0021, 0xff00_0022];
 
 /// Makes the generator of an endpoint's connection ids.
 pub(crate) type IdGeneratorFactory = dyn Fn() -> Box<dyn ConnectionIdGenerator> + Send + Sync;
@@ -102,12 +99,14 @@ impl EndpointConfig {
         Self { reset_key: Some(reset_key), ..Self::default() }
     }
 
-    /// The key of the tokens in stateless resets (RFC 9000 §10.3). With the same key, and a
-    /// [`Self::cid_generator`] that accepts the same ids, a restarted endpoint can end the connections that it had before.
-    /// Default: a random key.
-    pub fn reset_key(&mut self, key: Arc<dyn HmacKey>) -> &mut Self {
-        self.reset_key = Some(key);
-        self
+    setters! {
+        /// The key of the tokens in stateless resets (RFC 9000 §10.3). With the same key, and a
+        /// [`Self::cid_generator`] that accepts the same ids, a restarted endpoint can end the connections that it had before.
+        /// Default: a random key.
+        reset_key: Arc<dyn HmacKey> => reset_key = Some(reset_key);
+
+        /// Shortest interval between stateless resets. Default: 20 ms, which bounds the answers to a flood of garbage.
+        min_reset_interval: Duration;
     }
 
     /// Generates the ids of connections by a generator of `factory`, for example for load balancers that route by them.
@@ -162,11 +161,6 @@ impl EndpointConfig {
     /// 9287), as with `false` in quinn. `true` has no effect; it grants a permission that no peer depends on.
     pub fn grease_quic_bit(&mut self, _allowed: bool) -> &mut Self {
         self
-    }
-
-    setters! {
-        /// Shortest interval between stateless resets. Default: 20 ms, which bounds the answers to a flood of garbage.
-        min_reset_interval: Duration;
     }
 
     /// Settings for `workers` endpoints that share one port, 1 to 64. The ids of each one's connections lead to it by
@@ -244,12 +238,4 @@ pub(crate) fn random_id(len: usize) -> crate::quic::ConnectionId {
     RandomConnectionIdGenerator::new(len).generate_cid()
 }
 
-impl fmt::Debug for EndpointConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EndpointConfig")
-            .field("max_udp_payload_size", &self.max_udp_payload_size)
-            .field("supported_versions", &self.supported_versions)
-            .field("min_reset_interval", &self.min_reset_interval)
-            .finish_non_exhaustive()
-    }
-}
+shows!(EndpointConfig: max_udp_payload_size, supported_versions, min_reset_interval);

@@ -20,16 +20,18 @@ pub(crate) use self::{
     transport::passthrough::{MtuDiscovery, Passthrough},
 };
 
-/// Setters that replace the field of their name.
+/// Setters: `name: Type` replaces the field of that name, `name: Type => field = value` another one or by another value.
 macro_rules! setters {
-    ($($(#[$attribute:meta])* $name:ident: $type:ty;)*) => {
+    ($($(#[$attribute:meta])* $name:ident: $type:ty $(=> $field:ident = $value:expr)?;)*) => {
         $(
             $(#[$attribute])*
             pub fn $name(&mut self, $name: $type) -> &mut Self {
-                self.$name = $name;
+                setters!(@set self, $name $(, $field = $value)?);
                 self
             }
         )*
     };
+    (@set $self:ident, $name:ident) => { $self.$name = $name };
+    (@set $self:ident, $name:ident, $field:ident = $value:expr) => { $self.$field = $value };
 }
 use setters;

@@ -1,7 +1,6 @@
 //! What a server needs to accept.
 
 use std::{
-    fmt,
     net::{SocketAddrV4, SocketAddrV6},
     sync::Arc,
     time::Duration,
@@ -16,6 +15,7 @@ use crate::{
         cryptography::crypto_provider,
         tls::{ServerCrypto, ServerSecurity, random_token_key},
     },
+    shows::shows,
 };
 
 /// What an endpoint needs to accept connections.
@@ -90,16 +90,26 @@ impl ServerConfig {
         Ok(Self::with_crypto(Arc::new(crypto)))
     }
 
-    /// Replaces the transport settings.
-    pub fn transport_config(&mut self, transport: Arc<TransportConfig>) -> &mut Self {
-        self.transport = transport;
-        self
-    }
+    setters! {
+        /// Replaces the transport settings.
+        transport_config: Arc<TransportConfig> => transport = transport_config;
 
-    /// Tokens by which returning clients validate their address (RFC 9000 §8.1.3).
-    pub fn validation_token_config(&mut self, config: ValidationTokenConfig) -> &mut Self {
-        self.validation_token = config;
-        self
+        /// Tokens by which returning clients validate their address (RFC 9000 §8.1.3).
+        validation_token_config: ValidationTokenConfig => validation_token = validation_token_config;
+
+        /// Handshakes that may wait for an answer at once; more are refused. Default 4096.
+        max_incoming: usize;
+
+        /// While this many handshakes wait for an answer, each new client must validate its address by a Retry packet (RFC
+        /// 9000 §8.1.2), which costs it a round trip and the server no memory. So a flood from forged addresses takes at
+        /// most this many places. Default 512; 0 validates every client.
+        retry_incoming_from: usize;
+
+        /// Bytes of datagrams stored for all handshakes that wait for an answer. Default 32 MiB.
+        incoming_buffer_size_total: u64;
+
+        /// The key that seals tokens for clients. Default: a random one; servers that share clients must share it.
+        token_key: Arc<dyn HandshakeTokenKey>;
     }
 
     passed_to! { QuicServer:
@@ -121,26 +131,6 @@ impl ServerConfig {
         /// An IPv6 address clients are asked to move to after the handshake (RFC 9000 §9.6).
         preferred_address_v6: Option<SocketAddrV6>;
     }
-
-    setters! {
-        /// Handshakes that may wait for an answer at once; more are refused. Default 4096.
-        max_incoming: usize;
-
-        /// While this many handshakes wait for an answer, each new client must validate its address by a Retry packet (RFC
-        /// 9000 §8.1.2), which costs it a round trip and the server no memory. So a flood from forged addresses takes at
-        /// most this many places. Default 512; 0 validates every client.
-        retry_incoming_from: usize;
-
-        /// Bytes of datagrams stored for all handshakes that wait for an answer. Default 32 MiB.
-        incoming_buffer_size_total: u64;
-
-        /// The key that seals tokens for clients. Default: a random one; servers that share clients must share it.
-        token_key: Arc<dyn HandshakeTokenKey>;
-    }
 }
 
-impl fmt::Debug for ServerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerConfig").field("transport", &self.transport).finish_non_exhaustive()
-    }
-}
+shows!(ServerConfig: transport);

@@ -2,13 +2,14 @@
 
 pub(super) mod passthrough;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use self::passthrough::{MtuDiscovery, Passthrough};
 use super::{Congestion, RlpMode, setters};
 use crate::{
     laws::{constants::Law, ladder::Ladder, shares::FLOOR, window::WindowTuner},
     quic::{IdleTimeout, QuicTransport, Side, VarInt, congestion::ControllerFactory},
+    shows::shows,
     units::Rate,
 };
 
@@ -132,16 +133,11 @@ impl TransportConfig {
         /// to accept it. The first mebibyte may then be in flight before the server has answered, at the rate that an
         /// earlier connection measured. Default: yes.
         early_rlp: bool;
-    }
 
-    /// How long [`RlpMode::Guard`] uses what it has learned about a destination before it tests again.
-    /// Default: ten minutes; more than a year counts as a year.
-    pub fn verdict_age(&mut self, age: Duration) -> &mut Self {
-        self.verdict_age = age.min(Duration::from_secs(365 * 86_400));
-        self
-    }
+        /// How long [`RlpMode::Guard`] uses what it has learned about a destination before it tests again.
+        /// Default: ten minutes; more than a year counts as a year.
+        verdict_age: Duration => verdict_age = verdict_age.min(Duration::from_secs(365 * 86_400));
 
-    setters! {
         /// The number of RLP packets on each level. Default: 40, 400, 4000, ... on seven levels (RC3 §2.1).
         ladder: Ladder;
 
@@ -178,29 +174,21 @@ impl TransportConfig {
         /// Whether the primary spreads a window over the round trip (default) or sends in bursts as the papers'
         /// TCP does.
         paced: bool;
-    }
 
-    /// Bytes each of the peer's loops may send on one stream beyond what was read; more than 4 GiB count as 4 GiB. So
-    /// the unread bytes of a connection are at most twice this for each open stream. Default: 128 MiB.
-    ///
-    /// A peer that uses rc3 pauses a stream that nobody reads. A plain one sends until this window or that of the
-    /// connection is full, so a smaller one here leaves room for the other streams.
-    pub fn stream_receive_window(&mut self, bytes: VarInt) -> &mut Self {
-        self.stream_receive_window = saturated(bytes);
-        self
-    }
+        /// Bytes each of the peer's loops may send on one stream beyond what was read; more than 4 GiB count as 4 GiB. So
+        /// the unread bytes of a connection are at most twice this for each open stream. Default: 128 MiB.
+        ///
+        /// A peer that uses rc3 pauses a stream that nobody reads. A plain one sends until this window or that of the
+        /// connection is full, so a smaller one here leaves room for the other streams.
+        stream_receive_window: VarInt => stream_receive_window = saturated(stream_receive_window);
 
-    /// Most received and unread bytes of a connection, of both loops together, whatever the peer does; more than 4 GiB
-    /// count as 4 GiB. The window of the primary starts at 4 MiB, or at half of this if that is less, and doubles
-    /// whenever half of it was read within two round trips. RLP has the rest, at most [`Self::rlp_window`].
-    ///
-    /// Default: 128 MiB for the primary, enough for 1 Gbit/s x 400 ms, and [`Self::rlp_window`] for RLP.
-    pub fn receive_window(&mut self, bytes: VarInt) -> &mut Self {
-        self.receive_window = Some(saturated(bytes));
-        self
-    }
+        /// Most received and unread bytes of a connection, of both loops together, whatever the peer does; more than 4 GiB
+        /// count as 4 GiB. The window of the primary starts at 4 MiB, or at half of this if that is less, and doubles
+        /// whenever half of it was read within two round trips. RLP has the rest, at most [`Self::rlp_window`].
+        ///
+        /// Default: 128 MiB for the primary, enough for 1 Gbit/s x 400 ms, and [`Self::rlp_window`] for RLP.
+        receive_window: VarInt => receive_window = Some(saturated(receive_window));
 
-    setters! {
         /// Most bytes a connection stores for sending before writes wait: it starts at 4 MiB and doubles whenever half of
         /// it was sent within two round trips; on a path of a few milliseconds or less it stays smaller, down to 2 MiB. RLP
         /// can send only these bytes. The primary's unacknowledged bytes are bounded by the same number, separately.
@@ -219,31 +207,21 @@ impl TransportConfig {
 
         /// Idle time after which a connection is closed. Default 30 s; `None`: never.
         max_idle_timeout: Option<IdleTimeout>;
-    }
 
-    /// Interval of keep-alive packets on an idle connection; more than a day counts as a day. Default: never.
-    pub fn keep_alive_interval(&mut self, interval: Option<Duration>) -> &mut Self {
-        self.keep_alive_interval = interval.map(|interval| interval.min(TIME_MAX));
-        self
-    }
+        /// Interval of keep-alive packets on an idle connection; more than a day counts as a day. Default: never.
+        keep_alive_interval: Option<Duration>
+            => keep_alive_interval = keep_alive_interval.map(|time| time.min(TIME_MAX));
 
-    /// Round-trip time assumed before the first sample; more than a day counts as a day. Default 333 ms (RFC 9002
-    /// §6.2.2).
-    pub fn initial_rtt(&mut self, rtt: Duration) -> &mut Self {
-        self.initial_rtt = rtt.min(TIME_MAX);
-        self
-    }
+        /// Round-trip time assumed before the first sample; more than a day counts as a day. Default 333 ms (RFC 9002
+        /// §6.2.2).
+        initial_rtt: Duration => initial_rtt = initial_rtt.min(TIME_MAX);
 
-    /// UDP payload in bytes assumed to pass. Default 1200 (RFC 9000 §14).
-    ///
-    /// With [`Congestion::KickAss`] a client's first flight has this length until a probe timeout. Routers cannot signal
-    /// rates above 1.25 Gbit/s in packets of 1200 bytes; 1472 bytes carry 10 Gbit/s.
-    pub fn initial_mtu(&mut self, bytes: u16) -> &mut Self {
-        self.initial_mtu = bytes.max(1200);
-        self
-    }
+        /// UDP payload in bytes assumed to pass. Default 1200 (RFC 9000 §14).
+        ///
+        /// With [`Congestion::KickAss`] a client's first flight has this length until a probe timeout. Routers cannot signal
+        /// rates above 1.25 Gbit/s in packets of 1200 bytes; 1472 bytes carry 10 Gbit/s.
+        initial_mtu: u16 => initial_mtu = initial_mtu.max(1200);
 
-    setters! {
         /// Where to log each connection's events as qlog (docs/OBSERVABILITY.md). Default: nowhere.
         #[cfg(feature = "qlog")]
         qlog: Option<crate::Qlog>;
@@ -271,7 +249,7 @@ impl TransportConfig {
     /// The window in the transport parameters, if [`Self::receive_tuner`] starts with `initial` bytes. Servers always
     /// advertise the same, because clients with 0-RTT rely on what they remember (RFC 9000 §7.4.1), and raise it at once.
     pub(crate) fn advertised_receive(&self, side: Side, initial: u64) -> u64 {
-        let window = self.receive_tuner(initial).window();
+        let window = self.receive_tuner(initial).window;
         if side == Side::Server { window.min(FLOOR) } else { window }
     }
 
@@ -290,16 +268,7 @@ impl TransportConfig {
     }
 }
 
-impl fmt::Debug for TransportConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransportConfig")
-            .field("rlp", &self.rlp)
-            .field("congestion", &self.congestion)
-            .field("paced", &self.paced)
-            .field("mtu_discovery", &self.mtu_discovery)
-            .finish_non_exhaustive()
-    }
-}
+shows!(TransportConfig: rlp, congestion, paced, mtu_discovery);
 
 /// The greatest window is 4 GiB.
 fn saturated(bytes: VarInt) -> u32 {

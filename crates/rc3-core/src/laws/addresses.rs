@@ -32,7 +32,8 @@ const GRANT_PAUSE: Duration = Duration::from_secs(3);
 /// The addresses of one connection's peer, from the end of the handshake on.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    proven: SocketAddr,
+    /// The last validated address.
+    pub(crate) proven: SocketAddr,
     /// The address that sent last comes last.
     unproven: Vec<Unproven>,
     /// When the last answer was granted, to any port.
@@ -56,11 +57,6 @@ impl Addresses {
     /// The handshake validated `remote`.
     pub(crate) fn new(remote: SocketAddr) -> Self {
         Self { proven: remote, unproven: Vec::new(), granted_at: None }
-    }
-
-    /// The last validated address.
-    pub(crate) fn proven(&self) -> SocketAddr {
-        self.proven
     }
 
     /// `remote` is validated.

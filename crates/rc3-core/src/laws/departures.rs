@@ -30,8 +30,9 @@ pub(crate) struct PacedDepartures {
     last: Instant,
     /// Its length, and that of packets sent outside the pace.
     bytes: u64,
-    /// Whether a packet was waiting for its time at the last check.
-    backlogged: bool,
+    /// Whether a packet was waiting for its time at the last check. Only then is lateness the timer's fault, and caught up
+    /// on.
+    pub(crate) backlogged: bool,
 }
 
 impl PacedDepartures {
@@ -43,11 +44,6 @@ impl PacedDepartures {
     /// When the next packet may leave.
     pub(crate) fn next(&self, rate: DepartureRate) -> Instant {
         self.last + Duration::from_secs_f64(self.bytes as f64 / rate.bytes_per_second())
-    }
-
-    /// Sets whether a packet waits for that time. Only then is lateness the timer's fault, and caught up on.
-    pub(crate) fn set_backlogged(&mut self, backlogged: bool) {
-        self.backlogged = backlogged;
     }
 
     /// A packet of `bytes` has left.
@@ -79,7 +75,7 @@ mod tests {
     fn packets_leave_exactly_their_time_apart() {
         let start = Instant::now();
         let mut departures = PacedDepartures::new(start);
-        departures.set_backlogged(true);
+        departures.backlogged = true;
         for nth in 0..1000 {
             assert_eq!(departures.next(rate()), start + nth * MS);
             departures.on_sent(start + nth * MS, rate(), 1500);
@@ -91,12 +87,12 @@ mod tests {
         let start = Instant::now();
         let mut departures = PacedDepartures::new(start);
         departures.on_sent(start, rate(), 1500);
-        departures.set_backlogged(true);
+        departures.backlogged = true;
         departures.on_sent(start + 2 * MS, rate(), 1500);
         assert_eq!(departures.next(rate()), start + 2 * MS, "due at 1 ms, so one more may leave at once");
         departures.on_sent(start + 100 * MS, rate(), 1500);
         assert_eq!(departures.next(rate()), start + 99 * MS, "two milliseconds and no more");
-        departures.set_backlogged(false);
+        departures.backlogged = false;
         departures.on_sent(start + 200 * MS, rate(), 1500);
         assert_eq!(departures.next(rate()), start + 201 * MS);
     }

@@ -21,32 +21,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::structures::destination_cache::Aged;
-
-/// The record of a path that drops fragments.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Drops {
-    at: Instant,
-    age: Duration,
-}
-
-impl Drops {
-    /// Learned at `at`, and invalid after `age`.
-    pub(crate) fn new(at: Instant, age: Duration) -> Self {
-        Self { at, age }
-    }
-}
-
-impl Aged for Drops {
-    fn at(&self) -> Instant {
-        self.at
-    }
-
-    fn until(&self) -> Instant {
-        self.at + self.age
-    }
-}
-
 /// Probe timeouts in a row. The second probe of a handshake leaves three seconds after the first packet, if nothing is
 /// known of the round trip (RFC 9002 §6.2).
 const TIMEOUTS: u32 = 2;

@@ -114,13 +114,14 @@ pub struct GuardStats {
 }
 
 /// The guard of one path.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Guard {
     law: Law,
     /// How long evidence is valid.
     age: Duration,
     rtt_min: Duration,
-    score: i32,
+    /// The score: positive values speak against the path.
+    pub(crate) score: i32,
     /// When the score last moved, and whether [`Self::take_changed`] was called since.
     moved: Option<Instant>,
     changed: bool,
@@ -212,21 +213,7 @@ impl TrialOutcome {
 impl Guard {
     /// A guard of an unknown path with the minimum round trip `rtt` so far; evidence is valid for `age`.
     pub(crate) fn new(law: Law, age: Duration, rtt: Duration) -> Self {
-        Self {
-            law,
-            age,
-            rtt_min: rtt,
-            score: 0,
-            moved: None,
-            changed: false,
-            samples: VecDeque::new(),
-            sent: 0,
-            learned: 0,
-            rlp_lost: None,
-            waited_at: None,
-            late: (Duration::ZERO, None),
-            stats: GuardStats::default(),
-        }
+        Self { law, age, rtt_min: rtt, ..Self::default() }
     }
 
     // --- what is known ---
@@ -236,11 +223,6 @@ impl Guard {
         self.score = score;
         self.moved = Some(at);
         self.stats.remembered = true;
-    }
-
-    /// The score: positive values speak against the path.
-    pub(crate) fn score(&self) -> i32 {
-        self.score
     }
 
     /// Whether the score moved since the last call.
@@ -638,15 +620,15 @@ mod tests {
             assert!(!world.trial(ms(200 * round), Some(20), Some(0)));
             assert!(!world.trial(ms(200 * round + 100), Some(20), Some(20)));
         }
-        assert_eq!(world.guard.score(), 0);
+        assert_eq!(world.guard.score, 0);
         // A longer queue is, and so is the same one after the delay has gone.
         world.trial(ms(4000), Some(40), Some(0));
-        assert!(world.guard.score() < 0);
+        assert!(world.guard.score < 0);
         let mut world = Bottleneck::new();
         world.guard.on_late_report(world.start, ms(15));
         world.guard.on_late_report(world.start + ms(2000), ms(0));
         world.trial(ms(4000), Some(20), Some(0));
-        assert!(world.guard.score() < 0);
+        assert!(world.guard.score < 0);
     }
 
     #[test]
@@ -664,7 +646,7 @@ mod tests {
         world.trial(ms(0), Some(30), Some(30));
         world.trial(ms(200), Some(30), Some(30));
         assert!(world.guard.take_changed() && !world.guard.take_changed());
-        let (at, score) = (world.start + ms(200), world.guard.score());
+        let (at, score) = (world.start + ms(200), world.guard.score);
 
         let mut next = Guard::new(Law::default(), AGE, RTT);
         next.recall(at, score);

@@ -22,7 +22,7 @@ pub(crate) enum BurstOrder {
 }
 
 /// The end of a burst, and the datagram of normal priority behind it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Question {
     /// Packet numbers of the first and the last datagram of the burst.
     burst_first: u64,
@@ -175,10 +175,7 @@ impl OrderTrial {
                 sent: self.sent.saturating_sub(missing),
                 number,
                 gap,
-                delay: None,
-                least: None,
-                in_order: false,
-                reported: false,
+                ..Question::default()
             };
             self.burst = 0;
             self.phase = BurstPhase::Asked(question);

@@ -2,12 +2,10 @@
 //!
 //! All lengths are bytes of UDP payload.
 
-use std::time::{Duration, Instant};
-
-use crate::structures::destination_cache::Aged;
+use std::time::Duration;
 
 /// How long it is valid: a larger one may be possible afterwards (RFC 8899 §5.1.1, PMTU_RAISE_TIMER).
-const AGE: Duration = Duration::from_secs(600);
+pub(crate) const AGE: Duration = Duration::from_secs(600);
 
 /// The result of a complete search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,21 +14,4 @@ pub(crate) struct PathMtu {
     pub(crate) found: u16,
     /// The upper bound of the search: a result says nothing beyond it.
     pub(crate) bound: u16,
-    at: Instant,
-}
-
-impl PathMtu {
-    pub(crate) fn new(now: Instant, found: u16, bound: u16) -> Self {
-        Self { found, bound, at: now }
-    }
-}
-
-impl Aged for PathMtu {
-    fn at(&self) -> Instant {
-        self.at
-    }
-
-    fn until(&self) -> Instant {
-        self.at + AGE
-    }
 }

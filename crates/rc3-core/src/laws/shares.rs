@@ -41,36 +41,26 @@ pub(crate) struct Use {
 pub(crate) struct Shares {
     /// Limit for all connections together.
     pub(crate) max: u64,
-    current: Use,
-    connections: u64,
-    /// The other workers on the port, which have the same limit, and how much of the claims they know of.
-    pool: Option<(Arc<Pool>, u64)>,
+    pub(crate) current: Use,
+    /// Shared with the other workers on the port, which have the same limit.
+    pool: Arc<Pool>,
+    /// How much of the claims they know of.
+    reported: u64,
 }
 
 impl Shares {
-    /// For an endpoint alone, or one of those that share `pool`.
-    pub(crate) fn new(pool: Option<Arc<Pool>>) -> Self {
-        Self { max: MEMORY_MAX, current: Use::default(), connections: 0, pool: pool.map(|pool| (pool, 0)) }
-    }
-
-    /// Bytes that the peers of this endpoint or worker have caused.
-    pub(crate) fn held(&self) -> u64 {
-        self.current.held
+    /// For one of the endpoints that share `pool`.
+    pub(crate) fn new(pool: Arc<Pool>) -> Self {
+        Self { max: MEMORY_MAX, current: Use::default(), pool, reported: 0 }
     }
 
     pub(crate) fn add_connection(&mut self) {
-        self.connections += 1;
-        if let Some((pool, _)) = &self.pool {
-            pool.add_connection();
-        }
+        self.pool.add_connection();
     }
 
     /// A connection with this use has ended.
     pub(crate) fn remove_connection(&mut self, last: Use) {
-        self.connections -= 1;
-        if let Some((pool, _)) = &self.pool {
-            pool.remove_connection();
-        }
+        self.pool.remove_connection();
         self.on_changed(last, Use::default());
     }
 
@@ -84,41 +74,36 @@ impl Shares {
     /// What a connection that claims `claimed` may claim now.
     pub(crate) fn of_one(&self, claimed: u64) -> u64 {
         let half = self.max / 2;
-        let (all, connections) = self.all();
+        let all = self.all();
         let on_demand = match half.saturating_sub(all) {
             0 => 0,
             rest => claimed.saturating_add(rest),
         };
         // Shares of earlier, fewer connections were larger.
-        let divided = (half / connections.max(1)).min(claimed.saturating_add(self.max.saturating_sub(all)));
+        let divided =
+            (half / self.pool.connections().max(1)).min(claimed.saturating_add(self.max.saturating_sub(all)));
         on_demand.max(divided)
     }
 
     /// Credit that a new connection starts with, at most.
     pub(crate) fn initial_credit(&self) -> u64 {
-        let rest = (self.max / INITIAL_PART).saturating_sub(self.all().0);
+        let rest = (self.max / INITIAL_PART).saturating_sub(self.all());
         (rest / INITIAL_OF_REST).max(FLOOR)
     }
 
-    /// The claims and the number of all connections on the port.
-    fn all(&self) -> (u64, u64) {
-        match &self.pool {
-            None => (self.current.claimed, self.connections),
-            Some((pool, reported)) => {
-                let others = pool.claimed().wrapping_sub(*reported);
-                (others.wrapping_add(self.current.claimed), pool.connections())
-            }
-        }
+    /// The claims of all connections on the port.
+    fn all(&self) -> u64 {
+        let others = self.pool.claimed().wrapping_sub(self.reported);
+        others.wrapping_add(self.current.claimed)
     }
 
     /// Lets the other workers know of a change that matters.
     fn report(&mut self) {
-        let Some((pool, reported)) = &mut self.pool else { return };
         let claimed = self.current.claimed;
-        let unreported = claimed.abs_diff(*reported);
+        let unreported = claimed.abs_diff(self.reported);
         if claimed == 0 && unreported > 0 || unreported > self.max / UNREPORTED_PART {
-            pool.on_claimed(*reported, claimed);
-            *reported = claimed;
+            self.pool.on_claimed(self.reported, claimed);
+            self.reported = claimed;
         }
     }
 }
@@ -135,7 +120,7 @@ mod tests {
 
     #[test]
     fn half_is_shared_on_demand_and_the_rest_is_divided() {
-        let mut shares = Shares { max: 1000, ..Shares::new(None) };
+        let mut shares = Shares { max: 1000, ..Shares::new(Arc::default()) };
         (0..5).for_each(|_| shares.add_connection());
         shares.on_changed(claim(0), claim(300));
         assert_eq!((shares.of_one(300), shares.of_one(0)), (500, 200));
@@ -145,12 +130,12 @@ mod tests {
         assert_eq!((shares.of_one(0), shares.of_one(10)), (20, 30));
         shares.remove_connection(claim(600));
         shares.remove_connection(claim(380));
-        assert_eq!((shares.of_one(0), shares.held()), (500, 0));
+        assert_eq!((shares.of_one(0), shares.current.held), (500, 0));
     }
 
     #[test]
     fn initial_credit_is_less_the_more_was_promised_and_never_below_the_floor() {
-        let mut shares = Shares::new(None);
+        let mut shares = Shares::new(Arc::default());
         assert_eq!(shares.initial_credit(), MEMORY_MAX / 128);
         let mut connections = 0;
         while shares.initial_credit() > FLOOR {
@@ -166,7 +151,7 @@ mod tests {
     fn workers_share_one_limit() {
         let pool = Arc::<Pool>::default();
         let mut workers: [Shares; 2] =
-            std::array::from_fn(|_| Shares { max: 10_240, ..Shares::new(Some(pool.clone())) });
+            std::array::from_fn(|_| Shares { max: 10_240, ..Shares::new(pool.clone()) });
         workers.iter_mut().for_each(|worker| (0..4).for_each(|_| worker.add_connection()));
         let free = |workers: &[Shares; 2]| (workers[0].of_one(0), workers[1].of_one(0));
         workers[0].on_changed(claim(0), claim(4_000));
@@ -185,7 +170,7 @@ mod tests {
         /// Whatever connections ask for, in whatever order: together they claim no more than the limit.
         #[test]
         fn claims_never_exceed_the_limit(steps in prop::collection::vec((0..40_usize, 0..5_000_u64), 1..400)) {
-            let mut shares = Shares { max: 10_000, ..Shares::new(None) };
+            let mut shares = Shares { max: 10_000, ..Shares::new(Arc::default()) };
             let mut claims = Vec::<u64>::new();
             for (nth, wanted) in steps {
                 if nth >= claims.len() {

@@ -7,10 +7,7 @@ use std::{
 };
 
 use super::guard::{self, Verdict};
-use crate::{
-    structures::destination_cache::{Aged, DestinationCache},
-    units::Rate,
-};
+use crate::{structures::destination_cache::DestinationCache, units::Rate};
 
 /// Fewer bytes are no sound evidence, however slow the path: messages of an application have as many.
 const SOUND_BYTES_MIN: u64 = 256 << 10;
@@ -162,16 +159,6 @@ pub fn network_of(address: IpAddr) -> IpAddr {
 /// The memory.
 pub(crate) type Verdicts = DestinationCache<PathRecord>;
 
-impl Aged for PathRecord {
-    fn at(&self) -> Instant {
-        self.at
-    }
-
-    fn until(&self) -> Instant {
-        self.until
-    }
-}
-
 impl Verdicts {
     /// The record of the path to `remote` from the local `network`. What was learned in another one is not about this path.
     pub(crate) fn recall_from(
@@ -195,7 +182,7 @@ impl Verdicts {
         let known = self.recall_from(now, record.network, remote).and_then(|known| known.pace);
         let pace = record.pace.map(|found| found.or_known(known)).or(known);
         let record = PathRecord { pace, ..record };
-        self.remember(remote, record);
+        self.store(remote, record);
         record.about(remote.ip().to_canonical())
     }
 
@@ -205,7 +192,7 @@ impl Verdicts {
         let Some(record) = known.record(now, good_for) else { return };
         let is_newer = |own: PathRecord| now.saturating_duration_since(own.at) <= known.age;
         if !self.recall(now, remote).is_some_and(is_newer) {
-            self.remember(remote, record);
+            self.store(remote, record);
         }
     }
 
@@ -214,8 +201,12 @@ impl Verdicts {
         let &DestinationVerdict { destination, score, pace, network, at, until, .. } = learned;
         let remote = SocketAddr::new(destination, 0);
         if until > now && self.recall(now, remote).is_none_or(|own| own.at < at) {
-            self.remember(remote, PathRecord { score, pace, network, at, until });
+            self.store(remote, PathRecord { score, pace, network, at, until });
         }
+    }
+
+    fn store(&mut self, remote: SocketAddr, record: PathRecord) {
+        self.remember(remote, record.at..record.until, record);
     }
 
     /// All valid records at `now`, in no order.
@@ -262,7 +253,7 @@ mod tests {
         assert_eq!(imported(known(-9, 1 << 20, DAY / 86_400, DAY)), None);
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         let own = PathRecord { score: 1, pace: None, network: None, at: now, until: now + DAY };
-        memory.remember(remote(), own);
+        memory.store(remote(), own);
         memory.import(now, remote(), known(-9, 1 << 20, DAY / 86_400, Duration::from_secs(1)), DAY);
         assert_eq!(memory.recall(now, remote()), Some(own));
     }
@@ -276,10 +267,10 @@ mod tests {
         other.adopt(now, &learned);
         assert_eq!(other.recall(now, remote()), Some(record));
         let newer = PathRecord { score: 1, at: now + DAY / 2, ..record };
-        other.remember(remote(), newer);
+        other.store(remote(), newer);
         other.adopt(now + DAY / 2, &learned);
         assert_eq!(other.recall(now + DAY / 2, remote()), Some(newer));
-        one.clear();
+        one = Verdicts::default();
         one.adopt(now + DAY, &learned);
         assert_eq!(one.verdicts(now + DAY).count(), 0, "expired");
     }
@@ -288,7 +279,7 @@ mod tests {
     fn a_verdict_without_a_rate_leaves_the_rate_that_was_known() {
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         let pace = known(0, 1 << 20, DAY / 86_400, DAY).pace;
-        memory.remember(remote(), PathRecord { score: 0, pace, network: None, at: now, until: now + DAY });
+        memory.store(remote(), PathRecord { score: 0, pace, network: None, at: now, until: now + DAY });
         let learned = memory.learn(
             now,
             remote(),

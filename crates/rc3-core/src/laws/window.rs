@@ -31,7 +31,8 @@ pub(crate) fn worth_storing(min_rtt: Duration) -> u64 {
 /// A window that follows the traffic through it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowTuner {
-    window: u64,
+    /// The current window.
+    pub(crate) window: u64,
     max: u64,
     /// When counting began, and the count at that time.
     counted_from: Option<(Instant, u64)>,
@@ -43,11 +44,6 @@ impl WindowTuner {
     /// A window of `initial` bytes that grows up to `max`, and is never larger.
     pub(crate) fn new(initial: u64, max: u64) -> Self {
         Self { window: initial.min(max), max, counted_from: None, moved: None }
-    }
-
-    /// The current window.
-    pub(crate) fn window(&self) -> u64 {
-        self.window
     }
 
     /// Makes it at least `window` bytes, within its bound.
@@ -91,7 +87,7 @@ mod tests {
         for step in 0..10_000u32 {
             tuner.on_moved(epoch + STEP * step, rate * u64::from(step) / 1000, rtt);
         }
-        tuner.window()
+        tuner.window
     }
 
     #[test]
@@ -114,7 +110,7 @@ mod tests {
     #[test]
     fn the_bound_is_kept_from_the_start() {
         assert_eq!(settled(125_000_000, Duration::from_millis(400), 4 * MIB, 10 * MIB), 10 * MIB);
-        assert_eq!(WindowTuner::new(4 * MIB, MIB).window(), MIB);
+        assert_eq!(WindowTuner::new(4 * MIB, MIB).window, MIB);
         assert_eq!(settled(125_000_000, Duration::from_millis(400), 4 * MIB, u64::MAX), 256 * MIB);
         // A zero window stays zero without a panic.
         assert_eq!(settled(125_000_000, Duration::from_millis(400), 0, 0), 0);
@@ -135,7 +131,7 @@ mod tests {
                 tuner.on_moved(at, moved, rtt);
             }
             flight *= 2;
-            assert!(tuner.window() >= flight.min(50_000_000), "{} for {flight}", tuner.window());
+            assert!(tuner.window >= flight.min(50_000_000), "{} for {flight}", tuner.window);
         }
     }
 
@@ -158,6 +154,6 @@ mod tests {
         assert!(tuner.on_moved(epoch + rtt, MIB, rtt));
         assert!(!tuner.on_moved(epoch + 4 * rtt, 9 * MIB, rtt), "took three round trips");
         assert!(tuner.on_moved(epoch + 6 * rtt, 10 * MIB, rtt));
-        assert_eq!(tuner.window(), 4 * MIB);
+        assert_eq!(tuner.window, 4 * MIB);
     }
 }

@@ -7,9 +7,10 @@
 //! It is HalfSipHash-1-3, which the kernel uses for its own tables, over the last eight bytes of the id. Ids have a
 //! fixed length here, so the block with the length is left out.
 
-use std::fmt;
-
-use crate::wire::header::{has_long_header, is_rlp};
+use crate::{
+    shows::shows,
+    wire::header::{has_long_header, is_rlp},
+};
 
 /// Bytes of the id that decide. Every id has as many: RFC 9000 §7.2 requires it of a client's first ones, settings of
 /// an endpoint's own ones, and ids of RLP have just these.
@@ -94,11 +95,7 @@ impl WorkerHash {
     }
 }
 
-impl fmt::Debug for WorkerHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkerHash").field("workers", &self.workers).finish_non_exhaustive()
-    }
-}
+shows!(WorkerHash: workers);
 
 /// One worker of those that a hash chooses from.
 #[derive(Debug, Clone, Copy)]

@@ -38,7 +38,10 @@ use crate::{
     config::{Congestion, TransportConfig},
     error::{ClosedStream, PeerMisbehaved, ReadError},
     event::Event,
-    laws::{primary_window::Waiting, shares::Use},
+    laws::{
+        primary_window::Waiting,
+        shares::{Shares, Use},
+    },
     machines::{
         overlay::Overlay,
         rlp::{Rlp, watch::PathLaws},
@@ -96,7 +99,7 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Connection {
-    primary: Quic,
+    pub(crate) primary: Quic,
     config: Arc<TransportConfig>,
     streams: Streams,
     /// Present if both sides use rc3.
@@ -166,14 +169,9 @@ impl Connection {
         ended && !std::mem::replace(&mut self.life.handshake_ended, true)
     }
 
-    /// Sets the memory that the connection may claim.
-    pub(crate) fn set_share(&mut self, bytes: u64) {
-        self.memory.set_share(bytes);
-    }
-
-    /// The claim at the last [`Self::recount`].
-    pub(crate) fn counted(&self) -> u64 {
-        self.memory.counted()
+    /// The connection may claim what `shares` leave to it.
+    pub(crate) fn take_share(&mut self, shares: &Shares) {
+        self.memory.take_share(shares);
     }
 
     /// Memory use: at the last call, and now.
@@ -182,10 +180,6 @@ impl Connection {
     }
 
     // --- inputs ---
-
-    pub(crate) fn primary_mut(&mut self) -> &mut Quic {
-        &mut self.primary
-    }
 
     /// Handles the consequences of inputs, once for any number of datagrams. The order matters: events of the primary
     /// come first, because they begin and end what the rest looks at; windows after samples and signals, which change
@@ -387,7 +381,7 @@ impl Connection {
     /// # Errors
     /// [`ClosedStream`] once all bytes were delivered or the stream was reset.
     pub fn stopped(&self, id: StreamId) -> Result<Option<VarInt>, ClosedStream> {
-        self.sending(id).map(SendStream::stopped)
+        self.sending(id).map(|stream| stream.stopped)
     }
 
     /// Both loops send streams with a higher priority first. Default: 0. Each step above 0, up to 8, may store 64 KiB more
@@ -476,7 +470,7 @@ impl Connection {
                         Err(error) => break Err(error),
                     }
                 };
-                (result, stream.is_backlogged(), stream.end_unread(left))
+                (result, stream.backlogged, stream.end_unread(left))
             });
             let (result, backlogged, resumes) = outcome.ok_or(ReadError::ClosedStream)?;
             if read > 0 {
@@ -547,7 +541,7 @@ impl Connection {
 
     /// The events, oldest first.
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front().or_else(|| self.streams.pop_readable_source().map(Event::Writable))
+        self.events.pop_front().or_else(|| self.streams.readable_sources.pop_front().map(Event::Writable))
     }
 
     /// When [`Self::handle_timeout`] wants to be called next.
@@ -663,11 +657,6 @@ impl Connection {
         self.life.lost.as_ref()
     }
 
-    /// Whether the connection is over: it sends and receives nothing more and can be dropped.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.primary.is_drained()
-    }
-
     /// The smoothed round-trip time.
     pub fn rtt(&self) -> Duration {
         self.primary.rtt()
@@ -697,11 +686,11 @@ impl Connection {
     pub fn stats(&self) -> ConnectionStats {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
         let watch = rlp.and_then(|rlp| rlp.watch.as_ref());
-        let held = self.streams.received().all;
+        let held = self.streams.received.all;
         let sent = SentStats {
             credit_bytes: self.overlay.as_ref().map_or(0, |overlay| overlay.send_credit.left()),
-            ladder_packets: rlp.map_or(0, Rlp::sent),
-            overhead_bytes: self.streams.sending().overhead,
+            ladder_packets: rlp.map_or(0, |rlp| rlp.sent),
+            overhead_bytes: self.streams.sending.overhead,
             ..self.telemetry.sent
         };
         let received =
@@ -784,7 +773,7 @@ impl Connection {
     /// Removes a stream's sending side. A writer that waits for room on it finds that out.
     fn remove_send(&mut self, id: StreamId) -> Option<Box<SendStream>> {
         let stream = self.streams.remove_send(id);
-        if self.streams.unblock_writer(id) {
+        if self.streams.blocked.remove(id) {
             self.events.push_back(Event::Writable(id));
         }
         stream
@@ -826,7 +815,7 @@ impl Connection {
         }
         tracing::debug!(remote = %self.remote_address(), %fault, "peer misbehaved");
         self.primary.close(now, fault.code(), Bytes::from(fault.to_string()));
-        let mut error = TransportError::from(fault.transport_code());
+        let mut error = TransportError::from(fault.codes().1);
         error.reason = fault.to_string();
         self.on_lost(ConnectionError::TransportError(error), true);
         if fault == PeerMisbehaved::OutOfOrder {

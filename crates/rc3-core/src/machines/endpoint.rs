@@ -12,6 +12,7 @@ mod succession;
 use std::{
     collections::VecDeque,
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -130,11 +131,11 @@ impl Endpoint {
         seed: Option<[u8; 32]>,
         mtu_discovery: bool,
     ) -> Result<Self, ConfigError> {
-        let pool = config.worker.as_ref().map(|worker| worker.pool.clone());
+        let pool = config.worker.as_ref().map_or_else(Arc::default, |worker| worker.pool.clone());
         Ok(Self {
             quic: QuicEndpoint::new(config, server, seed, mtu_discovery)?,
             connections: Connections::default(),
-            receivers: Receivers::new(pool.is_some()),
+            receivers: Receivers::new(config.worker.is_some()),
             secrets: Secrets::new(seed),
             shares: Shares::new(pool.clone()),
             schedule: Schedule::default(),
@@ -208,7 +209,7 @@ impl Endpoint {
         let id = receiver_id(&datagram)?;
         let arrived = meta.arrived_by(now);
         let Some(handle) = self.receivers.find(id) else {
-            self.receivers.keep_undecryptable(meta.remote, arrived, &datagram);
+            self.receivers.undecryptable.keep(meta.remote, arrived, &datagram);
             self.pass_rlp_on(meta, datagram, origin);
             return None;
         };
@@ -243,7 +244,7 @@ impl Endpoint {
                     return Some(handle);
                 }
                 // Anyone who sees a connection id can send datagrams with it: they count once they are authentic.
-                if QuicEndpoint::deliver(connection.primary_mut(), event) {
+                if QuicEndpoint::deliver(&mut connection.primary, event) {
                     connection.on_primary_datagram(meta, now, len);
                     if let Some(len) = meta.leading_len {
                         connection.on_leading(len);
@@ -315,7 +316,7 @@ impl Endpoint {
     /// Bytes of memory that peers have caused on all connections: received data, and records of gaps. The limit
     /// ([`Self::set_memory_max`]) also counts what may still come.
     pub fn held_bytes(&self) -> u64 {
-        self.shares.held()
+        self.shares.current.held
     }
 
     /// The port's own address has changed: every connection sends a packet from the new address.
@@ -361,7 +362,7 @@ impl Endpoint {
         write: impl FnOnce(&mut Connection) -> T,
     ) -> Option<T> {
         let connection = self.connections.get_mut(handle)?;
-        connection.set_share(self.shares.of_one(connection.counted()));
+        connection.take_share(&self.shares);
         let result = write(connection);
         Self::take_events(handle, connection, &mut self.events);
         self.schedule.primary.push(handle);
@@ -404,7 +405,7 @@ impl Endpoint {
     /// Forgets what is known about paths: verdicts, path MTUs, and to which destinations fragments are dropped. Call it
     /// after a change of networks. Existing connections keep what they know.
     pub fn forget_verdicts(&mut self) {
-        self.paths.clear();
+        self.paths = PathMemory::default();
     }
 
     // --- outputs ---
@@ -450,13 +451,13 @@ impl Endpoint {
     pub fn poll_rlp(&mut self, now: Instant, datagrams_max: usize, buf: &mut Vec<u8>) -> Option<Transmit> {
         while let Some(handle) = self.schedule.rlp.pop() {
             let Some(connection) = self.connections.get_mut(handle) else { continue };
-            if let Some(transmit) = connection.poll_rlp(now, datagrams_max, buf) {
+            let transmit = connection.poll_rlp(now, datagrams_max, buf);
+            Self::take_events(handle, connection, &mut self.events);
+            if let Some(transmit) = transmit {
                 self.schedule.rlp.push(handle);
-                Self::take_events(handle, connection, &mut self.events);
                 return Some(connection.marked(transmit));
             }
-            Self::take_events(handle, connection, &mut self.events);
-            self.schedule.arm(handle, connection);
+            self.schedule.timers.set(handle, connection.poll_timeout());
             self.recount(handle);
         }
         None
@@ -504,7 +505,7 @@ impl Endpoint {
         let Some(connection) = self.connection_mut(handle) else { return };
         connection.process_events(now);
         let Some(connection) = self.connections.get_mut(handle) else { return };
-        self.quic.service(handle, connection.primary_mut());
+        self.quic.service(handle, &mut connection.primary);
         self.recount(handle);
         let Some(connection) = self.connections.get_mut(handle) else { return };
         Self::take_events(handle, connection, &mut self.events);
@@ -518,7 +519,7 @@ impl Endpoint {
             connection.begin_early_rlp(now, self.secrets.next(), record);
         }
         if connection.take_handshake_end() {
-            if !connection.has_recalled()
+            if !connection.guard_stats().is_some_and(|stats| stats.remembered)
                 && let Some(record) = self.paths.recall(now, connection, remote)
             {
                 connection.recall(now, record);
@@ -535,14 +536,14 @@ impl Endpoint {
                 connection.recall(now, record);
             }
         }
-        if connection.is_drained() {
+        if connection.primary.is_drained() {
             self.forget(handle);
             return;
         }
         if connection.wants_rlp() {
             self.schedule.rlp.push(handle);
         }
-        self.schedule.arm(handle, connection);
+        self.schedule.timers.set(handle, connection.poll_timeout());
     }
 
     /// Handles RLP datagrams that arrived before their keys. `ended`: the handshake has.
@@ -564,13 +565,17 @@ impl Endpoint {
     /// A connection that is about to change, with its present share of the memory.
     fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
         let connection = self.connections.get_mut(handle)?;
-        connection.set_share(self.shares.of_one(connection.counted()));
+        connection.take_share(&self.shares);
         Some(connection)
     }
 
     /// What is known about a connection with `remote` before it begins.
     fn bounds(&mut self, now: Instant, remote: SocketAddr) -> Bounds {
-        Bounds { credit: self.shares.initial_credit(), path_mtu: self.paths.mtu(now, remote), carried: 0 }
+        Bounds {
+            credit: self.shares.initial_credit(),
+            path_mtu: self.paths.mtus.recall(now, remote),
+            carried: 0,
+        }
     }
 
     /// Updates the memory use of a connection.

@@ -8,7 +8,6 @@
 use std::{
     collections::{HashMap, VecDeque},
     net::SocketAddr,
-    time::Instant,
 };
 
 use crate::{
@@ -54,9 +53,10 @@ pub(crate) struct Receivers {
     /// Hashed with a key: peers influence the ids from the exporter.
     ids: HashMap<ReceiverId, ConnectionHandle>,
     /// Present on an endpoint that shares its port.
-    changes: Option<VecDeque<RouteChange>>,
-    /// Datagrams that arrived before their keys.
-    undecryptable: Undecryptable,
+    pub(crate) changes: Option<VecDeque<RouteChange>>,
+    /// Datagrams that arrived before their keys: of unknown connections, while a handshake with their sender is in
+    /// progress.
+    pub(crate) undecryptable: Undecryptable,
 }
 
 impl Receivers {
@@ -84,9 +84,9 @@ impl Receivers {
         quic: &QuicEndpoint,
     ) -> Registered {
         let mut chosen = false;
-        if quic.chooses_receiver_ids() {
+        if let Some(ids) = &quic.receiver_ids {
             for number in connection.take_unchosen_ids() {
-                let mut draws = (0..DRAWS_MAX).filter_map(|_| quic.receiver_id());
+                let mut draws = (0..DRAWS_MAX).filter_map(|_| ids.receiver_id());
                 let free = draws.find(|id| !self.ids.contains_key(id));
                 chosen |= free.is_some_and(|id| connection.choose_id(number, id));
             }
@@ -130,16 +130,6 @@ impl Receivers {
         }
     }
 
-    /// Whether any handshake is in progress.
-    pub(crate) fn is_any_handshaking(&self) -> bool {
-        !self.undecryptable.is_idle()
-    }
-
-    /// Stores a datagram of an unknown connection if a handshake with `remote` is in progress.
-    pub(crate) fn keep_undecryptable(&mut self, remote: SocketAddr, arrived: Instant, datagram: &[u8]) {
-        self.undecryptable.keep(remote, arrived, datagram);
-    }
-
     /// Takes the stored datagrams from `remote` that the connection's keys open. `ended`: its handshake has.
     pub(crate) fn take_undecryptable(
         &mut self,
@@ -156,11 +146,6 @@ impl Receivers {
         if let Some(changes) = &mut self.changes {
             changes.push_back(change);
         }
-    }
-
-    /// The changes, oldest first.
-    pub(crate) fn poll_change(&mut self) -> Option<RouteChange> {
-        self.changes.as_mut()?.pop_front()
     }
 
     fn remove(&mut self, id: ReceiverId) {

@@ -30,8 +30,8 @@ pub(super) type ResetToken = [u8; RESET_TOKEN_LEN];
 /// What waits for others to take it.
 #[derive(Debug, Default)]
 pub(super) struct Strays {
-    datagrams: VecDeque<(DatagramMeta, BytesMut)>,
-    resets: VecDeque<(DatagramMeta, ResetToken)>,
+    pub(super) datagrams: VecDeque<(DatagramMeta, BytesMut)>,
+    pub(super) resets: VecDeque<(DatagramMeta, ResetToken)>,
 }
 
 impl Strays {
@@ -47,14 +47,6 @@ impl Strays {
         if self.resets.len() < RESETS_MAX {
             self.resets.push_back((meta, token));
         }
-    }
-
-    pub(super) fn pop(&mut self) -> Option<(DatagramMeta, BytesMut)> {
-        self.datagrams.pop_front()
-    }
-
-    pub(super) fn pop_reset(&mut self) -> Option<(DatagramMeta, ResetToken)> {
-        self.resets.pop_front()
     }
 }
 

@@ -78,20 +78,16 @@ pub(crate) enum Withheld {
 #[derive(Debug)]
 pub(crate) struct Predecessor {
     /// It may have handshakes in progress.
-    handshaking: bool,
-    detours: VecDeque<Detour>,
+    pub(crate) handshaking: bool,
+    pub(crate) detours: VecDeque<Detour>,
     /// By the numbers of offers, thus in the order of their deadlines.
-    withheld: BTreeMap<u64, (Instant, Withheld)>,
+    pub(crate) withheld: BTreeMap<u64, (Instant, Withheld)>,
     last_offer: u64,
 }
 
 impl Predecessor {
     pub(crate) fn new() -> Self {
         Self { handshaking: true, detours: VecDeque::new(), withheld: BTreeMap::new(), last_offer: 0 }
-    }
-
-    pub(crate) fn is_handshaking(&self) -> bool {
-        self.handshaking
     }
 
     /// Whether a QUIC datagram may belong to one of its connections.
@@ -122,10 +118,6 @@ impl Predecessor {
         Ok(())
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Detour> {
-        self.detours.pop_front()
-    }
-
     /// An offer was answered; `None` if it was answered before or never made.
     pub(crate) fn take(&mut self, offer: u64) -> Option<Withheld> {
         self.withheld.remove(&offer).map(|(_, withheld)| withheld)
@@ -143,11 +135,6 @@ impl Predecessor {
         std::mem::take(&mut self.withheld).into_values().map(|(_, withheld)| withheld).collect()
     }
 
-    /// Whether any offer waits for its answer.
-    pub(crate) fn has_offers(&self) -> bool {
-        !self.withheld.is_empty()
-    }
-
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.withheld.first_key_value().map(|(_, &(until, _))| until)
     }
@@ -158,7 +145,7 @@ impl Predecessor {
 pub(crate) struct Retirement {
     /// When to look next whether handshakes are in progress; `None` once there are none.
     pub(crate) check_at: Option<Instant>,
-    reports: VecDeque<FromPredecessor>,
+    pub(crate) reports: VecDeque<FromPredecessor>,
 }
 
 impl Retirement {
@@ -179,10 +166,6 @@ impl Retirement {
             self.check_at = None;
             self.report(FromPredecessor::Settled);
         }
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<FromPredecessor> {
-        self.reports.pop_front()
     }
 
     /// A claim without room is one without an answer.
@@ -231,8 +214,9 @@ mod tests {
             let offered = (meta(), BytesMut::zeroed(1200));
             predecessor.offer(now, offered, Withheld::Relayed(nth)).unwrap();
         }
-        let offers: Vec<_> =
-            std::iter::from_fn(|| predecessor.pop()).filter_map(|detour| detour.offer).collect();
+        let offers: Vec<_> = std::iter::from_fn(|| predecessor.detours.pop_front())
+            .filter_map(|detour| detour.offer)
+            .collect();
         assert!(matches!(predecessor.take(offers[1]), Some(Withheld::Relayed(8))));
         assert!(predecessor.take(offers[1]).is_none(), "answered twice");
         assert!(predecessor.take(99).is_none(), "never made");

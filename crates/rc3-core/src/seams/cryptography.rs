@@ -4,13 +4,11 @@
 use std::sync::Arc;
 
 #[cfg(feature = "aws-lc-rs")]
-use aws_lc_rs::hmac;
-#[cfg(feature = "aws-lc-rs")]
-pub(crate) use aws_lc_rs::{aead, hkdf, rand};
+use aws_lc_rs as library;
+use library::hmac;
+pub(crate) use library::{aead, hkdf, rand};
 #[cfg(not(feature = "aws-lc-rs"))]
-use ring::hmac;
-#[cfg(not(feature = "aws-lc-rs"))]
-pub(crate) use ring::{aead, hkdf, rand};
+use ring as library;
 use rustls::crypto::CryptoProvider;
 #[cfg(feature = "aws-lc-rs")]
 use rustls::crypto::aws_lc_rs as tls;

@@ -27,9 +27,9 @@ pub(crate) struct Pieces {
     /// of a run and not its key.
     runs: OffsetMap<Contiguous>,
     /// Number of pieces.
-    count: usize,
+    pub(crate) count: usize,
     /// Sum of their lengths.
-    bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 /// Pieces without a gap between them; never empty.
@@ -41,16 +41,6 @@ struct Contiguous {
 }
 
 impl Pieces {
-    /// Number of pieces.
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Sum of their lengths.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Memory of runs and pieces beyond the first, besides their bytes.
     pub(crate) fn overhead(&self) -> u64 {
         extra(self.runs.len()) * RUN_COST + extra(self.count) * PIECE_COST
@@ -211,7 +201,7 @@ mod tests {
             assert!(data.iter().zip(start..).all(|(&byte, offset)| byte == offset as u8));
             drained.push((start, data.len()));
         }
-        assert_eq!((pieces.count(), pieces.bytes(), pieces.start()), (0, 0, None));
+        assert_eq!((pieces.count, pieces.bytes, pieces.start()), (0, 0, None));
         drained
     }
 
@@ -220,7 +210,7 @@ mod tests {
         let packets = [(0, 1400), (1400, 1400), (2800, 1400), (4200, 1400)];
         for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 3, 0, 1], [0, 3, 1, 2], [1, 3, 2, 0]] {
             let pieces = pieces(&order.map(|index| packets[index]));
-            assert_eq!((pieces.runs.len(), pieces.count()), (1, 4));
+            assert_eq!((pieces.runs.len(), pieces.count), (1, 4));
             assert_eq!(drain(pieces), packets);
         }
     }
@@ -228,7 +218,7 @@ mod tests {
     #[test]
     fn small_neighbours_are_joined_on_both_sides() {
         let pieces = pieces(&[(0, 100), (200, 100), (100, 100)]);
-        assert_eq!((pieces.count(), pieces.bytes()), (1, 300));
+        assert_eq!((pieces.count, pieces.bytes), (1, 300));
         assert_eq!(drain(pieces), [(0, 300)]);
     }
 
@@ -275,6 +265,6 @@ mod tests {
             pieces.insert((nth - 1) * 1400, packet());
             pieces.insert(nth * 1400, packet());
         }
-        assert_eq!((pieces.runs.len(), pieces.count()), (1, 20_000));
+        assert_eq!((pieces.runs.len(), pieces.count), (1, 20_000));
     }
 }

@@ -75,7 +75,7 @@ pub struct Chunk {
 pub struct IllegalOrderedRead;
 
 /// The receiving side of one stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reassembler {
     /// Every byte received, read or not.
     received: SpanSet,
@@ -92,13 +92,7 @@ pub struct Reassembler {
 impl Reassembler {
     /// An empty stream in which RLP may make up to `spans_max` runs.
     pub fn new(spans_max: usize) -> Self {
-        Self {
-            received: SpanSet::default(),
-            pieces: Pieces::default(),
-            consumed: 0,
-            spans_max,
-            cleared: false,
-        }
+        Self { spans_max, ..Self::default() }
     }
 
     /// Adds the bytes at `offset`, part of a buffer of `buffer_len` bytes that nothing else references. The first
@@ -131,7 +125,7 @@ impl Reassembler {
     /// Like [`Self::insert`] and [`Self::read`] in one, for the next bytes in order while nothing waits: records them
     /// without storing them. `false`: they are not the next bytes, and nothing was done.
     pub fn pass(&mut self, span: Span) -> bool {
-        let is_next = !self.cleared && self.pieces.count() == 0 && self.received.covered() == span.start;
+        let is_next = !self.cleared && self.pieces.count == 0 && self.received.covered() == span.start;
         // Everything received is one run from 0 on, and all of it was read.
         let is_next = is_next && self.consumed == span.start && self.contiguous_end() == span.start;
         let passed = is_next && self.received.append(span);
@@ -179,7 +173,7 @@ impl Reassembler {
 
     /// The number of unread bytes.
     pub fn buffered(&self) -> u64 {
-        self.pieces.bytes()
+        self.pieces.bytes
     }
 
     /// The unread bytes, and their memory including the record of received spans.
@@ -220,7 +214,7 @@ impl Reassembler {
     /// Returns how many bytes were dropped. They count as consumed, so that a connection with shared credit recovers
     /// it; all other positions are 0 from now on.
     pub fn clear(&mut self) -> u64 {
-        let dropped = self.pieces.bytes();
+        let dropped = self.pieces.bytes;
         *self = Self { consumed: self.consumed + dropped, cleared: true, ..Self::new(self.spans_max) };
         dropped
     }
@@ -228,7 +222,7 @@ impl Reassembler {
     /// Whether RLP data for this span must be refused, because of the existing runs and pieces.
     fn is_one_too_many(&self, span: Span) -> bool {
         let pieces_max = self.spans_max.saturating_mul(2) as u64;
-        self.pieces.count() as u64 > pieces_max.saturating_add(self.buffered() / (JOIN_MAX as u64 / 2))
+        self.pieces.count as u64 > pieces_max.saturating_add(self.buffered() / (JOIN_MAX as u64 / 2))
             || (self.received.span_count() >= self.spans_max && !self.received.touches(span))
     }
 
@@ -414,7 +408,7 @@ mod tests {
             for nth in 0..COUNT {
                 assert_eq!(insert(&mut stream, order(nth), order(nth) + 1, Rlp), new(1));
                 let pieces_max = stream.run_count() as u64 + stream.buffered() / 1024;
-                assert!(stream.pieces.count() as u64 <= pieces_max);
+                assert!(stream.pieces.count as u64 <= pieces_max);
             }
             assert_eq!((stream.run_count(), stream.buffered()), (1, COUNT));
         }
@@ -426,13 +420,13 @@ mod tests {
         const COUNT: u64 = 100_000;
         let mut stream = Reassembler::new(1000);
         let refused: u64 = (1..COUNT).map(|nth| insert(&mut stream, 2 * nth, 2 * nth + 1, Rlp).refused).sum();
-        assert_eq!((refused, stream.run_count(), stream.pieces.count()), (COUNT - 1001, 1000, 1000));
+        assert_eq!((refused, stream.run_count(), stream.pieces.count), (COUNT - 1001, 1000, 1000));
         // The primary comes by with datagrams, each of which closes hundreds of gaps.
         for start in (0..2 * COUNT).step_by(1200) {
             insert(&mut stream, start, start + 1200, Primary);
         }
         assert_eq!((stream.run_count(), stream.contiguous_end()), (1, stream.buffered()));
-        assert!(stream.pieces.count() as u64 <= 1 + stream.buffered() / 1024);
+        assert!(stream.pieces.count as u64 <= 1 + stream.buffered() / 1024);
         while read(&mut stream, true).is_some() {}
         assert_eq!(stream.consumed(), stream.contiguous_end());
     }
@@ -447,7 +441,7 @@ mod tests {
             stream.read(1, false).unwrap();
         }
         assert!(refused > 0);
-        assert!(stream.pieces.count() <= 21);
+        assert!(stream.pieces.count <= 21);
     }
 
     #[derive(Debug, Clone)]
@@ -518,7 +512,7 @@ mod tests {
                     let end = start + len;
                     let alone = !(start.saturating_sub(1)..=end).any(|offset| oracle.is_received(offset));
                     let crowded =
-                        stream.pieces.count() as u64 > 2 * spans_max as u64 + stream.buffered() / 1024;
+                        stream.pieces.count as u64 > 2 * spans_max as u64 + stream.buffered() / 1024;
                     let refuse = from == Rlp && ((alone && oracle.runs(0).len() >= spans_max) || crowded);
                     let (before, cost) = (stream.held(), stream.cost(span(start, end)));
                     let inserted = stream.insert(start, bytes(start, end, seed), len as usize, from);

@@ -31,7 +31,7 @@ pub(crate) struct ReplayWindow {
     /// Bit `n % WINDOW` belongs to packet number `n`. All bits outside `next - WINDOW..next` are clear.
     words: Box<[u64; WORDS]>,
     /// One above the highest packet number seen.
-    next: u64,
+    pub(crate) next: u64,
 }
 
 impl ReplayWindow {
@@ -40,41 +40,33 @@ impl ReplayWindow {
         Self { words: Box::new([0; WORDS]), next: 0 }
     }
 
-    /// One above the highest packet number seen; 0 before the first.
-    pub(crate) const fn next(&self) -> u64 {
-        self.next
-    }
-
     /// The state of `packet_number`.
-    pub(crate) fn check(&self, packet_number: u64) -> Freshness {
+    fn check(&self, packet_number: u64) -> Freshness {
         if packet_number >= self.next {
             Freshness::New
         } else if self.next - packet_number > WINDOW {
             Freshness::TooOld
-        } else if self.word(packet_number) & bit(packet_number) != 0 {
+        } else if self.words[word_index(packet_number)] & bit(packet_number) != 0 {
             Freshness::Duplicate
         } else {
             Freshness::New
         }
     }
 
-    /// Marks `packet_number` as seen and advances the window if it is the highest. Does nothing below the window.
+    /// Marks `packet_number` as seen and advances the window if it is the highest. Returns its state before.
     ///
     /// Takes constant time, except for a jump ahead, which clears the words it skips: at most 256.
-    pub(crate) fn insert(&mut self, packet_number: u64) {
-        match self.check(packet_number) {
-            Freshness::Duplicate | Freshness::TooOld => return,
-            Freshness::New => {}
+    pub(crate) fn insert(&mut self, packet_number: u64) -> Freshness {
+        let state = self.check(packet_number);
+        if state != Freshness::New {
+            return state;
         }
         if packet_number >= self.next {
             self.clear_to(packet_number);
             self.next = packet_number.saturating_add(1);
         }
         self.words[word_index(packet_number)] |= bit(packet_number);
-    }
-
-    fn word(&self, packet_number: u64) -> u64 {
-        self.words[word_index(packet_number)]
+        state
     }
 
     /// Clears the bits that `next..=last` take over from the numbers one window earlier.
@@ -167,13 +159,13 @@ mod tests {
             let mut highest = base;
             for (ahead, distance) in moves {
                 let number = if ahead { highest + distance } else { highest.saturating_sub(distance) };
-                prop_assert_eq!(window.check(number), oracle.check(number), "{}", number);
-                if oracle.check(number) == Freshness::New {
+                let state = oracle.check(number);
+                if state == Freshness::New {
                     oracle.0.insert(number);
                 }
-                window.insert(number);
+                prop_assert_eq!(window.insert(number), state, "{}", number);
                 highest = highest.max(number);
-                prop_assert_eq!(window.next(), oracle.0.last().map_or(0, |last| last + 1));
+                prop_assert_eq!(window.next, oracle.0.last().map_or(0, |last| last + 1));
             }
             for number in highest.saturating_sub(WINDOW + 2)..=highest + 2 {
                 prop_assert_eq!(window.check(number), oracle.check(number), "{}", number);

@@ -45,7 +45,7 @@ pub(crate) struct SendBuffer {
     /// Length of the stream so far.
     end: u64,
     /// Sum of the lengths of `chunks` and `tail`, except supplied bytes.
-    held: u64,
+    pub(crate) held: u64,
     /// Boxed: few streams have a source.
     lent: Option<Box<Lent>>,
 }
@@ -115,11 +115,6 @@ impl SendBuffer {
         }
         self.tail.extend_from_slice(later);
         self.end += later.len() as u64;
-    }
-
-    /// How many appended bytes are held.
-    pub(crate) fn held(&self) -> u64 {
-        self.held
     }
 
     /// Memory of its pieces beyond the first, besides their bytes.
@@ -401,7 +396,7 @@ mod tests {
         let tail_of = |data: Bytes| {
             let mut buffer = SendBuffer::default();
             buffer.append(data);
-            assert_eq!((&buffer.tail[..], buffer.held(), buffer.end), (&[7, 7, 7][..], 3, 3));
+            assert_eq!((&buffer.tail[..], buffer.held, buffer.end), (&[7, 7, 7][..], 3, 3));
             buffer.tail
         };
         let own = Bytes::from(vec![7; 3]);
@@ -431,16 +426,13 @@ mod tests {
         append(&mut buffer, 4000);
         append(&mut buffer, 4000);
         buffer.release(span(0, 1000));
-        assert_eq!(
-            (buffer.held(), buffer.held_from(500, 8000), buffer.held_below(1000, 0)),
-            (7000, 500, 1000)
-        );
+        assert_eq!((buffer.held, buffer.held_from(500, 8000), buffer.held_below(1000, 0)), (7000, 500, 1000));
         assert_eq!((buffer.held_from(1000, 8000), buffer.held_below(8000, 0)), (8000, 1000));
         // From its middle, and what is left of it from its start again.
         buffer.release(span(2000, 3000));
         buffer.release(span(500, 1500));
         assert_eq!(
-            (buffer.held(), buffer.held_from(1500, 8000), buffer.held_below(8000, 0)),
+            (buffer.held, buffer.held_from(1500, 8000), buffer.held_below(8000, 0)),
             (5500, 2000, 3000)
         );
         let mut out = Vec::new();
@@ -484,7 +476,7 @@ mod tests {
             buffer.release(span(at, at + 1));
         }
         buffer.release(span(5000, 10_000));
-        assert_eq!((buffer.held(), buffer.chunks.len(), buffer.tail.len()), (0, 0, 0));
+        assert_eq!((buffer.held, buffer.chunks.len(), buffer.tail.len()), (0, 0, 0));
     }
 
     #[test]
@@ -516,12 +508,12 @@ mod tests {
         let mut buffer = SendBuffer::default();
         append(&mut buffer, 10);
         buffer.append_source(1 << 40);
-        assert_eq!((buffer.held(), buffer.present()), (10, 0));
+        assert_eq!((buffer.held, buffer.present()), (10, 0));
         assert_eq!(buffer.missing(span(0, 100)).collect::<Vec<_>>(), [span(10, 100)]);
         buffer.ask(span(50, 100));
         assert_eq!((buffer.present(), buffer.held_from(50, 100)), (50, 50));
         buffer.supply(50, source(span(50, 100)));
-        assert_eq!((buffer.held(), buffer.present()), (10, 50));
+        assert_eq!((buffer.held, buffer.present()), (10, 50));
         assert_eq!((buffer.held_from(50, 90), buffer.held_below(100, 0)), (90, 50));
         assert_eq!(buffer.slice(span(60, 70)).flatten().collect::<Vec<_>>(), source(span(60, 70)));
         buffer.release(span(60, 100));
@@ -600,9 +592,9 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(buffer.end, oracle.len() as u64);
-                prop_assert_eq!(buffer.held(), oracle.iter().flatten().count() as u64);
+                prop_assert_eq!(buffer.held, oracle.iter().flatten().count() as u64);
                 let held: u64 = buffer.chunks.iter().map(|(_, chunk)| chunk.bytes.len() as u64).sum();
-                prop_assert_eq!(buffer.held(), held + buffer.tail.len() as u64);
+                prop_assert_eq!(buffer.held, held + buffer.tail.len() as u64);
                 prop_assert!(buffer.chunks.iter().all(|(_, chunk)| !chunk.bytes.is_empty()));
                 prop_assert!(buffer.chunks.len() as u64 <= 1 + buffer.end / 512 + releases);
             }

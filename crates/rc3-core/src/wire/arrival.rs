@@ -30,8 +30,6 @@ impl Arrival {
     /// # Panics
     /// When a field is above [`varint::VARINT_MAX`].
     pub fn emit(&self, out: &mut Vec<u8>) {
-        for field in [TYPE, self.packet_number, self.datagrams, self.bytes, self.micros] {
-            varint::emit(field, out);
-        }
+        varint::emit_all([TYPE, self.packet_number, self.datagrams, self.bytes, self.micros], out);
     }
 }

@@ -158,14 +158,12 @@ impl ControlFrame {
             Self::Signal { leading } => emit_varints(SIGNAL, &[leading], out),
             Self::Path(number) => emit_varints(PATH, &[number], out),
             Self::Early(EarlySecret(ref secret)) => {
-                varint::emit(EARLY, out);
-                varint::emit(EARLY_SECRET_LEN as u64, out);
+                varint::emit_all([EARLY, EARLY_SECRET_LEN as u64], out);
                 out.extend_from_slice(&**secret);
             }
             Self::ReceiverId { number, id } => {
-                varint::emit(RECEIVER_ID, out);
-                varint::emit((varint::encoded_len(number) + id.0.len()) as u64, out);
-                varint::emit(number, out);
+                let len = (varint::encoded_len(number) + id.0.len()) as u64;
+                varint::emit_all([RECEIVER_ID, len, number], out);
                 out.extend_from_slice(&id.0);
             }
             Self::Pause { stream, paused } => emit_varints(PAUSE, &[stream, paused.into()], out),
@@ -238,7 +236,7 @@ impl ControlDecoder {
             }
             let Some(payload) = reader.take(len) else { return Ok(None) };
             let frame = ControlFrame::parse(kind, payload).ok_or(Malformed)?;
-            self.decoded += reader.position();
+            self.decoded += reader.position;
             self.settings_seen = true;
             if frame.is_some() {
                 return Ok(frame);
@@ -249,11 +247,9 @@ impl ControlDecoder {
 
 /// Appends a frame whose payload is a sequence of varints.
 fn emit_varints(kind: u64, fields: &[u64], out: &mut Vec<u8>) {
-    varint::emit(kind, out);
-    varint::emit(fields.iter().map(|&field| varint::encoded_len(field) as u64).sum(), out);
-    for &field in fields {
-        varint::emit(field, out);
-    }
+    let len = fields.iter().map(|&field| varint::encoded_len(field) as u64).sum();
+    varint::emit_all([kind, len], out);
+    varint::emit_all(fields.iter().copied(), out);
 }
 
 #[cfg(test)]

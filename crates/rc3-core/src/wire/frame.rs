@@ -72,11 +72,11 @@ impl Data {
         let len = if kind & DATA_HAS_LEN == 0 { None } else { Some(reader.varint()?) };
         let receipt = Receipt::parse(reader)?;
         let len = len.unwrap_or_else(|| reader.rest().len() as u64);
-        let start = reader.position();
+        let start = reader.position;
         reader.take(len)?;
         // Offset and length are below 2^62.
         let may_end = offset + len <= final_size.unwrap_or(VARINT_MAX);
-        may_end.then(|| Self { stream, offset, final_size, receipt, data: start..reader.position() })
+        may_end.then_some(Self { stream, offset, final_size, receipt, data: start..reader.position })
     }
 }
 
@@ -111,12 +111,8 @@ impl DataHeader {
     /// # Panics
     /// When a field is above 2^62 - 1.
     pub fn emit(&self, out: &mut Vec<u8>) {
-        varint::emit(self.kind(), out);
-        varint::emit(self.stream, out);
-        varint::emit(self.offset, out);
-        for field in [self.final_size, self.explicit_len].into_iter().flatten() {
-            varint::emit(field, out);
-        }
+        varint::emit_all([self.kind(), self.stream, self.offset], out);
+        varint::emit_all([self.final_size, self.explicit_len].into_iter().flatten(), out);
         self.receipt.emit(out);
     }
 
@@ -153,8 +149,7 @@ pub fn complete_len(stream: u64) -> usize {
 /// # Panics
 /// When `stream` is above 2^62 - 1.
 pub fn emit_complete(stream: u64, out: &mut Vec<u8>) {
-    varint::emit(COMPLETE, out);
-    varint::emit(stream, out);
+    varint::emit_all([COMPLETE, stream], out);
 }
 
 /// Iterator over the frames of a payload. Ends after the first error.

@@ -30,9 +30,7 @@ impl Order {
     /// # Panics
     /// When a field is above [`VARINT_MAX`](varint::VARINT_MAX).
     pub fn emit(&self, out: &mut Vec<u8>) {
-        for field in [TYPE, self.packet_number, self.came, self.overtaken] {
-            varint::emit(field, out);
-        }
+        varint::emit_all([TYPE, self.packet_number, self.came, self.overtaken], out);
     }
 }
 

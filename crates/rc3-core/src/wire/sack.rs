@@ -34,7 +34,7 @@ impl<'a> Sack<'a> {
         for _ in 0..count {
             spans.step()?;
         }
-        let fields = reader.take(spans.reader.position() as u64)?;
+        let fields = reader.take(spans.reader.position as u64)?;
         Some(Self { stream, fields })
     }
 
@@ -98,8 +98,7 @@ pub fn emit(
     out: &mut Vec<u8>,
 ) -> usize {
     let frame_start = out.len();
-    varint::emit(TYPE, out);
-    varint::emit(stream, out);
+    varint::emit_all([TYPE, stream], out);
     let count_at = out.len();
     out.push(0);
     let mut budget_left = budget.saturating_sub(out.len() - frame_start);
@@ -122,8 +121,7 @@ pub fn emit(
             // The count grows to two bytes here: once per frame, some 130 bytes move.
             out.insert(count_at, 0);
         }
-        varint::emit(distance, out);
-        varint::emit(span.len(), out);
+        varint::emit_all([distance, span.len()], out);
         receipt.emit(out);
         previous_end = Some(span.end);
         count += 1;

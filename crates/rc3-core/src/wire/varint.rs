@@ -29,6 +29,14 @@ pub(crate) fn emit(value: u64, out: &mut Vec<u8>) {
     out[start] |= (len.trailing_zeros() as u8) << 6;
 }
 
+/// Appends the shortest encodings of `values`.
+///
+/// # Panics
+/// As [`emit`].
+pub(crate) fn emit_all(values: impl IntoIterator<Item = u64>, out: &mut Vec<u8>) {
+    values.into_iter().for_each(|value| emit(value, out));
+}
+
 /// Parses the varint at the front of `bytes`: its value and how many bytes it took, or `None` when `bytes` ends before
 /// it. Longer encodings than needed are valid.
 pub fn parse(bytes: &[u8]) -> Option<(u64, usize)> {
@@ -48,16 +56,12 @@ pub(crate) const fn len_from_first_byte(first: u8) -> usize {
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
-    position: usize,
+    pub(crate) position: usize,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
-    }
-
-    pub(crate) const fn position(&self) -> usize {
-        self.position
     }
 
     pub(crate) fn rest(&self) -> &'a [u8] {

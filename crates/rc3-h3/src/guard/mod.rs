@@ -46,12 +46,10 @@ enum GuardState {
     StreamType,
     /// Type and length of a frame.
     Beginning,
-    /// Of a frame of data.
-    Data { left: u64 },
+    /// Of a frame of data, or of one that is not passed on.
+    Payload { left: u64, passes: bool },
     /// Of a frame that is passed on whole, after its beginning of `head` bytes.
     Whole { frame: BytesMut, head: usize, left: usize, is_header: bool },
-    /// Of a frame that is not passed on.
-    Skipped { left: u64 },
     /// No frames, or none of interest.
     Opaque,
 }
@@ -80,21 +78,14 @@ impl Guard {
             let passed = match &mut self.state {
                 GuardState::StreamType => self.stream_type(input),
                 GuardState::Beginning => self.frame(input)?,
-                GuardState::Data { left } => {
-                    let data = take(input, left);
+                GuardState::Payload { left, passes } => {
+                    let data = Some(take(input, left)).filter(|_| *passes);
                     if *left == 0 {
                         self.state = GuardState::Beginning;
                     }
-                    Some(data)
+                    data
                 }
                 GuardState::Whole { .. } => self.whole(input)?,
-                GuardState::Skipped { left } => {
-                    take(input, left);
-                    if *left == 0 {
-                        self.state = GuardState::Beginning;
-                    }
-                    None
-                }
                 GuardState::Opaque => Some(input.split_to(input.len())),
             };
             if passed.is_some() {
@@ -134,7 +125,7 @@ impl Guard {
             if frame.len == 0 {
                 return Ok(None);
             }
-            self.state = GuardState::Data { left: frame.len };
+            self.state = GuardState::Payload { left: frame.len, passes: true };
             return Ok(Some(bytes));
         }
         if frame.has_no_length() {
@@ -143,7 +134,7 @@ impl Guard {
         }
         if !frame.is_known() {
             if frame.len > 0 {
-                self.state = GuardState::Skipped { left: frame.len };
+                self.state = GuardState::Payload { left: frame.len, passes: false };
             }
             return Ok(None);
         }

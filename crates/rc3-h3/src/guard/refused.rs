@@ -9,9 +9,10 @@ use h3::error::Code;
 /// h3 prints it as an undefined error of the stream or of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Refused {
-    code: Code,
-    scope: Scope,
-    reason: &'static str,
+    /// The code that the peer gets (RFC 9114 §8.1).
+    pub(crate) code: Code,
+    pub(crate) scope: Scope,
+    pub(crate) reason: &'static str,
 }
 
 /// What a fault ends.
@@ -22,19 +23,6 @@ pub(crate) enum Scope {
 }
 
 impl Refused {
-    /// The code that the peer gets (RFC 9114 §8.1).
-    pub(crate) fn code(&self) -> Code {
-        self.code
-    }
-
-    pub(crate) fn scope(&self) -> Scope {
-        self.scope
-    }
-
-    pub(crate) fn reason(&self) -> &'static str {
-        self.reason
-    }
-
     /// RFC 9114 §4.1.2.
     pub(super) const fn malformed(reason: &'static str) -> Self {
         Self { code: Code::H3_MESSAGE_ERROR, scope: Scope::Stream, reason }

@@ -53,9 +53,4 @@ impl Bound {
         let sockets: io::Result<_> = self.pairs.iter().map(|pair| pair.duplicate(options)).collect();
         Self::system(sockets?)
     }
-
-    /// The sockets of all workers.
-    pub(crate) fn pairs(&self) -> &[Pair] {
-        &self.pairs
-    }
 }

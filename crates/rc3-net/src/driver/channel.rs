@@ -51,7 +51,7 @@ impl Channel {
         wakers: &mut Vec<Waker>,
         socket: &EndpointSocket,
     ) -> io::Result<usize> {
-        if self.faults.retry_at().is_some_and(|at| shared.runtime.now() < at) {
+        if self.faults.retry_at.is_some_and(|at| shared.runtime.now() < at) {
             return Ok(0);
         }
         let messages = match socket.poll_recv(cx, &mut self.batch) {
@@ -78,7 +78,7 @@ impl Channel {
                     };
                     shared.member.keep_own((meta, data))
                 });
-                let now = state.now();
+                let now = state.runtime.now();
                 state.core.handle_datagrams(now, datagrams);
                 taken
             });

@@ -18,7 +18,7 @@ pub(super) struct QueueLimit {
     /// In the unit of [`AsyncSocket::queued_bytes`](crate::socket::AsyncSocket::queued_bytes).
     limit: usize,
     limit_max: usize,
-    segments: usize,
+    pub(super) segments: usize,
     /// The bound was reached, at this time.
     full: Option<Instant>,
 }
@@ -64,10 +64,6 @@ impl QueueLimit {
         true
     }
 
-    pub(super) fn segments(&self) -> usize {
-        self.segments
-    }
-
     fn segments_of(limit: usize) -> usize {
         (limit / 16 / Self::DATAGRAM).clamp(1, Self::SEGMENTS_MAX)
     }
@@ -83,7 +79,7 @@ mod tests {
         for _ in 0..10 {
             assert!(queue_limit.admit(0));
         }
-        assert_eq!(queue_limit.segments(), QueueLimit::SEGMENTS_MAX);
+        assert_eq!(queue_limit.segments, QueueLimit::SEGMENTS_MAX);
     }
 
     #[test]
@@ -94,7 +90,7 @@ mod tests {
         }
         assert!(!queue_limit.admit(QueueLimit::LIMIT_MIN));
         assert!(queue_limit.admit(QueueLimit::LIMIT_MIN - 1));
-        assert_eq!((queue_limit.limit, queue_limit.segments()), (QueueLimit::LIMIT_MIN, 1));
+        assert_eq!((queue_limit.limit, queue_limit.segments), (QueueLimit::LIMIT_MIN, 1));
     }
 
     #[test]

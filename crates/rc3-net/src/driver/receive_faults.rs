@@ -24,15 +24,11 @@ const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
 pub(super) struct ReceiveFaults {
     first: Option<Instant>,
     pause: Duration,
-    retry_at: Option<Instant>,
+    /// When the next call is due, if the last one failed.
+    pub(super) retry_at: Option<Instant>,
 }
 
 impl ReceiveFaults {
-    /// When the next call is due, if the last one failed.
-    pub(super) fn retry_at(&self) -> Option<Instant> {
-        self.retry_at
-    }
-
     /// Notes a call that did not fail.
     pub(super) fn on_success(&mut self) {
         *self = Self::default();
@@ -70,8 +66,8 @@ mod tests {
         let start = Instant::now();
         let (mut faults, mut now, mut pauses) = (ReceiveFaults::default(), start, Vec::new());
         while faults.on_error(now, &io::ErrorKind::OutOfMemory.into()) {
-            pauses.push(faults.retry_at().unwrap() - now);
-            now = faults.retry_at().unwrap();
+            pauses.push(faults.retry_at.unwrap() - now);
+            now = faults.retry_at.unwrap();
         }
         assert_eq!(pauses[..4], [1, 2, 4, 8].map(Duration::from_millis));
         assert_eq!(pauses.last(), Some(&PAUSE_MAX));
@@ -86,9 +82,9 @@ mod tests {
         for second in 0..1000 {
             let now = start + Duration::from_secs(second);
             assert!(faults.on_error(now, &io::ErrorKind::OutOfMemory.into()), "{second}");
-            assert_eq!(faults.retry_at(), Some(now + PAUSE_MIN));
+            assert_eq!(faults.retry_at, Some(now + PAUSE_MIN));
             faults.on_success();
-            assert_eq!(faults.retry_at(), None);
+            assert_eq!(faults.retry_at, None);
         }
     }
 

@@ -140,7 +140,7 @@ fn take_detours(shared: &Shared, wakers: &mut Vec<Waker>, detours: Vec<Detour>) 
     let mut counts = HandedOver::default();
     detours.iter().for_each(|detour| counts.count(&detour.datagram));
     shared.with_later(wakers, |state| {
-        let now = state.now();
+        let now = state.runtime.now();
         state.restart.detours.from_successor += counts;
         state.core.handle_detours(now, detours);
     });

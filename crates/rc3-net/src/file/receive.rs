@@ -54,7 +54,7 @@ impl RecvStream {
     /// None: data already read is lost to other reads.
     pub async fn recv_file(&mut self, sink: impl WriteAt, size_max: u64) -> Result<u64, RecvFileError> {
         let id = self.id();
-        let base = self.stream_ref().access(Access::Command, |core, _| core.read_out_of_order(id));
+        let base = self.stream.access(Access::Command, |core, _| core.read_out_of_order(id));
         let base = base.map_err(|unavailable| recv_error(unavailable.into()))?;
         let base = base.map_err(|ClosedStream| RecvFileError::ClosedStream)?;
         let result = self.write_to(Arc::new(sink), base, size_max).await;

@@ -60,7 +60,7 @@ impl SendStream {
     /// # Cancel safety
     /// None: dropping the future resets the stream with [`SOURCE_FAILED`].
     pub async fn send_file(&mut self, source: impl ReadAt, len: u64) -> Result<(), SendFileError> {
-        let (stream, id) = (self.stream_ref().clone(), self.id());
+        let (stream, id) = (self.stream.clone(), self.id());
         stream.access(Access::Command, |core, state| {
             if let Some(error) = &state.error {
                 return Err(SendFileError::from(error.clone()));
@@ -98,7 +98,7 @@ struct Unread {
 impl Unread {
     /// The next span to read, once there is one; `None` when all is done.
     async fn next_read(&self) -> Result<Option<Span>, SendFileError> {
-        let id = self.stream.id();
+        let id = self.stream.id;
         poll_fn(|cx| {
             let asked = self.stream.access(Access::Change, |core, state| {
                 if let Some(error) = &state.error {
@@ -132,7 +132,7 @@ impl Drop for Unread {
 
 /// Reads `span` and later requests, until there are none.
 fn read(stream: &StreamRef, source: &impl ReadAt, mut span: Span) -> Result<(), SendFileError> {
-    let id = stream.id();
+    let id = stream.id;
     loop {
         let piece = read_some(source, span)?;
         let end = span.start + piece.len() as u64;

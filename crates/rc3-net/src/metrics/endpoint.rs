@@ -10,7 +10,7 @@ use super::{
     counter::{self, Counted},
     handed_over::{self, report_detours},
 };
-use crate::{handed_over::Detours, socket};
+use crate::{handed_over::Detours, socket, sums::sums};
 
 /// Interval of reports on open connections.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -58,16 +58,7 @@ pub(crate) struct EndpointGauges {
     pub(crate) held_bytes: u64,
 }
 
-impl EndpointGauges {
-    /// Those of two workers together.
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            open_connections: self.open_connections + other.open_connections,
-            steered_connections: self.steered_connections + other.steered_connections,
-            held_bytes: self.held_bytes + other.held_bytes,
-        }
-    }
-}
+sums!(EndpointGauges: open_connections, steered_connections, held_bytes);
 
 /// The endpoint's own part.
 #[derive(Debug, Default)]

@@ -52,18 +52,7 @@ impl ApplicationSocket {
             src_ip: out.source,
         });
         let datagrams = segment_size.map_or(1, |size| out.contents.len().div_ceil(size));
-        match sent {
-            Ok(()) => self.counters.add(|stats| &mut stats.sent_datagrams, datagrams),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.counters.add(|stats| &mut stats.send_would_block, 1);
-                return Err(error);
-            }
-            Err(error) => {
-                tracing::debug!(%error, destination = %out.destination, "datagram not sent");
-                self.counters.add(|stats| &mut stats.send_drops, datagrams);
-            }
-        }
-        Ok(())
+        self.counters.sent(sent, out, datagrams)
     }
 
     /// As [`super::AsyncSocket::poll_recv`].

@@ -9,7 +9,7 @@ use std::{
 use socket2::SockRef;
 use tokio::{io::Interest, net::UdpSocket};
 
-use super::{Capabilities, Outgoing, RecvBatch, Socket, Stats, local_addr, sys};
+use super::{Capabilities, Outgoing, RecvBatch, Socket, Stats, local_addr, sys, system_calls};
 
 /// A [`Socket`] registered with the current tokio runtime.
 ///
@@ -73,54 +73,11 @@ impl AsyncSocket {
         self.io.poll_send_ready(cx)
     }
 
-    /// [`super::EndpointSocket::set_shared`].
-    pub(crate) fn set_shared(&self, shared: bool) {
-        self.state.set_shared(shared);
-    }
-
     /// Lets calls fail from now on.
     #[cfg(all(test, target_os = "linux", not(rc3_portable)))]
     pub(crate) fn fail(&self, fault: super::InjectedError) {
         self.state.fail(fault);
     }
-
-    /// [`Socket::may_fragment`].
-    pub(crate) fn may_fragment(&self) -> bool {
-        self.state.may_fragment()
-    }
-
-    /// [`Socket::queued_bytes`].
-    pub fn queued_bytes(&self) -> usize {
-        sys::queued_bytes(&SockRef::from(&self.io))
-    }
-
-    /// [`Socket::local_addr`].
-    ///
-    /// # Errors
-    /// An [`io::Error`] if the kernel cannot report it.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        local_addr(&SockRef::from(&self.io))
-    }
-
-    /// [`Capabilities::gso_segments_max`].
-    pub(crate) fn segments_max(&self) -> usize {
-        self.state.segments_max()
-    }
-
-    /// [`Socket::capabilities`].
-    pub fn capabilities(&self) -> Capabilities {
-        self.state.capabilities()
-    }
-
-    /// [`Socket::stats`].
-    pub fn stats(&self) -> Stats {
-        self.state.stats(&SockRef::from(&self.io))
-    }
 }
 
-#[cfg(unix)]
-impl std::os::fd::AsFd for AsyncSocket {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.io.as_fd()
-    }
-}
+system_calls!(AsyncSocket);

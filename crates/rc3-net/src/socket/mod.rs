@@ -16,6 +16,7 @@ use std::{
 };
 
 use rc3_core::WorkerHash;
+use socket2::SockRef;
 
 #[cfg(all(test, target_os = "linux", not(rc3_portable)))]
 pub(crate) use self::sys::{Calls, InjectedError};
@@ -260,53 +261,64 @@ impl Socket {
     pub fn try_recv(&self, batch: &mut RecvBatch) -> io::Result<usize> {
         self.state.recv(&self.io, batch)
     }
-
-    /// Memory of datagrams sent but not yet taken by the network card, in the unit of [`Capabilities::send_buffer`].
-    /// About 2.3 KB per full datagram; 0 if the system does not report it (or on paths without back pressure).
-    pub fn queued_bytes(&self) -> usize {
-        sys::queued_bytes(&self.io)
-    }
-
-    /// Whether datagrams may be fragmented on their way, whatever [`Outgoing::dont_fragment`] says.
-    pub(crate) fn may_fragment(&self) -> bool {
-        self.state.may_fragment()
-    }
-
-    /// The bound address.
-    ///
-    /// # Errors
-    /// An [`io::Error`] if the kernel cannot report it.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        local_addr(&self.io)
-    }
-
-    /// The current features of the socket.
-    pub fn capabilities(&self) -> Capabilities {
-        self.state.capabilities()
-    }
-
-    /// Only [`Capabilities::gso_segments_max`], which each batch needs.
-    pub(crate) fn segments_max(&self) -> usize {
-        self.state.segments_max()
-    }
-
-    /// [`EndpointSocket::set_shared`].
-    pub(crate) fn set_shared(&self, shared: bool) {
-        self.state.set_shared(shared);
-    }
-
-    /// Counters of the socket so far.
-    pub fn stats(&self) -> Stats {
-        self.state.stats(&self.io)
-    }
 }
 
-#[cfg(unix)]
-impl std::os::fd::AsFd for Socket {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.io.as_fd()
-    }
+/// What a [`Socket`] can do, with a runtime or without.
+macro_rules! system_calls {
+    ($socket:ty) => {
+        impl $socket {
+            /// Memory of datagrams sent but not yet taken by the network card, in the unit of
+            /// [`Capabilities::send_buffer`]. About 2.3 KB per full datagram; 0 if the system does not report it (or on
+            /// paths without back pressure).
+            pub fn queued_bytes(&self) -> usize {
+                sys::queued_bytes(&SockRef::from(&self.io))
+            }
+
+            /// Whether datagrams may be fragmented on their way, whatever [`Outgoing::dont_fragment`] says.
+            pub(crate) fn may_fragment(&self) -> bool {
+                self.state.may_fragment()
+            }
+
+            /// The bound address.
+            ///
+            /// # Errors
+            /// An [`io::Error`] if the kernel cannot report it.
+            pub fn local_addr(&self) -> io::Result<SocketAddr> {
+                local_addr(&SockRef::from(&self.io))
+            }
+
+            /// The current features of the socket.
+            pub fn capabilities(&self) -> Capabilities {
+                self.state.capabilities()
+            }
+
+            /// Only [`Capabilities::gso_segments_max`], which each batch needs.
+            pub(crate) fn segments_max(&self) -> usize {
+                self.state.segments_max()
+            }
+
+            /// [`EndpointSocket::set_shared`].
+            pub(crate) fn set_shared(&self, shared: bool) {
+                self.state.set_shared(shared);
+            }
+
+            /// Counters of the socket so far.
+            pub fn stats(&self) -> Stats {
+                self.state.stats(&SockRef::from(&self.io))
+            }
+        }
+
+        #[cfg(unix)]
+        impl std::os::fd::AsFd for $socket {
+            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+                self.io.as_fd()
+            }
+        }
+    };
 }
+use system_calls;
+
+system_calls!(Socket);
 
 /// The sockets of one endpoint, bound to one address.
 ///

@@ -2,9 +2,11 @@
 
 use std::{
     io,
-    ops::AddAssign,
     sync::{Mutex, PoisonError},
 };
+
+use super::Outgoing;
+use crate::sums::sums;
 
 /// Counters of a socket since it was bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,21 +37,11 @@ pub struct Stats {
     pub recv_overflows: u64,
 }
 
-impl AddAssign for Stats {
-    fn add_assign(&mut self, other: Self) {
-        self.sent_datagrams += other.sent_datagrams;
-        self.send_syscalls += other.send_syscalls;
-        self.send_would_block += other.send_would_block;
-        self.send_drops += other.send_drops;
-        self.received_datagrams += other.received_datagrams;
-        self.recv_syscalls += other.recv_syscalls;
-        self.recv_errors += other.recv_errors;
-        self.recv_unusable += other.recv_unusable;
-        self.fragmented_datagrams += other.fragmented_datagrams;
-        self.exact_leading_lens += other.exact_leading_lens;
-        self.recv_overflows += other.recv_overflows;
-    }
-}
+sums!(Stats:
+    sent_datagrams, send_syscalls, send_would_block, send_drops,
+    received_datagrams, recv_syscalls, recv_errors, recv_unusable,
+    fragmented_datagrams, exact_leading_lens, recv_overflows
+);
 
 /// The live counters behind [`Stats`]. The task of the socket has the lock nearly always to itself.
 #[derive(Debug, Default)]
@@ -58,6 +50,28 @@ pub(super) struct Counters(Mutex<Stats>);
 impl Counters {
     pub(super) fn add(&self, counter: fn(&mut Stats) -> &mut u64, count: usize) {
         *counter(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)) += count as u64;
+    }
+
+    /// Counts what became of so many datagrams. Only a full buffer is an error: what the host or the network refuses is
+    /// dropped.
+    pub(super) fn sent(
+        &self,
+        result: io::Result<()>,
+        out: &Outgoing<'_>,
+        datagrams: usize,
+    ) -> io::Result<()> {
+        match result {
+            Ok(()) => self.add(|stats| &mut stats.sent_datagrams, datagrams),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.add(|stats| &mut stats.send_would_block, 1);
+                return Err(error);
+            }
+            Err(error) => {
+                tracing::debug!(%error, destination = %out.destination, datagrams, "not sent");
+                self.add(|stats| &mut stats.send_drops, datagrams);
+            }
+        }
+        Ok(())
     }
 
     /// Counts a failed call to receive; returns its error.

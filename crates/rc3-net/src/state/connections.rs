@@ -12,7 +12,7 @@ pub(crate) type ConnectionId = u64;
 
 /// The connections of one endpoint.
 #[derive(Default)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     /// Those that have not ended.
     ids: Map<ConnectionHandle, ConnectionId>,
     /// These, and ended ones with handles.
@@ -33,7 +33,7 @@ impl Connections {
     }
 
     /// How many have not ended.
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.ids.len()
     }
 
@@ -78,7 +78,7 @@ impl Connections {
     }
 
     /// Whether [`Self::announce_completed`] has work.
-    pub(super) fn has_completed(&self) -> bool {
+    pub(crate) fn has_completed(&self) -> bool {
         !self.completed.is_empty()
     }
 

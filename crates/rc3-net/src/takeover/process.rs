@@ -43,11 +43,11 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
     let sending = first.bound().for_sending(&endpoint.socket)?;
     let links: io::Result<Vec<_>> = ours.into_iter().map(RelayLink::new).collect();
 
-    let workers = endpoint.workers().to_vec();
+    let workers = endpoint.workers.to_vec();
     let (gone, all_gone) = mpsc::channel(workers.len());
     let successor = watch_successor(workers, endpoint.socket.clone(), all_gone);
     let mut stopped = Vec::new();
-    for ((worker, bound), link) in endpoint.workers().iter().zip(sending).zip(links?) {
+    for ((worker, bound), link) in endpoint.workers.iter().zip(sending).zip(links?) {
         let (stop, stopping) = oneshot::channel();
         let link = SuccessorLink { link, stopped: Some(stop), gone: gone.clone(), handed_on: false };
         worker.with(|state| state.hand_over(bound, link));
@@ -62,7 +62,7 @@ pub(super) async fn hand_over(endpoint: &EndpointRef, to: UnixStream) -> io::Res
             Ok(successor)
         }
         Err(error) => {
-            resume_reading(endpoint.workers(), &endpoint.socket)?;
+            resume_reading(&endpoint.workers, &endpoint.socket)?;
             Err(error)
         }
     }
@@ -86,7 +86,7 @@ fn expect_same_user(other: &UnixStream) -> io::Result<()> {
 async fn offer_sockets(endpoint: &EndpointRef, to: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let first = endpoint.first();
     let bound = first.bound();
-    let pairs = bound.pairs();
+    let pairs = &bound.pairs;
     let greeting =
         Greeting { workers: pairs.len(), low: bound.low.is_some(), hash: first.member.hash().copied() };
     let links: io::Result<Vec<_>> = pairs.iter().map(|_| socket_pair()).collect();

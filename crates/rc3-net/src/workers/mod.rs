@@ -207,7 +207,9 @@ impl Member {
     pub(crate) fn report(&self, gauges: EndpointGauges) -> EndpointGauges {
         let mut reported = self.group.gauges.lock().unwrap_or_else(PoisonError::into_inner);
         reported[self.number] = gauges;
-        reported.iter().copied().fold(EndpointGauges::default(), EndpointGauges::plus)
+        let mut sum = EndpointGauges::default();
+        reported.iter().for_each(|&gauges| sum += gauges);
+        sum
     }
 
     /// How much [`Self::handed_over`] has grown since the last call at any worker.
@@ -274,9 +276,9 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(50)).await;
             let idle = client
                 .handle
-                .workers()
+                .workers
                 .iter()
-                .find(|worker| worker.with(|state| state.open_connections() == 0));
+                .find(|worker| worker.with(|state| state.connections.open() == 0));
             let idle = &idle.unwrap().member;
             let rlp = || client.stats().low.unwrap().sent_datagrams;
             idle.set_sending_primary(true);
@@ -298,7 +300,7 @@ mod tests {
         runtime.block_on(async {
             let options = EndpointOptions { workers: 3, ..EndpointOptions::default() };
             let endpoint = Endpoint::bind(options, None, "127.0.0.1:0".parse().unwrap()).unwrap();
-            let workers = endpoint.handle.workers();
+            let workers = &endpoint.handle.workers;
             let at = workers[0].runtime.now();
             let learned = DestinationVerdict {
                 destination: [192, 0, 2, 7].into(),

@@ -65,12 +65,6 @@ impl TransportConfig {
         datagram_send_buffer_size: usize;
     }
 
-    setters! {
-        /// Bytes of received application datagrams stored for the application, the oldest are dropped first; `None` refuses
-        /// datagrams (RFC 9221 §3). Default 1.25 MB.
-        datagram_receive_buffer_size: Option<usize>;
-    }
-
     /// Round-trip times after which an overtaken packet counts as lost (RFC 9002 §6.1.2), at most 1000. Default 9/8.
     pub fn time_threshold(&mut self, factor: f32) -> &mut Self {
         // quinn-proto panics when the product is no time.
@@ -81,50 +75,41 @@ impl TransportConfig {
         self
     }
 
-    /// UDP payload in bytes that is known to pass, so that smaller packets need not be tried. Default 1200.
-    pub fn min_mtu(&mut self, bytes: u16) -> &mut Self {
-        self.min_mtu = Some(bytes);
-        self
-    }
+    setters! {
+        /// Bytes of received application datagrams stored for the application, the oldest are dropped first; `None` refuses
+        /// datagrams (RFC 9221 §3). Default 1.25 MB.
+        datagram_receive_buffer_size: Option<usize>;
 
-    /// How to probe for a larger path MTU; `None` disables it. See also [`Self::mtu_discovery`] and
-    /// [`Self::path_mtu_max`].
-    ///
-    /// These are quinn-proto's search and its defaults; [`Self::path_mtu_max`] loses fewer probes.
-    pub fn mtu_discovery_config(&mut self, config: Option<MtuDiscoveryConfig>) -> &mut Self {
-        self.mtu_discovery = config.map_or(MtuDiscovery::Off, MtuDiscovery::Within);
-        self
-    }
+        /// UDP payload in bytes that is known to pass, so that smaller packets need not be tried. Default 1200.
+        min_mtu: u16 => min_mtu = Some(min_mtu);
 
-    /// Probes for a path MTU of up to `bytes`, IP and UDP headers included, over IPv4 and IPv6: usually the MTU of the
-    /// device, for example 9000.
-    ///
-    /// If the whole path supports jumbo frames, this nearly halves the CPU time of bulk transfers. If only Ethernet's
-    /// length passes, the first connection to a destination loses twelve probes for a maximum of 9000, and ends with
-    /// packets of about 1470 bytes. For ten minutes later ones probe only what it has found; so it is not the default.
-    pub fn path_mtu_max(&mut self, bytes: u16) -> &mut Self {
-        self.mtu_discovery = MtuDiscovery::UpTo(bytes);
-        self
-    }
+        /// How to probe for a larger path MTU; `None` disables it. See also [`Self::mtu_discovery`] and
+        /// [`Self::path_mtu_max`].
+        ///
+        /// These are quinn-proto's search and its defaults; [`Self::path_mtu_max`] loses fewer probes.
+        mtu_discovery_config: Option<MtuDiscoveryConfig>
+            => mtu_discovery = mtu_discovery_config.map_or(MtuDiscovery::Off, MtuDiscovery::Within);
 
-    /// Whether to probe for a larger path MTU (RFC 8899). Default: yes; simulations with a fixed MTU disable it.
-    ///
-    /// The search ends at 1452 bytes of UDP payload, Ethernet's MTU over IPv6; if the peer has a loopback address, at
-    /// 8144.
-    pub fn mtu_discovery(&mut self, enabled: bool) -> &mut Self {
-        self.mtu_discovery = if enabled { MtuDiscovery::ByPeer } else { MtuDiscovery::Off };
-        self
-    }
+        /// Probes for a path MTU of up to this many bytes, IP and UDP headers included, over IPv4 and IPv6: usually the MTU of the
+        /// device, for example 9000.
+        ///
+        /// If the whole path supports jumbo frames, this nearly halves the CPU time of bulk transfers. If only Ethernet's
+        /// length passes, the first connection to a destination loses twelve probes for a maximum of 9000, and ends with
+        /// packets of about 1470 bytes. For ten minutes later ones probe only what it has found; so it is not the default.
+        path_mtu_max: u16 => mtu_discovery = MtuDiscovery::UpTo(path_mtu_max);
 
-    /// A congestion controller instead of [`Self::congestion`] and [`Self::initial_window`].
-    ///
-    /// If its metrics include a pacing rate, packets leave one by one at that rate, in bytes of UDP payload, whatever
-    /// [`Self::paced`] says; its window still bounds the bytes in flight.
-    pub fn congestion_controller_factory(
-        &mut self,
-        factory: Arc<dyn ControllerFactory + Send + Sync + 'static>,
-    ) -> &mut Self {
-        self.controller = Some(factory);
-        self
+        /// Whether to probe for a larger path MTU (RFC 8899). Default: yes; simulations with a fixed MTU disable it.
+        ///
+        /// The search ends at 1452 bytes of UDP payload, Ethernet's MTU over IPv6; if the peer has a loopback address, at
+        /// 8144.
+        mtu_discovery: bool
+            => mtu_discovery = if mtu_discovery { MtuDiscovery::ByPeer } else { MtuDiscovery::Off };
+
+        /// A congestion controller instead of [`Self::congestion`] and [`Self::initial_window`].
+        ///
+        /// If its metrics include a pacing rate, packets leave one by one at that rate, in bytes of UDP payload, whatever
+        /// [`Self::paced`] says; its window still bounds the bytes in flight.
+        congestion_controller_factory: Arc<dyn ControllerFactory + Send + Sync + 'static>
+            => controller = Some(congestion_controller_factory);
     }
 }

@@ -40,7 +40,7 @@ use self::{
     vacancy::{PacketWait, Vacancy},
 };
 use super::{constants::Law, pacer::Pacer, verdicts::Pace};
-use crate::{quic::StreamId, units::Rate, wire::arrival::Arrival};
+use crate::{units::Rate, wire::arrival::Arrival};
 
 /// RLP bytes in a busy period before the peer has proved any receipt; or the bytes it proved in one earlier round trip,
 /// if more; plus twice the proved bytes. A peer with forged times gains no more.
@@ -95,7 +95,7 @@ pub(crate) struct Clock {
     /// Packets in a round trip while others hold RLP back.
     few: u64,
     rtt_min: Duration,
-    departures: SentDatagrams,
+    pub(crate) departures: SentDatagrams,
     estimate: RateEstimate,
     /// Epoch of the local clock.
     epoch: Option<Instant>,
@@ -120,11 +120,11 @@ pub(crate) struct Clock {
     handed_on: (f64, u64),
     /// RLP bytes sent in this busy period.
     sent_bytes: u64,
-    proof: Proof,
-    round_trips: RoundTrips,
+    pub(crate) proof: Proof,
+    pub(crate) round_trips: RoundTrips,
     reordering: Reordering,
     /// Datagrams overtaken by one that arrived, and not arrived themselves.
-    missing: u64,
+    pub(crate) missing: u64,
     /// When that number last grew.
     lost_at: Option<Instant>,
 }
@@ -226,21 +226,6 @@ impl Clock {
         changed
     }
 
-    /// The peer has proved that it has `bytes` more.
-    pub(crate) fn on_delivered(&mut self, bytes: u64) {
-        self.proof.on_delivered(bytes);
-    }
-
-    /// The peer has acknowledged `bytes` more of the primary.
-    pub(crate) fn on_primary_acked(&mut self, bytes: u64) {
-        self.proof.on_primary_acked(bytes);
-    }
-
-    /// `bytes` of overtaken datagrams have no receipt.
-    pub(crate) fn on_lost(&mut self, bytes: u64) {
-        self.proof.on_lost(bytes);
-    }
-
     /// Everything sent is acknowledged or lost: what follows is another flow.
     pub(crate) fn start_busy_period(&mut self) {
         self.begun = None;
@@ -261,7 +246,7 @@ impl Clock {
     /// How many bytes RLP may send now.
     pub(crate) fn permit(&mut self, now: Instant, path: PathNow) -> Permit {
         self.rtt_min = self.rtt_min.min(path.rtt_min);
-        let credit = (self.unproven() + 2 * self.proof.delivered()).saturating_sub(self.sent_bytes);
+        let credit = (self.unproven() + 2 * self.proof.delivered).saturating_sub(self.sent_bytes);
         if credit < path.packet_bytes {
             return Permit::Wait(now + self.rtt_min);
         }
@@ -422,28 +407,18 @@ impl Clock {
     pub(crate) fn on_rlp_sent(&mut self, now: Instant, departure: Departure, bytes: u64) {
         self.sent += departure.packets;
         self.sent_bytes += bytes;
-        self.vacancy.own().on_rlp_sent(now, departure.last, departure.packets, bytes);
+        self.vacancy.own.on_rlp_sent(now, departure.last, departure.packets, bytes);
         self.departures.push(departure, bytes);
         self.pacer.on_rlp_sent(now, bytes);
     }
 
-    /// RLP has no data left to send.
-    pub(crate) fn on_no_data(&mut self) {
-        self.departures.end_run();
-    }
-
     /// The primary has sent `bytes`.
     pub(crate) fn on_primary_sent(&mut self, now: Instant, bytes: u64) {
-        self.vacancy.own().on_primary_sent(now, bytes);
+        self.vacancy.own.on_primary_sent(now, bytes);
         self.departures.on_primary_sent(bytes);
         if self.phase != ClockPhase::Braked {
             self.pacer.on_primary_sent(now, bytes);
         }
-    }
-
-    /// A byte in the RLP datagram with this number, and its stream, if it is known.
-    pub(crate) fn byte_of(&self, packet_number: u64) -> Option<(StreamId, u64)> {
-        self.departures.byte_of(packet_number)
     }
 
     /// The datagram with this number is the newest that SACKs prove.
@@ -462,8 +437,8 @@ impl Clock {
         let reported = self.one_way(departed.at, arrival.micros);
         let delay = reported + self.round_trips.add(now, round_trip, reported, self.rtt_min);
         // The peer's count is newer than the receipts that are missing.
-        let unproved = self.proof.lost() as f64 / self.packet_bytes();
-        let passed = self.departures.passed();
+        let unproved = self.proof.lost as f64 / self.packet_bytes();
+        let passed = self.departures.passed;
         let overtaken = passed.saturating_sub(arrival.datagrams);
         self.reordering.on_report(overtaken);
         let late = self.late();
@@ -472,7 +447,7 @@ impl Clock {
         let shown = Shown {
             rlp: self.proof.of_rlp(departed),
             // Where the primary overtakes RLP, more of it arrives between two packets of RLP than left between them.
-            primary: if honoured { self.proof.of_primary() } else { departed.of_primary },
+            primary: if honoured { self.proof.acked } else { departed.of_primary },
             in_order: !honoured,
         };
         let times = PathTimes { rtt: self.rtt_min, late: late.seconds };
@@ -503,11 +478,6 @@ impl Clock {
         let few =
             self.estimate.rate().map_or(0.0, |path| self.law.few as f64 * self.packet_bytes() / path.rate);
         delay - self.delay.least().unwrap_or(delay) - few.max(self.law.host_jitter.as_secs_f64())
-    }
-
-    /// By how much recent reports were later than the shortest way back.
-    pub(crate) fn late_reports(&self) -> Duration {
-        self.round_trips.late()
     }
 
     /// How far packets overtake each other, not beyond what counts as a queue: only the receiver says so.
@@ -561,21 +531,6 @@ impl Clock {
             ClockPhase::Start | ClockPhase::Clocked | ClockPhase::Braked => {}
         }
     }
-
-    /// Datagrams overtaken by one that arrived, and not arrived themselves.
-    pub(crate) fn missing(&self) -> u64 {
-        self.missing
-    }
-
-    /// Datagrams in flight that left after `since`: of older ones, only the peer's silence says that they are.
-    pub(crate) fn in_flight_since(&self, since: Instant) -> u64 {
-        self.departures.in_flight_since(since)
-    }
-
-    /// What may be lost, since the last call.
-    pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
-        self.departures.take_lost()
-    }
 }
 
 fn bytes_per_second(rate: Rate) -> f64 {
@@ -586,7 +541,7 @@ fn bytes_per_second(rate: Rate) -> f64 {
 mod tests {
     use super::*;
     use crate::{
-        quic::{Dir, Side},
+        quic::{Dir, Side, StreamId},
         units::Span,
     };
 
@@ -635,7 +590,7 @@ mod tests {
             while now < end {
                 while let Some(at) = self.reports.iter().position(|(at, _)| *at <= now) {
                     let (at, report) = self.reports.remove(at);
-                    self.clock.on_delivered(if self.proves { PACKET } else { 0 });
+                    self.clock.proof.on_delivered(if self.proves { PACKET } else { 0 });
                     self.clock.on_arrival(at, report, self.honoured);
                 }
                 let path = PathNow {

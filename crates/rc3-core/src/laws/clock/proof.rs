@@ -7,15 +7,15 @@ const OVERHEAD_OF: u64 = 24;
 
 /// Proved bytes of streams, in a busy period and in all.
 #[derive(Debug, Default)]
-pub(super) struct Proof {
-    delivered: u64,
+pub(crate) struct Proof {
+    pub(super) delivered: u64,
     /// In all busy periods, and of those that were overtaken those without a receipt.
     total: u64,
-    lost: u64,
+    pub(super) lost: u64,
     /// Bytes of UDP payload that RLP had sent with the newest proved datagram.
     newest: u64,
     /// Bytes of UDP payload of the primary that the peer has acknowledged.
-    acked: u64,
+    pub(super) acked: u64,
 }
 
 impl Proof {
@@ -25,18 +25,18 @@ impl Proof {
     }
 
     /// The peer has proved that it has `bytes` more.
-    pub(super) fn on_delivered(&mut self, bytes: u64) {
+    pub(crate) fn on_delivered(&mut self, bytes: u64) {
         self.delivered += bytes;
         self.total += bytes;
     }
 
     /// `bytes` of overtaken datagrams have no receipt.
-    pub(super) fn on_lost(&mut self, bytes: u64) {
+    pub(crate) fn on_lost(&mut self, bytes: u64) {
         self.lost += bytes;
     }
 
     /// The peer has acknowledged `bytes` of UDP payload of the primary.
-    pub(super) fn on_primary_acked(&mut self, bytes: u64) {
+    pub(crate) fn on_primary_acked(&mut self, bytes: u64) {
         self.acked += bytes;
     }
 
@@ -49,21 +49,6 @@ impl Proof {
     pub(super) fn of_rlp(&self, departed: Departed) -> u64 {
         let shown = self.total + self.total / OVERHEAD_OF;
         shown.saturating_sub(self.newest.saturating_sub(departed.of_rlp()))
-    }
-
-    /// Bytes of UDP payload that the primary has delivered.
-    pub(super) fn of_primary(&self) -> u64 {
-        self.acked
-    }
-
-    /// Bytes of streams that were overtaken and have no receipt.
-    pub(super) fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Bytes proved in this busy period.
-    pub(super) fn delivered(&self) -> u64 {
-        self.delivered
     }
 }
 

@@ -8,7 +8,7 @@ use crate::laws::constants::Law;
 
 /// Round trips of proved packets beside what was reported of them.
 #[derive(Debug, Default)]
-pub(super) struct RoundTrips {
+pub(crate) struct RoundTrips {
     law: Law,
     proved: Delay,
     reported: Delay,
@@ -34,7 +34,7 @@ impl RoundTrips {
     }
 
     /// By how much recent proofs came later than after the shortest way back.
-    pub(super) fn late(&self) -> Duration {
+    pub(crate) fn late(&self) -> Duration {
         let back =
             self.proved.samples().zip(self.reported.samples()).map(|(proved, reported)| proved - reported);
         let late = back.reduce(f64::max).zip(self.back.get()).map_or(0.0, |(longest, least)| longest - least);

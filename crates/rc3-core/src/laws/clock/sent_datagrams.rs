@@ -91,13 +91,14 @@ impl NumberedBatch {
 
 /// Oldest first.
 #[derive(Debug, Default)]
-pub(super) struct SentDatagrams {
+pub(crate) struct SentDatagrams {
     law: Law,
     batches: VecDeque<NumberedBatch>,
     run: u64,
     /// Datagrams sent, and those of them that arrived or were overtaken.
     sent: u64,
-    passed: u64,
+    /// Datagrams that arrived or were overtaken by one that did.
+    pub(super) passed: u64,
     /// Bytes of UDP payload of both loops, those of the primary, and those of the datagrams passed.
     sent_bytes: u64,
     of_primary: u64,
@@ -136,7 +137,7 @@ impl SentDatagrams {
     }
 
     /// RLP has no data left: a run ends.
-    pub(super) fn end_run(&mut self) {
+    pub(crate) fn end_run(&mut self) {
         if self.batches.back().is_some_and(|last| last.run == self.run) {
             self.run += 1;
         }
@@ -169,15 +170,10 @@ impl SentDatagrams {
     }
 
     /// A byte in the datagram with this number, and its stream.
-    pub(super) fn byte_of(&self, packet_number: u64) -> Option<(StreamId, u64)> {
+    pub(crate) fn byte_of(&self, packet_number: u64) -> Option<(StreamId, u64)> {
         let at = self.batches.partition_point(|batch| batch.departure.last < packet_number);
         let departure = &self.batches.get(at)?.departure;
         Some((departure.stream, departure.byte_of(packet_number)?))
-    }
-
-    /// Datagrams that arrived or were overtaken by one that did.
-    pub(super) fn passed(&self) -> u64 {
-        self.passed
     }
 
     /// When the newest batch left.
@@ -191,14 +187,14 @@ impl SentDatagrams {
     }
 
     /// Datagrams in flight that left after `since`.
-    pub(super) fn in_flight_since(&self, since: Instant) -> u64 {
+    pub(crate) fn in_flight_since(&self, since: Instant) -> u64 {
         let older = self.batches.partition_point(|batch| batch.departure.at <= since);
         let through = older.checked_sub(1).map_or(0, |last| self.batches[last].through);
         self.sent - self.passed.max(through)
     }
 
     /// Datagrams overtaken since the last call.
-    pub(super) fn take_lost(&mut self) -> Vec<Loss> {
+    pub(crate) fn take_lost(&mut self) -> Vec<Loss> {
         std::mem::take(&mut self.lost)
     }
 

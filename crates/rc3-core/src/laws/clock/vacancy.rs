@@ -46,7 +46,8 @@ struct WaitCounts {
 #[derive(Debug, Default)]
 pub(super) struct Vacancy {
     law: Law,
-    own: Own,
+    /// Departures of both loops.
+    pub(super) own: Own,
     /// Delays without the own queue.
     others: Delay,
     /// Whether the link's rate has been known, not only a lower bound.
@@ -63,11 +64,6 @@ impl Vacancy {
     /// For a link on which this many datagrams are already missing.
     pub(super) fn new(law: Law, missing: u64) -> Self {
         Self { law, others: Delay::new(law), missing, ..Self::default() }
-    }
-
-    /// Departures of both loops.
-    pub(super) fn own(&mut self) -> &mut Own {
-        &mut self.own
     }
 
     /// An RLP packet has arrived.
@@ -175,10 +171,10 @@ mod tests {
     fn flight(train: u64, packets: u64, others: impl Fn(u64) -> f64) -> Vacancy {
         let start = Instant::now();
         let mut vacancy = Vacancy::default();
-        vacancy.own().on_rlp_sent(start, train - 1, train, train * 1200);
+        vacancy.own.on_rlp_sent(start, train - 1, train, train * 1200);
         for nth in 0..packets {
             let at = start + Duration::from_millis(3 * (nth + 1));
-            vacancy.own().on_rlp_sent(at, train + nth, 1, 1200);
+            vacancy.own.on_rlp_sent(at, train + nth, 1, 1200);
         }
         for nth in 0..packets {
             let at = 3 * (nth + 1);
@@ -242,8 +238,8 @@ mod tests {
         let at = |nth| start + Duration::from_millis(nth);
         let mut vacancy = Vacancy::default();
         // Twenty packets are always in front, and the estimate is too high by a fiftieth.
-        vacancy.own().on_primary_sent(start, 20 * 1200);
-        (0..900).for_each(|number| vacancy.own().on_rlp_sent(at(number), number, 1, 1200));
+        vacancy.own.on_primary_sent(start, 20 * 1200);
+        (0..900).for_each(|number| vacancy.own.on_rlp_sent(at(number), number, 1, 1200));
         for number in 0..900 {
             vacancy.on_arrival(at(number) + RTT, behind_ours(number, 20, 1.02 * RATE, true), RTT);
         }
@@ -257,7 +253,7 @@ mod tests {
         // Twenty bursts of four packets, 8 ms apart. For the first two the rate is a lower bound, half of what it is.
         for burst in 0..20 {
             let (at, last, known) = (start + Duration::from_millis(8 * burst), 4 * burst + 3, burst >= 2);
-            vacancy.own().on_rlp_sent(at, last, 4, 4800);
+            vacancy.own.on_rlp_sent(at, last, 4, 4800);
             let rate = if known { RATE } else { RATE / 2.0 };
             vacancy.on_arrival(at + RTT, behind_ours(last, 3, rate, known), RTT);
         }
@@ -271,7 +267,7 @@ mod tests {
             let start = Instant::now();
             for nth in 0..8 {
                 let at = start + Duration::from_millis(3 * nth);
-                vacancy.own().on_rlp_sent(at, nth, 1, 1200);
+                vacancy.own.on_rlp_sent(at, nth, 1, 1200);
                 let missing = missing(nth);
                 let sample = PacketWait {
                     number: nth,

@@ -44,7 +44,7 @@ pub(super) struct PeerAddresses {
     /// Another address was validated, and the endpoint has not asked since.
     changed: bool,
     /// Where the newest authentic datagram of the primary arrived, if the socket says so.
-    local_ip: Option<IpAddr>,
+    pub(super) local_ip: Option<IpAddr>,
 }
 
 impl PeerAddresses {
@@ -54,16 +54,11 @@ impl PeerAddresses {
         self.known = Some(Addresses::new(primary.validated()));
     }
 
-    /// An authentic datagram of the primary arrived at this address of this host, if it is known.
-    pub(super) fn on_local_ip(&mut self, local_ip: Option<IpAddr>) {
-        self.local_ip = local_ip.or(self.local_ip);
-    }
-
     /// Whether the primary's destination is validated. Until the handshake is complete the primary itself enforces the
     /// limit of RFC 9000 §8.1.
     pub(super) fn is_proven(&self, primary: &Quic) -> bool {
         let remote = primary.addresses().0;
-        self.known.as_ref().is_none_or(|known| known.proven() == remote)
+        self.known.as_ref().is_none_or(|known| known.proven == remote)
     }
 
     /// Asks the unvalidated address that sent last for a long datagram, or grants it one answer if it cannot be asked.
@@ -128,8 +123,8 @@ impl PeerAddresses {
 
     /// The primary may have validated another address: returns the one before.
     fn take_validated(&mut self, validated: SocketAddr) -> Option<SocketAddr> {
-        let known = self.known.as_mut().filter(|known| known.proven() != validated)?;
-        let before = known.proven();
+        let known = self.known.as_mut().filter(|known| known.proven != validated)?;
+        let before = known.proven;
         known.prove(validated);
         self.changed = true;
         Some(before)
@@ -154,7 +149,7 @@ impl Connection {
         let Self { addresses, primary, .. } = self;
         let Some(known) = &mut addresses.known else { return true };
         // Clients accept no other address of their server.
-        if remote == known.proven() || primary.side() == Side::Client {
+        if remote == known.proven || primary.side() == Side::Client {
             return true;
         }
         known.on_received(remote, bytes);
@@ -258,7 +253,7 @@ impl Connection {
     fn change_receiver_id(&mut self) {
         // A client in its handshake has one path only (RFC 9000 §9).
         let established = !self.primary.is_handshaking();
-        if let Some(number) = self.rlp().filter(|_| established).map(|rlp| rlp.seal().change_path()) {
+        if let Some(number) = self.rlp().filter(|_| established).map(|rlp| rlp.seal.change_path()) {
             self.send_control(ControlFrame::Path(number));
         }
     }
@@ -267,7 +262,7 @@ impl Connection {
     pub(super) fn on_receiver_id(&mut self, number: u64, id: ReceiverId) {
         let established = !self.primary.is_handshaking();
         if let Some(rlp) = self.rlp().filter(|_| established) {
-            rlp.seal().ids.on_chosen(number, id);
+            rlp.seal.ids.on_chosen(number, id);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Events of the primary, and their consequences.
 
-use super::Connection;
+use super::{Connection, zero_rtt::ZeroRtt};
 use crate::{
     event::Event,
     machines::{overlay::Overlay, rlp::Rlp, stream::send::SendStream},
@@ -45,7 +45,7 @@ impl Connection {
     pub(super) fn on_negotiated(&mut self) {
         let rc3 = self.negotiated_rc3();
         self.primary.on_negotiated(rc3);
-        if !self.has_sent_early() {
+        if self.life.zero_rtt != ZeroRtt::Offered {
             self.set_rc3(rc3);
         }
         self.events.push_back(Event::HandshakeDataReady);
@@ -103,7 +103,7 @@ impl Connection {
         }
         tracing::debug!(remote = %self.remote_address(), side = ?self.side(), %reason, "connection lost");
         self.streams.close();
-        self.memory.end();
+        self.memory.ended = true;
         if let Some(overlay) = &mut self.overlay {
             overlay.stop();
         }
@@ -158,7 +158,7 @@ impl Connection {
 
     pub(super) fn on_stopped(&mut self, id: StreamId, code: VarInt) {
         let first = self.streams.with_send(id, |stream| {
-            stream.on_stopped(code);
+            stream.stopped = Some(code);
             stream.reset()
         });
         if first == Some(true) {

@@ -30,7 +30,7 @@ impl Connection {
             }
         });
         if streams.is_any_fed_except(control) {
-            primary.on_fed();
+            primary.fed = true;
         }
     }
 
@@ -57,7 +57,7 @@ impl Connection {
     pub(super) fn note_busy_period(&mut self) {
         let Self { overlay: Some(overlay), primary, streams, .. } = self else { return };
         if let Some(rlp) = overlay.rlp.as_mut()
-            && rlp.sent() > 0
+            && rlp.sent > 0
             && primary.window().in_flight == 0
             && streams.all_answered(overlay.control)
         {

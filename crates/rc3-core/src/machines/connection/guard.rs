@@ -16,20 +16,15 @@ use crate::{
 impl Connection {
     /// What earlier connections have learned about the path.
     pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
-        if let Some(rlp) = self.rlp() {
-            rlp.recall(now, record);
+        if let Some(watch) = self.watch() {
+            watch.recall(now, record);
         }
-    }
-
-    /// Whether [`Self::recall`] was called for the path.
-    pub(crate) fn has_recalled(&self) -> bool {
-        self.guard_stats().is_some_and(|stats| stats.remembered)
     }
 
     /// The record for later connections, if it has changed.
     pub(crate) fn take_record(&mut self, now: Instant) -> Option<PathRecord> {
         let network = self.network();
-        self.rlp()?.take_record(now, network)
+        self.watch()?.take_record(now, network)
     }
 
     /// Reports acknowledged and lost packets of the primary to the guard. Called after each datagram: the peer's delay
@@ -37,7 +32,7 @@ impl Connection {
     pub(crate) fn watch_primary(&mut self, now: Instant, late: Duration) {
         let Self { primary, overlay: Some(Overlay { rlp: Some(rlp), .. }), .. } = self else { return };
         let sample = primary.take_path_sample(now);
-        if rlp.on_primary_sample(now, late, &sample) {
+        if rlp.watch.as_mut().is_some_and(|watch| watch.on_primary_sample(now, late, &sample)) {
             self.report_ignored();
         }
         if sample != PathSample::default() {
@@ -70,7 +65,7 @@ impl Connection {
         );
     }
 
-    pub(super) fn guard_stats(&self) -> Option<GuardStats> {
+    pub(crate) fn guard_stats(&self) -> Option<GuardStats> {
         Some(self.overlay.as_ref()?.rlp.as_ref()?.watch.as_ref()?.guard.stats())
     }
 
@@ -80,7 +75,7 @@ impl Connection {
         let Some(datagrams) = self.rlp().map(|rlp| rlp.in_the_way(now, rtt)) else { return };
         let bytes = datagrams * u64::from(self.primary.window().mtu);
         self.primary.set_rlp_in_flight(now, bytes);
-        let max = self.rlp().and_then(|rlp| rlp.slow_start_max());
+        let max = self.watch().and_then(|watch| watch.clock.slow_start_max());
         self.primary.set_slow_start_max(max);
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use self::windows::Windows;
 use crate::{
     config::TransportConfig,
-    laws::shares::{FLOOR, Use},
+    laws::shares::{FLOOR, Shares, Use},
     machines::stream::{
         recv::{PullBounds, RlpRoom},
         set::Streams,
@@ -34,7 +34,7 @@ pub(super) struct Memory {
     /// The longest datagram of the primary so far: its payload is in buffers of that length.
     pub(super) datagram_len_max: usize,
     /// The connection is lost: the peer sends nothing more.
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 impl Memory {
@@ -50,24 +50,14 @@ impl Memory {
         }
     }
 
-    /// Sets the memory that the connection may claim.
-    pub(super) fn set_share(&mut self, bytes: u64) {
-        self.share = bytes;
+    /// The connection may claim what `shares` leave to it.
+    pub(super) fn take_share(&mut self, shares: &Shares) {
+        self.share = shares.of_one(self.counted.claimed);
     }
 
     /// A datagram of the primary arrived.
     pub(super) fn on_datagram(&mut self, len: usize) {
         self.datagram_len_max = self.datagram_len_max.max(len);
-    }
-
-    /// The connection is lost.
-    pub(super) fn end(&mut self) {
-        self.ended = true;
-    }
-
-    /// The claim at the last [`Self::recount`].
-    pub(super) fn counted(&self) -> u64 {
-        self.counted.claimed
     }
 
     /// Memory use: at the last call, and now.
@@ -99,13 +89,13 @@ impl Memory {
 
     /// Bytes that RLP may bring: more is refused, and the primary brings it.
     pub(super) fn rlp_room(&self, streams: &Streams) -> u64 {
-        let room = self.rlp_part(streams).saturating_sub(streams.received().all.bytes);
+        let room = self.rlp_part(streams).saturating_sub(streams.received.all.bytes);
         room.min(self.claim_room(streams) / PROMISE_COST)
     }
 
     /// The limits for RLP data, with at most `window` bytes of it.
     pub(super) fn rlp_limits(&self, streams: &Streams, window: u64) -> RlpRoom {
-        let held = streams.received().all;
+        let held = streams.received.all;
         RlpRoom {
             bytes: window.saturating_sub(held.bytes).min(self.rlp_room(streams)),
             stream: self.windows.stream_receive,
@@ -118,13 +108,13 @@ impl Memory {
     /// and the application cannot read yet waits for the primary.
     fn primary_room(&self, streams: &Streams) -> u64 {
         let shared = self.share.saturating_sub(claim_without_promise(streams)) / PROMISE_COST;
-        let floor = FLOOR.saturating_sub(streams.received().unread_of_primary());
+        let floor = FLOOR.saturating_sub(streams.received.unread_of_primary());
         self.primary_room_alone(streams).min(shared.max(floor))
     }
 
     /// The same, whatever other connections hold.
     fn primary_room_alone(&self, streams: &Streams) -> u64 {
-        self.received_max(streams).saturating_sub(streams.received().all.bytes)
+        self.received_max(streams).saturating_sub(streams.received.all.bytes)
     }
 
     /// The limits for taking the primary's data: at a time as much as leaves room for its whole window.
@@ -149,23 +139,23 @@ impl Memory {
     pub(super) fn is_primary_hostile(&self, streams: &Streams) -> bool {
         let max = self.overhead_max;
         let free = if self.claimed_bytes(streams) > self.share { max.min(FLOOR) } else { max };
-        streams.received().is_hostile(free)
+        streams.received.is_hostile(free)
     }
 
     /// How much more SACKs may use.
     pub(super) fn overhead_room(&self, streams: &Streams) -> u64 {
-        let room = streams.sending().overhead_room(self.overhead_max).unwrap_or(0);
+        let room = streams.sending.overhead_room(self.overhead_max).unwrap_or(0);
         room.min(self.claim_room(streams))
     }
 
     /// The room of writers on a path with this least round-trip time.
     pub(super) fn send_room(&self, streams: &Streams, min_rtt: Duration) -> SendRoom {
-        let stored = streams.sending().bytes;
+        let stored = streams.sending.bytes;
         let others = self.claimed_bytes(streams) - stored;
         let shared = self.share.saturating_sub(others).max(FLOOR);
         let window = self.windows.store(min_rtt);
         // The bytes of streams that the peer does not read take no room from others, up to once more the window.
-        let beside = window.saturating_add(streams.unwanted_bytes().min(window));
+        let beside = window.saturating_add(streams.unwanted.min(window));
         SendRoom {
             window: window.min(shared),
             window_beside: beside.min(shared),
@@ -177,9 +167,9 @@ impl Memory {
 
 /// Bytes of memory that the peer uses.
 fn peer_memory(streams: &Streams) -> u64 {
-    streams.received().all.total() + streams.sending().overhead
+    streams.received.all.total() + streams.sending.overhead
 }
 
 fn claim_without_promise(streams: &Streams) -> u64 {
-    peer_memory(streams) + streams.sending().bytes
+    peer_memory(streams) + streams.sending.bytes
 }

@@ -1,7 +1,10 @@
 //! Rates that routers signal (Kick-Ass): received signals are reported to the peer, the peer's reports go to the
 //! congestion controller, and RTT indicators go to the routers.
 
-use std::time::Instant;
+use std::{
+    mem,
+    time::{Duration, Instant},
+};
 
 use kickass::{
     code::Code,
@@ -11,7 +14,6 @@ use kickass::{
 
 use super::Connection;
 use crate::{
-    laws::fragments::Drops,
     seams::{primary::quinn::udp_ip_headers, qlog::QlogEvent},
     transmit::Transmit,
     wire::control::ControlFrame,
@@ -100,22 +102,20 @@ impl Connection {
         self.primary.forbid_fragments(now);
     }
 
-    /// Returns once that a fragment has reached the peer after all.
-    pub(crate) fn take_refutation(&mut self) -> bool {
-        let refuted = self.rate_signals.drops_noted && !self.primary.drops_fragments();
-        if refuted {
-            self.rate_signals.drops_noted = false;
+    /// Returns once that fragments do not reach the peer, and once that one has reached it after all.
+    pub(crate) fn take_drops_change(&mut self) -> Option<bool> {
+        let dropped = self.primary.drops_fragments();
+        if mem::replace(&mut self.rate_signals.drops_noted, dropped) == dropped {
+            return None;
         }
-        refuted
+        if dropped {
+            tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers cannot signal rates");
+        }
+        Some(dropped)
     }
 
-    /// The record for later connections, once fragments are known not to reach the peer.
-    pub(crate) fn take_drops(&mut self, now: Instant) -> Option<Drops> {
-        let detected = !self.rate_signals.drops_noted && self.primary.drops_fragments();
-        detected.then(|| {
-            self.rate_signals.drops_noted = true;
-            tracing::warn!(remote = %self.remote_address(), "fragments do not reach the peer: routers cannot signal rates");
-            Drops::new(now, self.config.verdict_age)
-        })
+    /// How long later connections may rely on what this one has found out about the path.
+    pub(crate) fn verdict_age(&self) -> Duration {
+        self.config.verdict_age
     }
 }

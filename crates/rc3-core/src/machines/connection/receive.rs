@@ -32,7 +32,7 @@ impl Connection {
 
     /// A datagram of the primary arrived, of `len` bytes: its content is in a buffer of that length.
     pub(crate) fn on_primary_datagram(&mut self, meta: DatagramMeta, now: Instant, len: usize) {
-        self.addresses.on_local_ip(meta.local_ip);
+        self.addresses.local_ip = meta.local_ip.or(self.addresses.local_ip);
         self.memory.on_datagram(len);
         self.note_bytes(meta.arrived_by(now), len);
     }
@@ -74,7 +74,7 @@ impl Connection {
     fn is_proved(&self, packet_number: u64) -> bool {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref());
         let watch = rlp.and_then(|rlp| rlp.watch.as_ref());
-        watch.and_then(|watch| watch.clock.byte_of(packet_number)).is_some_and(|(id, offset)| {
+        watch.and_then(|watch| watch.clock.departures.byte_of(packet_number)).is_some_and(|(id, offset)| {
             self.streams.send(id).is_none_or(|stream| {
                 matches!(stream.ledger.state(offset), ByteState::Delivered | ByteState::Primary)
             })
@@ -177,7 +177,7 @@ impl Connection {
         payload: &Bytes,
     ) -> Result<Option<ReadBytes>, PeerMisbehaved> {
         let Some(overlay) = &self.overlay else { return Ok(None) };
-        let room = self.memory.rlp_limits(&self.streams, overlay.recv_credit.window_max());
+        let room = self.memory.rlp_limits(&self.streams, overlay.recv_credit.window_max);
         if self.streams.recv(id).is_none() {
             self.check_may_exist(id)?;
             if id.index() < self.streams.known(id) {
@@ -263,7 +263,7 @@ impl Connection {
         if stream.usage_reported {
             return;
         }
-        match stream.final_size() {
+        match stream.final_size {
             // Unread bytes count as read.
             Some(size) if !stream.is_reset() => {
                 overlay.recv_credit.on_consumed(size.saturating_sub(stream.counted()));

@@ -79,7 +79,7 @@ impl Connection {
 
     /// RLP may send its lost bytes again, as long as enough of them arrive: a receiver without memory refuses them.
     pub(super) fn reopen_lost(&mut self) {
-        let lost = self.watch().map(|watch| watch.clock.take_lost()).unwrap_or_default();
+        let lost = self.watch().map(|watch| watch.clock.departures.take_lost()).unwrap_or_default();
         if lost.is_empty() {
             return;
         }
@@ -94,7 +94,7 @@ impl Connection {
                 self.telemetry.sent.reopened_bytes += reopened;
                 self.streams.queue_for_rlp(id);
                 if let Some(watch) = self.watch() {
-                    watch.clock.on_lost(reopened);
+                    watch.clock.proof.on_lost(reopened);
                 }
             }
         }

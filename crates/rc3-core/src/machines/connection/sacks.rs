@@ -50,7 +50,7 @@ impl Connection {
             stream.has_source()
         });
         if let Some(watch) = &mut rlp.watch {
-            watch.clock.on_delivered(delivered);
+            watch.clock.proof.on_delivered(delivered);
         }
         // RLP may send more, in proportion to what arrives.
         if has_source == Some(true) {

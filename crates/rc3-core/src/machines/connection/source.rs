@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::Connection;
 use crate::{
     error::SourceError,
-    machines::stream::send::{SendStream, source::SourceRead},
+    machines::stream::send::source::SourceRead,
     quic::{StreamId, WriteError},
     wire::varint::VARINT_MAX,
 };
@@ -40,7 +40,7 @@ impl Connection {
     /// [`WriteError::Stopped`] if the peer has stopped reading, [`WriteError::ClosedStream`] once the stream was
     /// delivered or reset.
     pub fn next_read(&mut self, id: StreamId) -> Result<SourceRead, WriteError> {
-        match self.streams.send(id).map(SendStream::stopped) {
+        match self.streams.send(id).map(|stream| stream.stopped) {
             Some(None) => self.streams.next_read(id).ok_or(WriteError::ClosedStream),
             Some(Some(code)) => Err(WriteError::Stopped(code)),
             None => Err(WriteError::ClosedStream),
@@ -49,7 +49,7 @@ impl Connection {
 
     /// Bytes of all sources that are stored or requested.
     pub fn source_bytes(&self) -> u64 {
-        self.streams.present()
+        self.streams.present
     }
 
     /// Accepts bytes at an offset of the source, as requested by [`Self::next_read`]. Bytes no longer needed are

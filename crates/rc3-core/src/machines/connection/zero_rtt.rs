@@ -70,10 +70,6 @@ impl Connection {
             || !self.primary.is_handshaking()
     }
 
-    pub(super) fn has_sent_early(&self) -> bool {
-        self.life.zero_rtt == ZeroRtt::Offered
-    }
-
     /// Whether RLP is ready to send 0-RTT data and waits for [`Self::begin_early_rlp`].
     pub(crate) fn wants_early_rlp(&self) -> bool {
         let ready = match &self.overlay {

@@ -53,12 +53,12 @@ pub(super) struct Admission {
     /// The numbers of waiting handshakes from which new ones get a Retry, or are refused.
     retry_from: usize,
     refuse_from: usize,
-    /// The other endpoints on the port, which count together.
-    pool: Option<Arc<Pool>>,
+    /// Endpoints on one port count together.
+    pool: Arc<Pool>,
 }
 
 impl Admission {
-    pub(super) fn new(server: Option<&ServerConfig>, pool: Option<Arc<Pool>>) -> Self {
+    pub(super) fn new(server: Option<&ServerConfig>, pool: Arc<Pool>) -> Self {
         let mut admission = Self { stats: IncomingStats::default(), retry_from: 0, refuse_from: 0, pool };
         admission.set_server(server);
         admission
@@ -72,18 +72,13 @@ impl Admission {
     /// A handshake waits for an answer; returns how many others do.
     fn add_waiting(&mut self) -> usize {
         self.stats.waiting += 1;
-        match &self.pool {
-            None => self.stats.waiting - 1,
-            Some(pool) => pool.add_waiting(),
-        }
+        self.pool.add_waiting()
     }
 
     /// A handshake was answered.
     fn remove_waiting(&mut self) {
         self.stats.waiting -= 1;
-        if let Some(pool) = &self.pool {
-            pool.remove_waiting();
-        }
+        self.pool.remove_waiting();
     }
 }
 
@@ -134,7 +129,7 @@ impl Endpoint {
     ) -> Result<ConnectionHandle, ConnectionError> {
         self.admission.remove_waiting();
         let mut response = Vec::new();
-        let accepting = with.or_else(|| self.quic.accepting());
+        let accepting = with.or(self.quic.server.as_ref());
         let (config, protection): (_, &dyn Protection) = match accepting {
             Some(accepting) => (accepting.transport.clone(), accepting.protection),
             None => (Arc::default(), &Aead),

@@ -99,19 +99,19 @@ impl Endpoint {
     /// ([`for_workers`](crate::EndpointConfig::for_workers)): pass it to [`Self::handle_handed_over`] of the endpoints
     /// that may open it. If a handshake with its sender is in progress here, this endpoint has stored a copy.
     pub fn poll_stray(&mut self) -> Option<(DatagramMeta, BytesMut)> {
-        self.neighbours.strays.pop()
+        self.neighbours.strays.datagrams.pop_front()
     }
 
     /// What may be a stateless reset for a connection of another endpoint on the port: pass it to
     /// [`Self::handle_reset`] of all others. None unless the endpoint shares its port.
     pub fn poll_reset(&mut self) -> Option<(DatagramMeta, [u8; 16])> {
-        self.neighbours.strays.pop_reset()
+        self.neighbours.strays.resets.pop_front()
     }
 
     /// The next change that decides which endpoint on the port may open a stray; none unless the endpoint shares its
     /// port.
     pub fn poll_route_change(&mut self) -> Option<RouteChange> {
-        self.receivers.poll_change()
+        self.receivers.changes.as_mut()?.pop_front()
     }
 
     /// Whether a datagram of no connection here may be for other workers.

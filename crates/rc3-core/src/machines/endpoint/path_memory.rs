@@ -2,10 +2,9 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-use crate::laws::fragments::Drops;
 use crate::{
     laws::{
-        path_mtu::PathMtu,
+        path_mtu::{self, PathMtu},
         verdicts::{DestinationVerdict, PathRecord, Verdicts},
     },
     machines::connection::Connection,
@@ -17,17 +16,12 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct PathMemory {
     pub(super) verdicts: Verdicts,
-    mtus: DestinationCache<PathMtu>,
+    pub(super) mtus: DestinationCache<PathMtu>,
     /// Paths that drop fragments.
-    drops: DestinationCache<Drops>,
+    drops: DestinationCache<()>,
 }
 
 impl PathMemory {
-    /// The path MTU to `remote`, if it is known.
-    pub(super) fn mtu(&mut self, now: Instant, remote: SocketAddr) -> Option<PathMtu> {
-        self.mtus.recall(now, remote)
-    }
-
     /// Lets a new connection know that fragments do not reach its peer.
     pub(super) fn recall_drops(&mut self, now: Instant, connection: &mut Connection) {
         if self.drops.recall(now, connection.remote_address()).is_some() {
@@ -47,30 +41,18 @@ impl PathMemory {
 
     /// Stores what a connection has found since the last call. Returns a new verdict.
     pub(super) fn learn(&mut self, now: Instant, connection: &mut Connection) -> Option<DestinationVerdict> {
-        self.learn_drops(now, connection);
-        match connection.primary_mut().take_path_mtu(now) {
-            Some(Found::Mtu(found)) => self.mtus.remember(connection.remote_address(), found),
-            Some(Found::Outdated) => self.mtus.forget(connection.remote_address()),
+        let remote = connection.remote_address();
+        match connection.take_drops_change() {
+            Some(true) => self.drops.remember(remote, now..now + connection.verdict_age(), ()),
+            Some(false) => self.drops.forget(remote),
+            None => {}
+        }
+        match connection.primary.take_path_mtu() {
+            Some(Found::Mtu(found)) => self.mtus.remember(remote, now..now + path_mtu::AGE, found),
+            Some(Found::Outdated) => self.mtus.forget(remote),
             None => {}
         }
         let record = connection.take_record(now)?;
         Some(self.verdicts.learn(now, connection.proven_address(), record))
-    }
-
-    /// Records whether fragments reach the peer, once it is known.
-    fn learn_drops(&mut self, now: Instant, connection: &mut Connection) {
-        if let Some(found) = connection.take_drops(now) {
-            self.drops.remember(connection.remote_address(), found);
-        }
-        if connection.take_refutation() {
-            self.drops.forget(connection.remote_address());
-        }
-    }
-
-    /// Forgets all.
-    pub(super) fn clear(&mut self) {
-        self.verdicts.clear();
-        self.mtus.clear();
-        self.drops.clear();
     }
 }

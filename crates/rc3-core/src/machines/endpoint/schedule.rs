@@ -5,7 +5,7 @@
 
 use std::{collections::VecDeque, mem};
 
-use crate::{machines::connection::Connection, quic::ConnectionHandle, structures::timers::Timers};
+use crate::{quic::ConnectionHandle, structures::timers::Timers};
 
 /// The queues of an endpoint's connections.
 #[derive(Debug, Default)]
@@ -18,11 +18,6 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Sets the timer of a connection.
-    pub(super) fn arm(&mut self, handle: ConnectionHandle, connection: &mut Connection) {
-        self.timers.set(handle, connection.poll_timeout());
-    }
-
     /// A connection has ended.
     pub(super) fn forget(&mut self, handle: ConnectionHandle) {
         self.timers.set(handle, None);

@@ -31,7 +31,7 @@ impl Endpoint {
 
     /// The next datagram that may belong to a connection of the predecessor, and to none here.
     pub fn poll_detour(&mut self) -> Option<Detour> {
-        self.neighbours.predecessor.as_mut()?.pop()
+        self.neighbours.predecessor.as_mut()?.detours.pop_front()
     }
 
     /// The predecessor reports something.
@@ -85,7 +85,7 @@ impl Endpoint {
 
     /// The next report for the successor.
     pub fn poll_for_successor(&mut self) -> Option<FromPredecessor> {
-        self.neighbours.retirement.as_mut()?.pop()
+        self.neighbours.retirement.as_mut()?.reports.pop_front()
     }
 
     /// No connection here owns a QUIC datagram. Passes it to the predecessor, or answers the successor; returns what
@@ -175,8 +175,8 @@ impl Endpoint {
         {
             self.conclude(withheld, false);
         }
-        let handshaking = self.receivers.is_any_handshaking()
-            || self.neighbours.predecessor.as_ref().is_some_and(Predecessor::is_handshaking);
+        let handshaking = !self.receivers.undecryptable.is_idle()
+            || self.neighbours.predecessor.as_ref().is_some_and(|before| before.handshaking);
         if let Some(retirement) = &mut self.neighbours.retirement
             && retirement.is_due(now)
         {
@@ -187,6 +187,6 @@ impl Endpoint {
     /// Whether handshakes wait for an answer, of the application or of the predecessor.
     fn has_waiting(&self) -> bool {
         self.admission.stats.waiting > 0
-            || self.neighbours.predecessor.as_ref().is_some_and(Predecessor::has_offers)
+            || self.neighbours.predecessor.as_ref().is_some_and(|before| !before.withheld.is_empty())
     }
 }

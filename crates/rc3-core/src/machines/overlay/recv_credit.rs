@@ -22,7 +22,8 @@ pub(crate) struct RecvCredit {
     window: WindowTuner,
     /// Bytes that the connection leaves to RLP.
     left_to_rlp: u64,
-    window_max: u64,
+    /// Upper bound of stored bytes, when the window has grown to its maximum.
+    pub(crate) window_max: u64,
     stream_window_max: u64,
     granted: u64,
     /// Bytes of all streams, past and present, that the application has read or will never read.
@@ -35,7 +36,7 @@ impl RecvCredit {
     pub(super) fn new(config: &TransportConfig, room: u64) -> Self {
         let window = config.rlp_tuner(room);
         Self {
-            granted: window.window(),
+            granted: window.window,
             window,
             left_to_rlp: u64::MAX,
             window_max: config.rlp_window,
@@ -47,7 +48,7 @@ impl RecvCredit {
 
     /// The initial limit of the connection, and its distance from what was read.
     pub(super) fn window(&self) -> u64 {
-        self.window.window().min(self.left_to_rlp)
+        self.window.window.min(self.left_to_rlp)
     }
 
     /// The limit a new stream starts with.
@@ -55,16 +56,11 @@ impl RecvCredit {
         self.stream_window_max.min(self.window())
     }
 
-    /// Upper bound of stored bytes, when the window has grown to its maximum.
-    pub(crate) fn window_max(&self) -> u64 {
-        self.window_max
-    }
-
     /// Adapts the window to what the application has read by `now`, and to what the connection leaves to RLP; returns
     /// its new size if it has grown.
     pub(crate) fn tune(&mut self, now: Instant, rtt: Duration, left_to_rlp: u64) -> Option<u64> {
         self.left_to_rlp = left_to_rlp;
-        self.window.on_moved(now, self.consumed, rtt).then(|| self.window.window())
+        self.window.on_moved(now, self.consumed, rtt).then_some(self.window.window)
     }
 
     /// The application has read `bytes`.

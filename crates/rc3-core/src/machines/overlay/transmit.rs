@@ -62,22 +62,15 @@ fn write_receipts(
     let reserved = if complete { complete_len(number) } else { 0 };
     let budget_left = budget.saturating_sub(reserved);
     let count = match (due.from, resends) {
-        (Some(from), _) => sack::emit(number, stream.sack_spans_from(from), budget_left, buf),
-        (None, true) => sack::emit(number, stream.fresh_sack_spans(), budget_left, buf),
-        (None, false) => sack::emit(number, stream.sack_spans(), budget_left, buf),
+        (None, true) => sack::emit(number, stream.receipts.select(), budget_left, buf),
+        (from, _) => sack::emit(number, stream.receipts.iter_from(from.unwrap_or(0)), budget_left, buf),
     };
     // Behind the SACK, whose receipts it needs.
-    let shown = count > 0 || stream.sack_spans().next().is_none();
+    let shown = count > 0 || stream.receipts.iter().next().is_none();
     if complete && shown && reserved <= budget {
         emit_complete(number, buf);
     }
     count
-}
-
-/// Where the spans of a SACK go on that began at `from` and had room for `count` of them; these go into the next
-/// datagram.
-fn next_unreported(stream: &RecvStream, from: u64, count: usize) -> Option<u64> {
-    stream.sack_spans_from(from).nth(count).map(|(span, _)| span.start)
 }
 
 /// What a batch of data depends on.
@@ -110,7 +103,7 @@ impl Overlay {
         buf: &mut Vec<u8>,
     ) -> Option<Level> {
         let level = self.sacks.values().map(|due| due.level).min()?;
-        let seal = self.rlp.as_mut()?.seal();
+        let seal = &mut self.rlp.as_mut()?.seal;
         let sealing = seal.begin(level, buf);
         let frames_start = buf.len();
         let payload_max = usize::from(mtu).saturating_sub(Sealer::OVERHEAD);
@@ -139,12 +132,14 @@ impl Overlay {
                     telemetry.trace.emit(now, || {
                         let from = due.from.unwrap_or(0);
                         let spans = streams.recv(id).map(|stream| {
-                            stream.sack_spans_from(from).map(|(span, _)| span).take(count).collect()
+                            stream.receipts.iter_from(from).map(|(span, _)| span).take(count).collect()
                         });
                         QlogEvent::SackSent { level, stream: id, spans: spans.unwrap_or_default() }
                     });
-                    let stream = streams.recv(id);
-                    due.from = stream.and_then(|stream| next_unreported(stream, due.from?, count));
+                    // Spans without room in this SACK go into the next datagram.
+                    let rest = due.from.zip(streams.recv(id));
+                    let rest = rest.and_then(|(from, stream)| stream.receipts.iter_from(from).nth(count));
+                    due.from = rest.map(|(span, _)| span.start);
                     if due.from.is_some() {
                         break;
                     }
@@ -205,7 +200,7 @@ impl Overlay {
             }
             return Some(DataBatch { level, segment_size: packets[0].datagram_len(), bytes });
         }
-        self.rlp.as_mut()?.watch.as_mut()?.clock.on_no_data();
+        self.rlp.as_mut()?.watch.as_mut()?.clock.departures.end_run();
         None
     }
 
@@ -265,7 +260,7 @@ impl Overlay {
     ) {
         let Some(rlp) = &self.rlp else { return };
         if let Some(old) = rlp.last_level().filter(|&old| old != level) {
-            trace.emit(now, || QlogEvent::LevelChanged { old, new: level, packets: rlp.sent() });
+            trace.emit(now, || QlogEvent::LevelChanged { old, new: level, packets: rlp.sent });
         }
         for packet in packets {
             let (span, datagram_len) = (packet.span, packet.datagram_len());

@@ -16,21 +16,17 @@ use std::{
 use self::watch::PathLaws;
 use crate::laws::{
     clock::{Departure, PathNow, Permit},
-    constants::Law,
     ladder::Ladder,
     pacer::Pacer,
     verdicts::PathRecord,
 };
-use crate::seams::{
-    keys::{ReceiptKey, Sealer, Sealing},
-    primary::quinn::PathSample,
-};
+use crate::seams::keys::{ReceiptKey, Sealer, Sealing};
 use crate::{
     config::{RlpMode, TransportConfig},
     laws::primary_window::Window,
     quic::StreamId,
     transmit::Transmit,
-    units::{Level, Rate, Receipt, Span},
+    units::{Level, Receipt, Span},
     wire::{arrival::Arrival, order::Order},
 };
 
@@ -47,7 +43,8 @@ const HEADER_LEVEL: Level = Level::FIRST;
 
 /// The sending side of the RLP loop of one connection, once keys exist. `openers` is the receiving side.
 pub(crate) struct Rlp {
-    seal: Sealer,
+    /// The sealer of datagrams.
+    pub(crate) seal: Sealer,
     /// The first packet number after early data.
     established: u64,
     /// Bytes of early data that may still leave on a path not known to honour priorities; `None`: no bound.
@@ -58,7 +55,7 @@ pub(crate) struct Rlp {
     /// Present in [`RlpMode::Guard`].
     pub(crate) watch: Option<PathLaws>,
     /// Packets sent in this busy period.
-    sent: u64,
+    pub(crate) sent: u64,
     /// When the loop may continue, if its rate or the card stopped it.
     wake: Option<Instant>,
 }
@@ -72,7 +69,9 @@ impl Rlp {
             early_left: None,
             receipts,
             ladder: config.ladder,
-            pacer: config.nic_rate.map(|rate| new_pacer(config.law, rate)),
+            pacer: config
+                .nic_rate
+                .map(|rate| Pacer::new(rate, rate.bytes_in(config.law.host_lateness).max(PACER_BURST_MIN))),
             watch: (config.rlp == RlpMode::Guard).then(|| PathLaws::new(config, rtt)),
             sent: 0,
             wake: None,
@@ -81,13 +80,10 @@ impl Rlp {
 
     /// Starts before the handshake is complete, with the memory of the path.
     pub(crate) fn begin_early(&mut self, now: Instant, record: PathRecord) {
-        self.recall(now, record);
+        if let Some(watch) = &mut self.watch {
+            watch.recall(now, record);
+        }
         self.early_left = record.pace.filter(|_| self.watch.is_some()).map(|pace| pace.bdp() / EARLY_PART);
-    }
-
-    /// The sealer of datagrams.
-    pub(crate) fn seal(&mut self) -> &mut Sealer {
-        &mut self.seal
     }
 
     /// The handshake is complete, and the server has accepted early data: continues with the handshake's keys. There
@@ -134,12 +130,6 @@ impl Rlp {
         }
     }
 
-    /// What became of packets of the primary. The datagram that shows it arrived `late` ago: what this host was late
-    /// does not count against the path. Returns whether the path is now known to ignore marks.
-    pub(crate) fn on_primary_sample(&mut self, now: Instant, late: Duration, sample: &PathSample) -> bool {
-        self.watch.as_mut().is_some_and(|watch| watch.on_primary_sample(now, late, sample))
-    }
-
     /// Lets the guard evaluate new samples. `is_open` returns whether a byte that RLP has sent still waits for its SACK.
     /// Returns whether the path is now known to ignore marks.
     pub(crate) fn evaluate_samples(&mut self, now: Instant, is_open: impl Fn(StreamId, u64) -> bool) -> bool {
@@ -149,34 +139,12 @@ impl Rlp {
         watch.guard.evaluate_samples(now, is_open)
     }
 
-    /// The memory of the path from an earlier connection.
-    pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
-        if let Some(watch) = self.watch.as_mut().filter(|_| record.until > now) {
-            watch.recall(now, record);
-        }
-    }
-
-    /// The record to remember, if it has changed. Confirming a remembered rate counts as a change.
-    pub(crate) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<PathRecord> {
-        self.watch.as_mut()?.take_record(now, network)
-    }
-
     /// RLP datagrams in flight that left in the last two round trips and may have caused a loss of the primary; none if
     /// priorities are honoured, nor in trust mode, which assumes that.
     pub(crate) fn in_the_way(&self, now: Instant, rtt: Duration) -> u64 {
         let since = now.checked_sub(rtt * 2).unwrap_or(now);
         let watch = self.watch.as_ref().filter(|watch| !watch.is_honoured());
-        watch.map_or(0, |watch| watch.clock.in_flight_since(since))
-    }
-
-    /// Bytes at which the primary's slow start has filled the path; `None` if that is not known.
-    pub(crate) fn slow_start_max(&self) -> Option<u64> {
-        self.watch.as_ref()?.clock.slow_start_max()
-    }
-
-    /// Packets sent in this busy period: the position on the ladder.
-    pub(crate) fn sent(&self) -> u64 {
-        self.sent
+        watch.map_or(0, |watch| watch.clock.departures.in_flight_since(since))
     }
 
     /// The level of the last packet in this busy period.
@@ -293,7 +261,7 @@ impl Rlp {
     /// The datagram sealed last was the PROBE.
     pub(crate) fn on_order_probe_sent(&mut self, now: Instant) {
         if let Some(watch) = &mut self.watch {
-            watch.order.on_probe_sent(now, self.seal.next_number() - 1, watch.clock.missing());
+            watch.order.on_probe_sent(now, self.seal.next_number() - 1, watch.clock.missing);
         }
     }
 
@@ -334,8 +302,4 @@ impl Rlp {
             pacer.on_primary_sent(now, bytes);
         }
     }
-}
-
-fn new_pacer(law: Law, rate: Rate) -> Pacer {
-    Pacer::new(rate, rate.bytes_in(law.host_lateness).max(PACER_BURST_MIN))
 }

@@ -87,9 +87,10 @@ impl PathLaws {
         (self.pace, self.unconfirmed) = (None, false);
     }
 
-    /// As [`super::Rlp::on_primary_sample`].
-    pub(super) fn on_primary_sample(&mut self, now: Instant, late: Duration, sample: &PathSample) -> bool {
-        self.clock.on_primary_acked(sample.acked_bytes);
+    /// What became of packets of the primary. The datagram that shows it arrived `late` ago: what this host was late
+    /// does not count against the path. Returns whether the path is now known to ignore marks.
+    pub(crate) fn on_primary_sample(&mut self, now: Instant, late: Duration, sample: &PathSample) -> bool {
+        self.clock.proof.on_primary_acked(sample.acked_bytes);
         if self.yields {
             return false;
         }
@@ -101,8 +102,11 @@ impl PathLaws {
         acked || lost
     }
 
-    /// A valid memory of the path from an earlier connection.
-    pub(super) fn recall(&mut self, now: Instant, record: PathRecord) {
+    /// The memory of the path from an earlier connection.
+    pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
+        if record.until <= now {
+            return;
+        }
         // The guard uses it as long as the record is valid, and no longer than its own evidence.
         let left = record.until.saturating_duration_since(now).min(self.verdict_age);
         self.guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
@@ -112,8 +116,8 @@ impl PathLaws {
         }
     }
 
-    /// As [`super::Rlp::take_record`].
-    pub(super) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<PathRecord> {
+    /// The record to remember, if it has changed. Confirming a remembered rate counts as a change.
+    pub(crate) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<PathRecord> {
         let changed = self.guard.take_changed() | self.clock.take_changed();
         if !changed && !self.unconfirmed {
             return None;
@@ -127,14 +131,14 @@ impl PathLaws {
             (Some(found), known) => Some(found.or_known(known)),
             (None, known) => known,
         };
-        let (score, pace, until) = (self.guard.score(), self.pace, now + self.verdict_age);
+        let (score, pace, until) = (self.guard.score, self.pace, now + self.verdict_age);
         (changed || confirmed).then_some(PathRecord { score, pace, network, at: now, until })
     }
 
     /// The receiver's report of a datagram that it has proved to have.
     pub(super) fn on_arrival(&mut self, now: Instant, arrival: Arrival) {
         let delay = self.clock.on_arrival(now, arrival, self.is_honoured());
-        self.guard.on_late_report(now, self.clock.late_reports());
+        self.guard.on_late_report(now, self.clock.round_trips.late());
         let waited = |delay| self.clock.waited(delay);
         let answer = delay.and_then(|delay| self.order.on_arrival(arrival.packet_number, delay, waited));
         self.on_answer(now, answer);

@@ -50,14 +50,15 @@ const OUT_OF_ORDER_MAX: u64 = 8 << 20;
 const AHEAD_FIRST: u64 = 2 << 20;
 
 /// One stream's receiving part.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RecvStream {
     reassembler: Reassembler,
     framing: Framing,
     head: HeadState,
-    final_size: Option<u64>,
-    /// The spans that RLP has brought.
-    receipts: Receipts,
+    /// The final size, once either loop has delivered it.
+    pub(crate) final_size: Option<u64>,
+    /// The spans that RLP has brought beyond the head, with receipts: the content of SACKs.
+    pub(crate) receipts: Receipts,
     /// The application has read the end, or has stopped reading.
     done: bool,
     /// Whether the application reads in order: bytes past a gap then do not wake it.
@@ -65,7 +66,7 @@ pub(crate) struct RecvStream {
     /// The primary was read.
     begun: bool,
     /// The primary has more, left there because the application is slow.
-    backlogged: bool,
+    pub(crate) backlogged: bool,
     /// The application has read since [`Self::find_unread`] looked.
     read_lately: bool,
     /// The application has not read for a while: what arrived of the stream is taken from the primary, whose credit others
@@ -83,16 +84,18 @@ pub(crate) struct RecvStream {
     granted_whole: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Framing {
     /// Plain QUIC: the QUIC stream is the stream.
+    #[default]
     Plain,
     /// Record bytes that came out of order wait in `pending_records`.
     Records { decoder: HeadDecoder, pending_records: Reassembler },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum HeadState {
+    #[default]
     Open,
     Ended,
     Reset(VarInt),
@@ -141,24 +144,13 @@ impl RecvStream {
             framing: match records {
                 true => Framing::Records {
                     decoder: HeadDecoder::default(),
-                    pending_records: Reassembler::new(PENDING_SPANS_MAX),
+                    pending_records: Reassembler::default(),
                 },
                 false => Framing::Plain,
             },
-            head: HeadState::Open,
-            final_size: None,
-            receipts: Receipts::default(),
-            done: false,
             ordered: true,
-            begun: false,
-            backlogged: false,
-            read_lately: false,
-            unread: false,
             granted,
-            usage_reported: false,
-            out_of_order: false,
-            ahead_read: 0,
-            granted_whole: false,
+            ..Self::default()
         }
     }
 
@@ -501,11 +493,6 @@ impl RecvStream {
         self.unread && self.ready() < READY_MAX.max(left) && mem::take(&mut self.unread)
     }
 
-    /// Whether bytes were left in the primary.
-    pub(crate) fn is_backlogged(&self) -> bool {
-        self.backlogged
-    }
-
     /// Whether a read, ordered or not like the last one, would yield something.
     pub(crate) fn is_readable(&self) -> bool {
         !self.done
@@ -515,32 +502,12 @@ impl RecvStream {
                 || self.final_size == Some(self.reassembler.consumed()))
     }
 
-    /// Like [`Self::sack_spans`], for a sender that sends lost bytes again.
-    pub(crate) fn fresh_sack_spans(&self) -> Vec<(Span, Receipt)> {
-        self.receipts.select()
-    }
-
-    /// RLP's spans beyond the head, lowest first, with receipts: the content of a SACK.
-    pub(crate) fn sack_spans(&self) -> impl Iterator<Item = (Span, Receipt)> + '_ {
-        self.receipts.iter()
-    }
-
-    /// Like [`Self::sack_spans`], from `from` on.
-    pub(crate) fn sack_spans_from(&self, from: u64) -> impl Iterator<Item = (Span, Receipt)> + '_ {
-        self.receipts.iter_from(from)
-    }
-
     /// The primary's position.
     fn head_position(&self) -> u64 {
         match &self.framing {
             Framing::Plain => self.reassembler.end(),
             Framing::Records { decoder, .. } => decoder.position(),
         }
-    }
-
-    /// The final size, once either loop has delivered it.
-    pub(crate) fn final_size(&self) -> Option<u64> {
-        self.final_size
     }
 
     /// Bytes passed to the application.
@@ -635,7 +602,7 @@ mod tests {
             let room = RlpRoom { bytes: u64::MAX, stream: u64::MAX, held: stream.held().all, overhead_max };
             let data = Bytes::from_static(&[0; PACKET]).slice(..len);
             let taken = stream.on_rlp(offset, data, len, None, Receipt(0), room).unwrap();
-            (taken.refused, stream.held().all, stream.sack_spans().count())
+            (taken.refused, stream.held().all, stream.receipts.iter().count())
         };
         assert_eq!(rlp(10, 1, 0), (0, MemoryUse { bytes: 1, overhead: 0 }, 1));
         assert_eq!(rlp(20, 1, GAP_COST), (0, MemoryUse { bytes: 2, overhead: GAP_COST }, 2));

@@ -32,7 +32,7 @@ const STAGED_MAX: u64 = 256 << 10;
 /// One stream's sending part.
 #[derive(Debug)]
 pub(crate) struct SendStream {
-    id: StreamId,
+    pub(super) id: StreamId,
     pub(crate) ledger: Ledger,
     pub(crate) buffer: SendBuffer,
     /// The source of the stream's end, if it does not come from `write`.
@@ -46,7 +46,8 @@ pub(crate) struct SendStream {
     delivery: Delivery,
     /// RLP has sent the final size.
     size_sent: bool,
-    stopped: Option<VarInt>,
+    /// The peer stopped it, with a code for the application.
+    pub(crate) stopped: Option<VarInt>,
     /// The application will ask for nothing any more.
     pub(crate) released: bool,
     pub(crate) priority: i32,
@@ -57,7 +58,7 @@ pub(crate) struct SendStream {
     /// It is in the queue of streams that may have bytes for RLP.
     pub(super) queued_for_rlp: bool,
     /// The primary's flow control refuses bytes until `Writable`.
-    blocked: bool,
+    pub(super) blocked: bool,
     /// The peer has asked for no more of it at present.
     pub(crate) paused: bool,
     /// The primary has accepted bytes since [`Self::find_stuck`] looked.
@@ -133,10 +134,6 @@ impl SendStream {
         }
     }
 
-    pub(super) fn id(&self) -> StreamId {
-        self.id
-    }
-
     /// Its place in the queue of streams that may have bytes for RLP.
     pub(super) fn rlp_place(&self) -> ServiceOrder {
         (Reverse(self.priority), self.age, self.id)
@@ -183,7 +180,7 @@ impl SendStream {
     /// Memory use: written bytes, and the records of their state.
     pub(crate) fn held(&self) -> MemoryUse {
         let overhead = self.ledger.overhead() + self.buffer.overhead();
-        MemoryUse { bytes: self.buffer.held(), overhead }
+        MemoryUse { bytes: self.buffer.held, overhead }
     }
 
     /// Abandons the rest; `false` if that had already happened.
@@ -194,15 +191,6 @@ impl SendStream {
         self.buffer.release(Span::new(0, self.ledger.end()));
         self.source = None;
         first
-    }
-
-    /// The peer stopped it; the code is kept for the application.
-    pub(crate) fn on_stopped(&mut self, code: VarInt) {
-        self.stopped = Some(code);
-    }
-
-    pub(crate) fn stopped(&self) -> Option<VarInt> {
-        self.stopped
     }
 
     /// The final size, once the application has set it.
@@ -253,11 +241,6 @@ impl SendStream {
     /// Bytes stored, if the peer does not read the stream.
     pub(super) fn unwanted_bytes(&self) -> u64 {
         if self.paused || self.stuck { self.held().bytes } else { 0 }
-    }
-
-    /// Whether the primary's flow control refuses bytes.
-    pub(super) fn is_refused(&self) -> bool {
-        self.blocked
     }
 
     /// Looks whether the primary's flow control has accepted bytes since the last call, where it has refused some.
@@ -543,7 +526,7 @@ mod tests {
         stream.ledger.delivered(Span::new(4, 10), true, |span, _| stream.buffer.release(span));
         assert_eq!(stream.overlap(100), 0);
         stream.drop_overlap();
-        assert_eq!((stream.overlap(100), stream.buffer.held()), (0, 0));
+        assert_eq!((stream.overlap(100), stream.buffer.held), (0, 0));
     }
 
     #[test]

@@ -47,21 +47,24 @@ pub(crate) struct Streams {
     /// Streams that may have bytes for RLP: better priority first, then the older.
     rlp_queue: BTreeSet<ServiceOrder>,
     next_age: u64,
-    sending: MemoryUse,
+    /// Memory use of sending streams: written bytes, and their records.
+    pub(crate) sending: MemoryUse,
     /// Bytes stored of streams that the peer does not read.
-    unwanted: u64,
-    present: u64,
+    pub(crate) unwanted: u64,
+    /// Bytes of all sources that are stored or requested.
+    pub(crate) present: u64,
     /// Streams whose source should be read, or is no longer needed.
-    readable_sources: VecDeque<StreamId>,
+    pub(crate) readable_sources: VecDeque<StreamId>,
     /// Streams with a source that found no room in `present`.
     crowded: Vec<StreamId>,
     /// Writers that found the send window full.
-    pub(super) blocked: BlockedWriters,
+    pub(crate) blocked: BlockedWriters,
     /// Streams fed since the primary last had no waiting data.
     fed: Vec<StreamId>,
     /// Streams that the peer reports as complete, until the application knows.
     completed: Vec<StreamId>,
-    received: ReceiveMemory,
+    /// Memory use of the receiving streams: bytes for the application, and records of gaps.
+    pub(crate) received: ReceiveMemory,
     /// The number of streams of which the primary has more than their readers have taken.
     await_reader: usize,
     /// Buffer for pieces on their way from the primary to a stream; empty between calls.
@@ -80,12 +83,12 @@ impl PrimaryTurns {
     fn place(&mut self, stream: &mut SendStream, wants: bool) {
         match stream.turn {
             Some((priority, _)) if wants && priority == stream.priority => return,
-            Some((priority, number)) => _ = self.order.remove(&(Reverse(priority), number, stream.id())),
+            Some((priority, number)) => _ = self.order.remove(&(Reverse(priority), number, stream.id)),
             None => {}
         }
         stream.turn = wants.then_some((stream.priority, self.next));
         if wants {
-            self.order.insert((Reverse(stream.priority), self.next, stream.id()));
+            self.order.insert((Reverse(stream.priority), self.next, stream.id));
             self.next += 1;
         }
     }
@@ -182,11 +185,6 @@ impl Streams {
         pulled
     }
 
-    /// Memory use of the receiving streams: bytes for the application, and records of gaps.
-    pub(crate) fn received(&self) -> ReceiveMemory {
-        self.received
-    }
-
     /// The number of streams that are received.
     pub(crate) fn receiving(&self) -> u64 {
         self.recv.len() as u64
@@ -253,16 +251,6 @@ impl Streams {
             self.crowded.push(id);
         }
         Some(read)
-    }
-
-    /// Bytes of all sources that are stored or requested.
-    pub(crate) fn present(&self) -> u64 {
-        self.present
-    }
-
-    /// A stream whose source should be read, or is no longer needed.
-    pub(crate) fn pop_readable_source(&mut self) -> Option<StreamId> {
-        self.readable_sources.pop_front()
     }
 
     pub(crate) fn remove_send(&mut self, id: StreamId) -> Option<Box<SendStream>> {
@@ -433,22 +421,12 @@ impl Streams {
         }
     }
 
-    /// Bytes stored of streams that the peer does not read.
-    pub(crate) fn unwanted_bytes(&self) -> u64 {
-        self.unwanted
-    }
-
     /// Looks for streams of which the peer accepts nothing.
     pub(crate) fn find_stuck(&mut self) {
-        let refused = self.send.iter().filter(|(_, stream)| stream.is_refused());
+        let refused = self.send.iter().filter(|(_, stream)| stream.blocked);
         for id in refused.map(|(&id, _)| id).collect::<Vec<_>>() {
             self.with_send(id, SendStream::find_stuck);
         }
-    }
-
-    /// Memory use of sending streams: written bytes, and their records.
-    pub(crate) fn sending(&self) -> MemoryUse {
-        self.sending
     }
 
     /// The connection has ended: nothing is sent or received any more, received data stays readable.

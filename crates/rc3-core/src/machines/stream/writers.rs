@@ -109,11 +109,6 @@ impl Streams {
         }
         lacking.is_none()
     }
-
-    /// A stream is not written to any more; returns whether its writer was blocked.
-    pub(crate) fn unblock_writer(&mut self, id: StreamId) -> bool {
-        self.blocked.remove(id)
-    }
 }
 
 /// The step of room beyond the send window that this priority has.

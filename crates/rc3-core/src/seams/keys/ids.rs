@@ -21,8 +21,10 @@ const CHOSEN_AHEAD: u64 = AHEAD + 1;
 pub(crate) struct SendingIds {
     direction: Arc<dyn DirectionKeys>,
     index: u64,
-    current: ReceiverId,
-    next: ReceiverId,
+    /// The id of the path in use.
+    pub(crate) current: ReceiverId,
+    /// The id of the path that may be used next.
+    pub(crate) next: ReceiverId,
     /// Ids that the receiver has chosen, for numbers from the one before `index` to [`CHOSEN_AHEAD`] beyond it, in no
     /// order.
     chosen: Vec<(u64, ReceiverId)>,
@@ -31,16 +33,6 @@ pub(crate) struct SendingIds {
 impl SendingIds {
     pub(crate) fn new(direction: Arc<dyn DirectionKeys>) -> Self {
         Self { current: direction.id(0), next: direction.id(1), index: 0, chosen: Vec::new(), direction }
-    }
-
-    /// The id of the path in use.
-    pub(crate) fn current(&self) -> ReceiverId {
-        self.current
-    }
-
-    /// The id of the path that may be used next.
-    pub(crate) fn next(&self) -> ReceiverId {
-        self.next
     }
 
     /// Another path is in use; returns the number of its id.
@@ -210,10 +202,10 @@ mod tests {
             let mut registered = Vec::new();
             for step in steps {
                 for _ in 0..step {
-                    prop_assert_ne!(sending.current(), sending.next());
+                    prop_assert_ne!(sending.current, sending.next);
                     sending.advance();
                 }
-                let number = receiving.number(sending.current());
+                let number = receiving.number(sending.current);
                 prop_assert_eq!(number, Some(sending.index));
                 receiving.on_number(sending.index);
                 register(&mut registered, &mut receiving);
@@ -254,9 +246,9 @@ mod tests {
                     sending.advance();
                 }
                 let index = sending.index;
-                prop_assert!([direction().id(index), chosen(index)].contains(&sending.current()));
-                prop_assert_eq!(receiving.number(sending.current()), Some(index));
-                prop_assert_eq!(receiving.number(sending.next()), Some(index + 1));
+                prop_assert!([direction().id(index), chosen(index)].contains(&sending.current));
+                prop_assert_eq!(receiving.number(sending.current), Some(index));
+                prop_assert_eq!(receiving.number(sending.next), Some(index + 1));
                 receiving.on_number(index);
                 let change = receiving.take_change();
                 issued.extend(change.issued.into_iter().chain(change.chosen));
@@ -277,17 +269,17 @@ mod tests {
             let mut sending = SendingIds::new(direction());
             let mut last = None;
             for (number, id, moves) in frames {
-                let before = sending.current();
+                let before = sending.current;
                 sending.on_chosen(sending.index + number, chosen(id));
-                let other = sending.current();
+                let other = sending.current;
                 prop_assert!(other == before || before == direction().id(sending.index));
                 prop_assert!(sending.chosen.len() <= CHOSEN_AHEAD as usize + 2);
-                prop_assert_ne!(sending.current(), sending.next());
-                prop_assert_ne!(Some(sending.current()), last);
+                prop_assert_ne!(sending.current, sending.next);
+                prop_assert_ne!(Some(sending.current), last);
                 if moves {
-                    last = Some(sending.current());
+                    last = Some(sending.current);
                     sending.advance();
-                    prop_assert_ne!(Some(sending.current()), last);
+                    prop_assert_ne!(Some(sending.current), last);
                 }
             }
         }
@@ -303,9 +295,9 @@ mod tests {
         assert!(sending.chosen.is_empty());
         sending.on_chosen(1, chosen(7));
         sending.on_chosen(1, chosen(8));
-        assert_eq!(sending.current(), chosen(7), "the first one counts");
+        assert_eq!(sending.current, chosen(7), "the first one counts");
         sending.on_chosen(2, chosen(7));
-        assert_eq!(sending.next(), direction().id(2), "it would link the paths");
+        assert_eq!(sending.next, direction().id(2), "it would link the paths");
     }
 
     #[test]

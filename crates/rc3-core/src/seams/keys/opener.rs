@@ -60,7 +60,7 @@ impl OpenerKeys {
     fn era(&self, same_phase: bool, packet_number: u64) -> Era {
         if same_phase {
             Era::Current
-        } else if packet_number >= self.replay.next() {
+        } else if packet_number >= self.replay.next {
             Era::Next
         } else {
             Era::Previous
@@ -96,7 +96,7 @@ impl Opener {
         let mask = ready.mask.of(sample).ok_or(OpenError::NotForUs)?;
         header::apply_mask(header, mask);
         let fields = Header::parse(header);
-        let packet_number = header::expand_packet_number(fields.packet_number, ready.replay.next());
+        let packet_number = header::expand_packet_number(fields.packet_number, ready.replay.next);
 
         let era = ready.era(fields.key_phase == self.key_phase, packet_number);
         let generation = match era {
@@ -117,8 +117,8 @@ impl Opener {
                 std::mem::replace(&mut ready.current, std::mem::replace(&mut ready.next, following));
             self.key_phase = fields.key_phase;
         }
-        match ready.replay.check(packet_number) {
-            Freshness::New => ready.replay.insert(packet_number),
+        match ready.replay.insert(packet_number) {
+            Freshness::New => {}
             Freshness::Duplicate => return Err(OpenError::Duplicate),
             Freshness::TooOld => return Err(OpenError::TooOld),
         }
@@ -135,7 +135,7 @@ impl Opener {
     /// One above the highest packet number authenticated; 0 before the first.
     #[cfg(test)]
     pub(super) fn next_number(&self) -> u64 {
-        self.ready.as_ref().map_or(0, |ready| ready.replay.next())
+        self.ready.as_ref().map_or(0, |ready| ready.replay.next)
     }
 }
 

@@ -64,12 +64,12 @@ impl Sealer {
     ///
     /// `level` must not be the primary's: no receiver would accept the datagram.
     pub fn begin(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
-        self.begin_for(level, self.ids.current(), buf)
+        self.begin_for(level, self.ids.current, buf)
     }
 
     /// Like [`Self::begin`], for a path that may be used next.
     pub fn begin_on_next_path(&mut self, level: Level, buf: &mut Vec<u8>) -> Sealing {
-        self.begin_for(level, self.ids.next(), buf)
+        self.begin_for(level, self.ids.next, buf)
     }
 
     /// Further datagrams are for another path, on which the receiver has another id. Returns its number, which the

@@ -68,7 +68,7 @@ fn header(keys: &RlpKeys, packet_number: u64) -> Header {
         key_phase: false,
         reserved: false,
         level: Level::FIRST,
-        receiver: keys.seal.ids.current(),
+        receiver: keys.seal.ids.current,
         packet_number: packet_number as u32,
     }
 }
@@ -87,8 +87,8 @@ fn the_worked_example_of_the_document_is_what_we_seal() {
     assert_eq!(documented("client key"), expanded(&secret, b"rc3 key", 16));
     assert_eq!(documented("client iv"), *first_generation(&secret).iv);
     assert_eq!(documented("client hp"), expanded(&secret, b"rc3 hp", 16));
-    assert_eq!(documented("client id"), client.seal.ids.current().0);
-    assert_eq!(documented("client id of the second path"), client.seal.ids.next().0);
+    assert_eq!(documented("client id"), client.seal.ids.current.0);
+    assert_eq!(documented("client id of the second path"), client.seal.ids.next.0);
     assert_eq!(documented("client next"), expanded(&secret, b"rc3 ku", 32));
     assert_eq!(documented("server id"), client.open.ids.first().0);
 
@@ -129,7 +129,7 @@ fn the_early_keys_are_those_of_the_document_and_no_others() {
     assert_eq!(documented("early client key"), expanded(&direction, b"rc3 key", 16));
     assert_eq!(documented("early client iv"), *AeadGeneration::new(secret.prk()).iv);
     assert_eq!(documented("early client hp"), expanded(&direction, b"rc3 hp", 16));
-    assert_eq!(documented("early client id"), sealer.ids.current().0);
+    assert_eq!(documented("early client id"), sealer.ids.current.0);
     let datagram = seal(&mut sealer, 1, &[0]);
     assert_eq!(documented("early datagram"), datagram);
     assert_eq!(open(&mut secret.opener(), &datagram), Ok((0, vec![0])));
@@ -193,7 +193,7 @@ fn a_dropped_sealing_spends_no_packet_number() {
 #[test]
 fn directions_do_not_open_each_other() {
     let (mut client, mut server) = pair(Limits::default());
-    let ids = |keys: &RlpKeys| (keys.open.ids.first(), keys.seal.ids.current());
+    let ids = |keys: &RlpKeys| (keys.open.ids.first(), keys.seal.ids.current);
     assert_ne!(ids(&client).0, ids(&client).1);
     assert_eq!(ids(&client), (ids(&server).1, ids(&server).0));
     let datagram = seal(&mut client.seal, 1, b"to the server");
@@ -219,7 +219,7 @@ fn each_path_has_an_id_of_its_own() {
         assert!(open(&mut server.open, &datagram).is_ok());
         assert!(open(&mut server.open, &probe).is_ok());
         client.seal.change_path();
-        assert_eq!(receiver_id(&probe), Some(client.seal.ids.current()));
+        assert_eq!(receiver_id(&probe), Some(client.seal.ids.current));
         ids.extend(receiver_id(&datagram));
     }
     ids.sort_unstable_by_key(|id| id.0);

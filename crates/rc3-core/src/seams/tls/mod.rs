@@ -6,7 +6,7 @@ mod remembered;
 pub(crate) mod replaced;
 pub(crate) mod sessions;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use quinn_proto as quic;
 use rustls::quic::Suite;
@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     quic::{HandshakeTokenKey, HmacKey},
+    shows::shows,
     wire::alpn,
 };
 
@@ -34,7 +35,9 @@ pub(crate) trait ClientSecurity: Send + Sync {
     fn session(&self, rc3: bool, sessions: &Arc<Sessions>) -> Result<ClientSession, ConfigError>;
 
     /// The protection of its RLP datagrams.
-    fn protection(&self) -> &'static dyn Protection;
+    fn protection(&self) -> &'static dyn Protection {
+        &Aead
+    }
 }
 
 /// The same for a server.
@@ -50,7 +53,9 @@ pub(crate) trait ServerSecurity: Send + Sync {
     ) -> Result<Arc<dyn quic::crypto::ServerConfig>, ConfigError>;
 
     /// The protection of their RLP datagrams.
-    fn protection(&self) -> &'static dyn Protection;
+    fn protection(&self) -> &'static dyn Protection {
+        &Aead
+    }
 }
 
 /// Security of one client connection.
@@ -87,11 +92,7 @@ macro_rules! checked_settings {
             }
         }
 
-        impl fmt::Debug for $checked {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(stringify!($checked)).field("settings", &self.settings).finish_non_exhaustive()
-            }
-        }
+        shows!($checked: settings);
 
         impl TryFrom<Arc<$rustls>> for $checked {
             type Error = NoInitialCipherSuite;
@@ -192,10 +193,6 @@ impl ClientSecurity for (Arc<rustls::ClientConfig>, Option<Suite>) {
         let crypto = crypto.map_err(|_| ConfigError::NoInitialCipherSuite)?;
         Ok(ClientSession { crypto: Arc::new(crypto), tickets })
     }
-
-    fn protection(&self) -> &'static dyn Protection {
-        &Aead
-    }
 }
 
 impl ServerSecurity for (Arc<rustls::ServerConfig>, Option<Suite>) {
@@ -222,10 +219,6 @@ impl ServerSecurity for (Arc<rustls::ServerConfig>, Option<Suite>) {
         };
         let crypto = crypto.map_err(|_| ConfigError::NoInitialCipherSuite)?;
         Ok(Arc::new(crypto))
-    }
-
-    fn protection(&self) -> &'static dyn Protection {
-        &Aead
     }
 }
 

@@ -106,20 +106,12 @@ impl SocketState {
                     src_ip,
                 },
             );
-            match sent {
-                Ok(()) => self.counters.add(|stats| &mut stats.sent_datagrams, 1),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.counters.add(|stats| &mut stats.send_would_block, 1);
-                    if index == 0 {
-                        return Err(error);
-                    }
+            match self.counters.sent(sent, out, 1) {
+                Err(_) if index > 0 => {
                     self.counters.add(|stats| &mut stats.send_drops, whole - index);
                     return Ok(());
                 }
-                Err(error) => {
-                    tracing::debug!(%error, destination = %out.destination, "datagram not sent");
-                    self.counters.add(|stats| &mut stats.send_drops, 1);
-                }
+                result => result?,
             }
         }
         Ok(())

@@ -3,12 +3,16 @@
 //! Owns the state of a socket; the rules for refused calls are beside the calls. Numbers were measured on Linux 6.18;
 //! the names of the options are those of ip(7), ipv6(7), udp(7) and socket(7).
 
+mod cmsg;
+mod leading;
 mod options;
+mod packet_socket;
 mod program;
 mod receive;
 mod send;
 mod stamp;
 mod steering;
+mod watch;
 
 use std::{
     io,
@@ -22,7 +26,6 @@ use std::{
 use libc::c_int;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
-pub(super) use self::options::set;
 #[cfg(test)]
 pub(crate) use self::send::{Calls, InjectedError};
 pub(in crate::socket) use self::{
@@ -31,13 +34,11 @@ pub(in crate::socket) use self::{
     steering::{open_group, open_steered},
 };
 use self::{
-    options::{overflows, warn_if_capped},
+    options::{overflows, set, warn_if_capped},
     send::{SocketMarks, knows_priority_cmsg},
-};
-use super::{
-    super::{Capabilities, MAX_GSO_SEGMENTS, Options, Stats, local_addr, stats::Counters},
     watch::FragmentWatch,
 };
+use super::super::{Capabilities, MAX_GSO_SEGMENTS, Options, Stats, local_addr, stats::Counters};
 use crate::marks::PRIORITY_FILLER;
 
 /// The longest fragment of a received datagram, from linux/in.h and linux/in6.h; libc does not have them.

@@ -6,15 +6,7 @@
 //! tests (`.ci/portable`).
 
 #[cfg(all(target_os = "linux", not(rc3_portable)))]
-mod cmsg;
-#[cfg(all(target_os = "linux", not(rc3_portable)))]
-mod leading;
-#[cfg(all(target_os = "linux", not(rc3_portable)))]
 mod linux;
-#[cfg(all(target_os = "linux", not(rc3_portable)))]
-mod packet_socket;
-#[cfg(all(target_os = "linux", not(rc3_portable)))]
-mod watch;
 #[cfg(all(test, target_os = "linux", not(rc3_portable)))]
 pub(crate) use linux::{Calls, InjectedError};
 #[cfg(all(target_os = "linux", not(rc3_portable)))]

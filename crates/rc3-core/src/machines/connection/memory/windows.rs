@@ -58,7 +58,7 @@ impl Windows {
 
     /// RLP's part of `received_max`: what the primary's window leaves, or half if streams have smaller windows.
     pub(super) fn rlp_part(&self, received_max: u64) -> u64 {
-        let rest = received_max.saturating_sub(self.receive.window());
+        let rest = received_max.saturating_sub(self.receive.window);
         if received_max < self.received { rest.max(received_max / 2) } else { rest }
     }
 
@@ -72,25 +72,25 @@ impl Windows {
     pub(crate) fn set_receive(&mut self, bytes: u64, beside_rlp: bool) {
         let least = if beside_rlp { bytes / 2 } else { bytes };
         self.received = bytes;
-        self.receive = WindowTuner::new(self.receive.window().max(least), bytes);
+        self.receive = WindowTuner::new(self.receive.window.max(least), bytes);
     }
 
     /// There is no RLP loop: what was kept for it is the primary's.
     pub(crate) fn leave_to_primary(&mut self) {
-        if self.receive.window() == self.received / 2 {
+        if self.receive.window == self.received / 2 {
             self.receive.raise(self.received);
         }
     }
 
     /// Upper bound of bytes stored for sending on a path with this least round-trip time.
     pub(super) fn store(&self, min_rtt: Duration) -> u64 {
-        let window = self.send.window();
+        let window = self.send.window;
         if self.send_fixed { window } else { window.min(worth_storing(min_rtt)) }
     }
 
     /// What the peer's primary may send beyond the bytes already taken.
     pub(crate) fn receive(&self) -> u64 {
-        self.receive.window()
+        self.receive.window
     }
 
     /// Bytes were taken from the primary.
@@ -106,11 +106,11 @@ impl Windows {
 
     /// Adapts the receive window to the traffic; returns it if it has grown.
     pub(crate) fn tune_receive(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
-        self.receive.on_moved(now, self.taken, rtt).then(|| self.receive.window())
+        self.receive.on_moved(now, self.taken, rtt).then_some(self.receive.window)
     }
 
     /// The same of the send window.
     pub(crate) fn tune_send(&mut self, now: Instant, rtt: Duration) -> Option<u64> {
-        self.send.on_moved(now, self.sent, rtt).then(|| self.send.window())
+        self.send.on_moved(now, self.sent, rtt).then_some(self.send.window)
     }
 }

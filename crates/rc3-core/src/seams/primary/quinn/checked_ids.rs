@@ -37,7 +37,7 @@ impl IdCount {
 /// A generator; ids that quinn-proto cannot use are replaced with random ones of the same length. Clones are handles to
 /// the same one: those of QUIC and of RLP come from one sequence, so that none is in both.
 #[derive(Clone)]
-pub(super) struct CheckedIds(Arc<Mutex<CheckedGenerator>>);
+pub(crate) struct CheckedIds(Arc<Mutex<CheckedGenerator>>);
 
 struct CheckedGenerator {
     generator: Box<dyn ConnectionIdGenerator>,
@@ -60,7 +60,7 @@ impl CheckedIds {
     }
 
     /// An id for RLP datagrams; `None` if the generator makes longer ones.
-    pub(super) fn receiver_id(&self) -> Option<ReceiverId> {
+    pub(crate) fn receiver_id(&self) -> Option<ReceiverId> {
         self.with(|inner| {
             inner.count.reset();
             let id = (inner.len == size_of::<ReceiverId>()).then(|| inner.generate())?;

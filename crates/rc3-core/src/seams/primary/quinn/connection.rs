@@ -64,7 +64,7 @@ impl Quic {
 
     /// The peer's last validated address; initially that of the handshake.
     pub(crate) fn validated(&self) -> SocketAddr {
-        self.validation.validated()
+        self.validation.validated
     }
 
     /// Whether a packet now would show that the path is validated.
@@ -103,7 +103,7 @@ impl Quic {
     pub(crate) fn rest(&mut self, waiting: bool) {
         // In a silence, an answer ends the wait, not a time.
         let waiting = waiting && self.shared.is_held() && self.silence.asked_since().is_none();
-        self.departures.set_backlogged(waiting);
+        self.departures.backlogged = waiting;
         self.departure = self.rate().filter(|_| waiting).map(|rate| self.departures.next(rate));
     }
 
@@ -131,11 +131,6 @@ impl Quic {
     /// Since when the peer has acknowledged nothing, if it was asked in vain.
     pub(crate) fn silent_since(&self) -> Option<Instant> {
         self.silence.asked_since()
-    }
-
-    /// Data of one of the application's streams was written.
-    pub(crate) fn on_fed(&mut self) {
-        self.fed = true;
     }
 
     /// Whether written data may wait until the client's address is validated (RFC 9000 §8.1). quinn-proto does not ask the

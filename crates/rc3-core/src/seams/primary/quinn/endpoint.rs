@@ -31,6 +31,7 @@ use crate::{
 
 /// A handshake that a peer starts: quinn-proto's type, with what the first datagram has shown. Answer it with one of
 /// the endpoint's `accept`, `refuse`, `retry` or `ignore`.
+#[derive(Debug)]
 pub struct Incoming {
     quic: Box<quic::Incoming>,
     /// Payload bytes of its leading fragment, if it arrived in fragments.
@@ -44,12 +45,6 @@ impl Deref for Incoming {
 
     fn deref(&self) -> &quic::Incoming {
         &self.quic
-    }
-}
-
-impl fmt::Debug for Incoming {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.quic.fmt(f)
     }
 }
 
@@ -69,10 +64,11 @@ pub(crate) type AcceptFailed = (ConnectionError, Option<Transmit>);
 /// The QUIC side of an endpoint: connection ids, stateless answers, new connections.
 pub(crate) struct QuicEndpoint {
     endpoint: quic::Endpoint,
-    server: Option<Accepting>,
+    /// For new connections.
+    pub(crate) server: Option<Accepting>,
     ids: IdCount,
     /// Where ids of RLP come from, if they must not be derived.
-    receiver_ids: Option<CheckedIds>,
+    pub(crate) receiver_ids: Option<CheckedIds>,
     /// Endpoints that share the port, and with it the limits of `server`.
     workers: usize,
 }
@@ -96,16 +92,6 @@ impl QuicEndpoint {
         let for_endpoint = server.as_ref().map(|server| server.for_endpoint(workers));
         let endpoint = quic::Endpoint::new(Arc::new(quic), for_endpoint, mtu_discovery, None);
         Ok(Self { endpoint, server, ids, receiver_ids, workers })
-    }
-
-    /// Whether ids for RLP datagrams must come from [`Self::receiver_id`].
-    pub(crate) fn chooses_receiver_ids(&self) -> bool {
-        self.receiver_ids.is_some()
-    }
-
-    /// An id for RLP datagrams, perhaps one that is in use.
-    pub(crate) fn receiver_id(&self) -> Option<ReceiverId> {
-        self.receiver_ids.as_ref()?.receiver_id()
     }
 
     pub(crate) fn set_server(&mut self, server: Option<&ServerConfig>) -> Result<(), ConfigError> {
@@ -156,11 +142,6 @@ impl QuicEndpoint {
             .version(config.version);
         let (handle, conn) = self.endpoint.connect(now, client, remote, server_name)?;
         Ok((handle, seam.quic(now, conn, true, session.tickets)))
-    }
-
-    /// The configuration for accepting new connections.
-    pub(crate) fn accepting(&self) -> Option<&Accepting> {
-        self.server.as_ref()
     }
 
     /// Continues a handshake, with its own configuration if given. Otherwise returns why it failed, and the answer.

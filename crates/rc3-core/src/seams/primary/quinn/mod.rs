@@ -77,7 +77,7 @@ pub(crate) struct Quic {
     /// Whether the peer's address was validated before the handshake: always on clients.
     validated_before: bool,
     /// Whether data of the application's streams was written.
-    fed: bool,
+    pub(crate) fed: bool,
     /// Frames received before the last datagram.
     frames: u64,
     /// Probes of the path MTU that were lost when the last one left.

@@ -3,7 +3,7 @@
 //! quinn-proto halves the interval between a length that passes and its upper bound, and tries each length three times
 //! before it gives it up. Both are fixed for a connection; upper bound and smallest step are all that can be chosen.
 
-use std::{net::SocketAddr, sync::atomic::Ordering::Relaxed, time::Instant};
+use std::{net::SocketAddr, sync::atomic::Ordering::Relaxed};
 
 use quinn_proto as quic;
 
@@ -118,10 +118,10 @@ impl Quic {
     }
 
     /// The result of a search that has ended since the last call.
-    pub(crate) fn take_path_mtu(&mut self, now: Instant) -> Option<Found> {
+    pub(crate) fn take_path_mtu(&mut self) -> Option<Found> {
         let (Search { bound, known }, found) = self.searched.take()?;
         match known {
-            None => Some(Found::Mtu(PathMtu::new(now, found, bound))),
+            None => Some(Found::Mtu(PathMtu { found, bound })),
             Some(known) => (found < known).then_some(Found::Outdated),
         }
     }
@@ -201,9 +201,9 @@ mod tests {
     #[test]
     fn a_known_length_is_the_only_one_probed() {
         let remote: SocketAddr = "192.0.2.1:443".parse().unwrap();
-        let (discovery, now) = (MtuDiscovery::UpTo(9000), Instant::now());
+        let discovery = MtuDiscovery::UpTo(9000);
         let search = |found, bound| {
-            let search = Search::new(&discovery, remote, Some(PathMtu::new(now, found, bound)));
+            let search = Search::new(&discovery, remote, Some(PathMtu { found, bound }));
             search.map(|search| search.known)
         };
         assert_eq!(search(1442, 8972), Some(Some(1442)));

@@ -200,7 +200,7 @@ fn quic_transport(
     quic.max_concurrent_uni_streams(with_control(Dir::Uni, config.max_concurrent_uni_streams))
         .max_concurrent_bidi_streams(with_control(Dir::Bi, config.max_concurrent_bidi_streams))
         .stream_receive_window(config.stream_receive_window.into())
-        .send_window(config.send_tuner().window())
+        .send_window(config.send_tuner().window)
         .initial_rtt(config.initial_rtt)
         .initial_mtu(config.mtu())
         .keep_alive_interval(config.keep_alive_interval)

@@ -13,7 +13,7 @@ use quinn_proto as quic;
 #[derive(Debug)]
 pub(super) struct Validation {
     /// The last validated address; initially that of the handshake.
-    validated: SocketAddr,
+    pub(super) validated: SocketAddr,
     /// Another destination of quinn-proto, and the number of PATH_RESPONSE frames before it.
     unvalidated: Option<(SocketAddr, u64)>,
 }
@@ -51,10 +51,5 @@ impl Validation {
     pub(super) fn is_answered(&self, conn: &quic::Connection) -> bool {
         let Some((remote, responses)) = self.unvalidated else { return false };
         remote == conn.remote_address() && conn.stats().frame_rx.path_response > responses
-    }
-
-    /// The last address that was validated.
-    pub(super) fn validated(&self) -> SocketAddr {
-        self.validated
     }
 }

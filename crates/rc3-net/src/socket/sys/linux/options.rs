@@ -32,7 +32,7 @@ pub(super) fn set_priority(io: &Socket, priority: u32) -> io::Result<()> {
 /// # Safety
 /// The type is plain data without padding that the kernel would read, and pointers in it stay valid for the
 /// call.
-pub(in super::super) unsafe trait OptionValue {}
+pub(super) unsafe trait OptionValue {}
 // SAFETY: a number.
 unsafe impl OptionValue for c_int {}
 // SAFETY: a number.
@@ -41,12 +41,7 @@ unsafe impl OptionValue for u32 {}
 // The one caller keeps the array alive.
 unsafe impl OptionValue for libc::sock_fprog {}
 
-pub(in super::super) fn set<T: OptionValue>(
-    io: &Socket,
-    level: c_int,
-    name: c_int,
-    value: T,
-) -> io::Result<()> {
+pub(super) fn set<T: OptionValue>(io: &Socket, level: c_int, name: c_int, value: T) -> io::Result<()> {
     // SAFETY: the descriptor is open as long as `io` is borrowed; pointer and length describe `value`, which
     // lives to the end of this function, and `OptionValue` vouches for its contents.
     let result = unsafe {

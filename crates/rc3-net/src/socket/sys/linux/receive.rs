@@ -14,14 +14,12 @@ use libc::c_int;
 use socket2::Socket;
 
 use super::{
-    super::{
-        super::{RECV_MESSAGES_MAX, RecvBatch, RecvMeta, batch::KernelMessage},
-        cmsg::{Control, Decoder},
-        leading::IPV4_HEADER,
-        watch::READS_MAX,
-    },
+    super::super::{RECV_MESSAGES_MAX, RecvBatch, RecvMeta, batch::KernelMessage},
     IP_RECVFRAGSIZE, IPV6_RECVFRAGSIZE, SocketState,
+    cmsg::{Control, Decoder},
+    leading::IPV4_HEADER,
     stamp::{self, Clocks},
+    watch::READS_MAX,
 };
 
 /// Room for the control messages of one received message. A dual-stack socket may report both families' marks and
@@ -266,7 +264,7 @@ fn decode_name(name: &[u8]) -> Option<SocketAddr> {
 mod tests {
     use socket2::SockAddr;
 
-    use super::{super::super::cmsg::Encoder, *};
+    use super::{super::cmsg::Encoder, *};
 
     #[test]
     fn names_and_control_messages_cut_anywhere_do_no_harm() {

@@ -10,11 +10,9 @@ use libc::c_int;
 use socket2::{Domain, MsgHdr, Protocol, SockAddr, Socket, Type};
 
 use super::{
-    super::{
-        super::{Outgoing, canonical, for_family, is_unusable},
-        cmsg::{self, Control, Encoder},
-    },
+    super::super::{Outgoing, canonical, for_family, is_unusable},
     SocketState,
+    cmsg::{self, Control, Encoder},
     options::{set, set_priority},
 };
 
@@ -97,30 +95,18 @@ impl SocketState {
         Ok(())
     }
 
-    /// Counts, and decides which failures are reported to the caller.
+    /// Counts, and decides which failures are reported to the caller. A hostile or broken network can cause all others:
+    /// port 0 as the sender's (EINVAL), a firewall (EPERM), a lost route or local address (ENETUNREACH, EINVAL), a full
+    /// queue (ENOBUFS), a probe for the path's MTU (EMSGSIZE).
     fn conclude(&self, result: io::Result<()>, out: &Outgoing<'_>, datagrams: usize) -> io::Result<()> {
-        let Err(error) = result else {
-            self.counters.add(|stats| &mut stats.sent_datagrams, datagrams);
-            return Ok(());
-        };
-        if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() {
-            return Err(error);
-        }
-        match error.raw_os_error() {
-            Some(libc::EAGAIN) => {
-                self.counters.add(|stats| &mut stats.send_would_block, 1);
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput && error.raw_os_error().is_none() => {
                 Err(error)
             }
-            Some(libc::EAFNOSUPPORT) => Err(error),
-            _ if is_unusable(&error) => Err(error),
-            // A hostile or broken network can cause all others: port 0 as the sender's (EINVAL), a firewall (EPERM), a
-            // lost route or local address (ENETUNREACH, EINVAL), a full queue (ENOBUFS), a probe for the path's MTU
-            // (EMSGSIZE).
-            _ => {
-                tracing::debug!(%error, destination = %out.destination, datagrams, "not sent");
-                self.counters.add(|stats| &mut stats.send_drops, datagrams);
-                Ok(())
+            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) || is_unusable(&error) => {
+                Err(error)
             }
+            result => self.counters.sent(result, out, datagrams),
         }
     }
 
@@ -336,10 +322,8 @@ mod tests {
 
     use super::{
         super::{
-            super::{
-                super::{Options, local_addr},
-                cmsg::Decoder,
-            },
+            super::super::{Options, local_addr},
+            cmsg::Decoder,
             open,
             receive::{Scratch, receive},
         },

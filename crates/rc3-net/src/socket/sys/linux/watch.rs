@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io::Read, net::SocketAddr};
 use socket2::Socket;
 
 use super::{
-    super::{LeadingLens, PacketSocket},
+    super::super::{LeadingLens, PacketSocket},
     leading::{LeadingFragment, concluded_len},
     packet_socket::{self, SNAP},
 };

@@ -7,7 +7,7 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use super::{
     leading::{IPV4_HEADER_MAX, START_MAX, UDP_HEADER},
-    linux::set,
+    options::set,
 };
 
 /// Bytes stored of each fragment.
