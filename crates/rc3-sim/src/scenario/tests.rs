@@ -623,7 +623,7 @@ fn names_that_are_not_registered_are_listed() {
     let error = error_of(&dumbbell(POISSON, "congestion = \"bbr\""));
     assert!(
         error
-            .contains("`scheme.0.congestion`: unknown value `bbr`, registered are `careful-resume`, `cubic`"),
+            .contains("`scheme.0.congestion`: unknown value `bbr`, registered are `background`, `careful-resume`, `cubic`"),
         "{error}"
     );
     let error = error_of(&dumbbell(POISSON, "[queue]\ndiscipline = \"drop-tial\""));
