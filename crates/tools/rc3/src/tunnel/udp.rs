@@ -7,6 +7,7 @@ use rc3_net::Connection;
 use tokio::{net::UdpSocket, sync::mpsc, task::JoinSet, time::sleep};
 
 use super::{
+    FLOWS_MAX,
     address::Target,
     flows::{Flows, Source, arrival},
     notes::Failures,
@@ -47,6 +48,10 @@ impl Port {
                     Err(_) => continue,
                 },
             };
+            if senders.len() >= FLOWS_MAX as usize && !senders.contains_key(&from) {
+                failures.print_note(&format!("{from} has no flow: {FLOWS_MAX} are open"));
+                continue;
+            }
             let sender = senders.entry(from).or_insert_with(|| {
                 let (sender, datagrams) = mpsc::channel(WAITING_MAX);
                 let (port, failures) = (Arc::clone(&port), Arc::clone(&failures));
@@ -67,7 +72,7 @@ impl Port {
     /// Carries what comes from one address until its flow ends.
     async fn carry(&self, from: SocketAddr, datagrams: mpsc::Receiver<Bytes>) -> Result<(), String> {
         let flow = self.flows.opened(Arc::clone(&self.socket), from);
-        let flow = flow.ok_or_else(|| format!("{from} has no flow: too many are open"))?;
+        let flow = flow.ok_or_else(|| format!("{from} has no flow: {FLOWS_MAX} are open"))?;
         let open = Open::Flow(flow.number, self.target.clone());
         let Ok(stream) = TargetStream::open(&self.connection, &open).await else { return Ok(()) };
         match flow.carry(&self.connection, stream, true, Source::Port(datagrams)).await {
