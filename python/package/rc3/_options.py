@@ -26,6 +26,7 @@ class _Sending(_Options, total=False):
     #: A rate with a unit, such as ``"100mbit"``.
     rate_limit: str
     congestion: Literal["cubic", "newreno", "kickass"]
+    background: bool
 
 
 class _Receiving(_Options, total=False):
