@@ -37,7 +37,8 @@ pub enum Congestion {
     /// acknowledgment, RLP carries the rest, and every packet leaves at [`Level::MAX`](crate::units::Level::MAX). Idle
     /// paths are filled from the first round trip all the same.
     ///
-    /// It needs a peer that uses rc3: to a plain one, two packets leave in each round trip.
+    /// It needs a peer that uses rc3: to a plain one, two packets leave in each round trip. Where routers starve the lowest
+    /// priority for longer than the idle timeout, the connection is lost.
     Background,
     /// The rates that routers signal by the lengths of fragments (Kick-Ass §2.3), NewReno without signals.
     ///
