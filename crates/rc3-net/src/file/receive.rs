@@ -47,6 +47,8 @@ impl RecvStream {
     /// written beyond `size_max`, [`RecvFileError::SourceFailed`] and [`RecvFileError::Reset`] if the peer resets the
     /// stream, [`RecvFileError::ConnectionLost`], [`RecvFileError::ClosedStream`].
     ///
+    /// The sink is free then: no write goes on.
+    ///
     /// # Panics
     /// Outside a tokio runtime.
     ///
@@ -74,12 +76,13 @@ impl RecvStream {
         let (mut batch, mut total) = (WriteBatch::default(), 0);
         let mut writing: Option<JoinHandle<Result<WriteBatch, RecvFileError>>> = None;
         loop {
-            let ended = self.gather(&mut batch, base, size_max).await?;
-            // One batch is written while the next is gathered.
+            let ended = self.gather(&mut batch, base, size_max).await;
+            // One batch is written while the next is gathered. Nothing is written any more when this returns.
             let spare = match writing.take() {
-                Some(writing) => await_write(writing).await?,
-                None => WriteBatch::default(),
+                Some(writing) => await_write(writing).await,
+                None => Ok(WriteBatch::default()),
             };
+            let (ended, spare) = (ended?, spare?);
             total += batch.bytes.len() as u64;
             let sink = Arc::clone(&sink);
             let full = std::mem::replace(&mut batch, spare);

@@ -291,6 +291,43 @@ fn a_send_that_is_dropped_resets_the_stream() {
 }
 
 #[test]
+fn a_sink_is_free_when_its_stream_was_reset() {
+    /// One whose writes take longer than anything else here.
+    struct Sluggish(AtomicU64);
+
+    impl WriteAt for Sluggish {
+        fn write_all_at(&self, _bytes: &[u8], _offset: u64) -> io::Result<()> {
+            self.0.fetch_add(1, Relaxed);
+            std::thread::sleep(Duration::from_millis(300));
+            Ok(())
+        }
+    }
+
+    run(async {
+        let (client, server) = endpoints("127.0.0.1", |_| {});
+        let (near, far) = connect(&client, &server).await;
+        let sink = Arc::new(Sluggish(AtomicU64::new(0)));
+        let sending = async {
+            let mut stream = near.open_uni().await.unwrap();
+            stream.write_all(&pattern(4_000_000, 6)).await.unwrap();
+            while sink.0.load(Relaxed) == 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            stream.reset(code(7)).unwrap();
+            // It is reset, not closed with its connection.
+            far.closed().await
+        };
+        let receiving = async {
+            let received = far.accept_uni().await.unwrap().recv_file(sink.clone(), LEN * 9).await;
+            assert!(matches!(received, Err(RecvFileError::Reset(reset)) if reset == code(7)), "{received:?}");
+            assert_eq!(Arc::strong_count(&sink), 1, "a write goes on");
+            far.close(code(0), b"");
+        };
+        tokio::join!(sending, receiving);
+    });
+}
+
+#[test]
 fn a_receiver_that_vanishes_is_noticed() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", |transport| {
