@@ -114,7 +114,7 @@ fn ticket_file_replaces_a_link_rather_than_following_it() {
     fs::write(&other, b"precious").unwrap();
     std::os::unix::fs::symlink(&other, &ticket).unwrap();
     let mut child = rc3()
-        .args(["recv", "--quiet", "--listen", "127.0.0.1", "--ticket-file"])
+        .args(["recv", "--quiet", "--listen", "127.0.0.1:0", "--ticket-file"])
         .arg(&ticket)
         .arg("--dir")
         .arg(to.path())
