@@ -2,7 +2,8 @@
 //!
 //! A stream opens a flow and ends it. Datagrams travel as datagrams of QUIC (RFC 9221), after the number of their flow in
 //! two bytes. Before the answer of the stream, and if they are too long for that, they travel in the stream, each after
-//! its length in two bytes. Invariant: a flow holds at most one datagram; others wait in the system's buffers, or are lost.
+//! its length in two bytes. Invariant: a flow takes one datagram at a time;
+//! others wait within the limits of their port or in the system's buffers, or are lost.
 
 use std::{
     collections::HashMap,
@@ -17,7 +18,12 @@ use std::{
 
 use bytes::Bytes;
 use rc3_net::Connection;
-use tokio::{io::AsyncReadExt, net::UdpSocket, sync::mpsc, time::sleep};
+use tokio::{
+    io::AsyncReadExt,
+    net::UdpSocket,
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::sleep,
+};
 
 use super::{
     FLOWS_MAX,
@@ -57,14 +63,14 @@ struct Flow {
 pub(super) enum Source {
     /// A socket that is connected to a target.
     Target(Arc<UdpSocket>),
-    /// What arrived at a port from one address.
-    Port(mpsc::Receiver<Bytes>),
+    /// What arrived at a port from one address, each with its part of the bytes that may wait there.
+    Port(mpsc::Receiver<(Bytes, OwnedSemaphorePermit)>),
 }
 
 impl Source {
     async fn next(&mut self) -> Option<Bytes> {
         match self {
-            Self::Port(datagrams) => datagrams.recv().await,
+            Self::Port(datagrams) => datagrams.recv().await.map(|(datagram, _)| datagram),
             Self::Target(socket) => loop {
                 match arrival(socket).await {
                     Ok((datagram, _)) => return Some(datagram),
@@ -170,6 +176,11 @@ impl Flows {
 }
 
 impl NumberedFlow {
+    /// What its target sends.
+    pub(super) fn target(&self) -> Source {
+        Source::Target(Arc::clone(&self.flow.socket))
+    }
+
     /// Carries datagrams until the stream ends, the source has no more, or none has passed for a while. Without the answer
     /// that is due all of them travel in the stream.
     pub(super) async fn carry(

@@ -287,9 +287,11 @@ async fn serve_stream(
         }
         Ok(Open::Target(target)) => dial(&target).await,
         Ok(Open::Flow(number, target)) => {
-            let dialled = dial_udp(&target).await;
-            count(OpenAnswer::about(&dialled));
-            return udp::answer(&connection, &flows, number, stream, dialled).await;
+            let opened = dial_udp(&target).await.and_then(|socket| {
+                flows.numbered(number, Arc::new(socket), None).ok_or(OpenAnswer::Unreachable)
+            });
+            count(OpenAnswer::about(&opened));
+            return udp::answer(&connection, stream, opened).await;
         }
         Ok(Open::Listener(_)) | Err(_) => Err(OpenAnswer::Malformed),
     };

@@ -2,14 +2,18 @@
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use rc3_net::Connection;
-use tokio::{net::UdpSocket, sync::mpsc, task::JoinSet, time::sleep};
+use tokio::{
+    net::UdpSocket,
+    sync::{Semaphore, mpsc},
+    task::JoinSet,
+    time::sleep,
+};
 
 use super::{
     FLOWS_MAX,
     address::Target,
-    flows::{Flows, Source, arrival},
+    flows::{Flows, NumberedFlow, Source, arrival},
     notes::Failures,
     open::{Open, OpenAnswer},
     relay::{Broken, TargetStream},
@@ -17,6 +21,8 @@ use super::{
 
 /// Most datagrams of a flow that wait for the tunnel.
 const WAITING_MAX: usize = 64;
+/// Bytes of the datagrams of all flows of a port that wait.
+const WAITING_BYTES_MAX: usize = 4 << 20;
 /// Time until an address whose flow failed is given another one.
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -35,7 +41,8 @@ impl Port {
         let (port, mut tasks) = (Arc::new(self), JoinSet::new());
         // Until the runtime has seen that, sends without waiting fail.
         let _ = port.socket.writable().await;
-        let mut senders = HashMap::<SocketAddr, mpsc::Sender<Bytes>>::new();
+        let mut senders = HashMap::<SocketAddr, mpsc::Sender<_>>::new();
+        let waiting = Arc::new(Semaphore::new(WAITING_BYTES_MAX));
         loop {
             let (datagram, from) = tokio::select! {
                 Some(Ok(from)) = tasks.join_next() => {
@@ -56,7 +63,7 @@ impl Port {
                 let (sender, datagrams) = mpsc::channel(WAITING_MAX);
                 let (port, failures) = (Arc::clone(&port), Arc::clone(&failures));
                 tasks.spawn(async move {
-                    if let Err(line) = port.carry(from, datagrams).await {
+                    if let Err(line) = port.carry(from, Source::Port(datagrams)).await {
                         failures.print_note(&line);
                         sleep(FAILURE_PAUSE).await;
                     }
@@ -64,18 +71,20 @@ impl Port {
                 });
                 sender
             });
-            // Without room it is lost, as in any network.
-            let _ = sender.try_send(datagram);
+            // Without room it is lost, as in any network. None is longer than 64 KiB.
+            if let Ok(room) = Arc::clone(&waiting).try_acquire_many_owned(datagram.len() as u32) {
+                let _ = sender.try_send((datagram, room));
+            }
         }
     }
 
     /// Carries what comes from one address until its flow ends.
-    async fn carry(&self, from: SocketAddr, datagrams: mpsc::Receiver<Bytes>) -> Result<(), String> {
+    async fn carry(&self, from: SocketAddr, datagrams: Source) -> Result<(), String> {
         let flow = self.flows.opened(Arc::clone(&self.socket), from);
         let flow = flow.ok_or_else(|| format!("{from} has no flow: {FLOWS_MAX} are open"))?;
         let open = Open::Flow(flow.number, self.target.clone());
         let Ok(stream) = TargetStream::open(&self.connection, &open).await else { return Ok(()) };
-        match flow.carry(&self.connection, stream, true, Source::Port(datagrams)).await {
+        match flow.carry(&self.connection, stream, true, datagrams).await {
             Err(Broken::Answer(answer)) => Err(format!("cannot reach {}/udp: {answer}", self.target)),
             _ => Ok(()),
         }
@@ -85,20 +94,13 @@ impl Port {
 /// Answers the stream of a peer that opens a flow, and carries what its target sends.
 pub(super) async fn answer(
     connection: &Connection,
-    flows: &Arc<Flows>,
-    number: u16,
     mut stream: TargetStream,
-    dialled: Result<UdpSocket, OpenAnswer>,
+    opened: Result<NumberedFlow, OpenAnswer>,
 ) {
-    let socket = dialled.map(Arc::new);
-    let flow = socket.and_then(|socket| {
-        let flow = flows.numbered(number, Arc::clone(&socket), None).ok_or(OpenAnswer::Unreachable)?;
-        Ok((socket, flow))
-    });
-    let answer = OpenAnswer::about(&flow);
+    let answer = OpenAnswer::about(&opened);
     if stream.send.write_all(&[answer.code()]).await.is_ok()
-        && let Ok((socket, flow)) = flow
+        && let Ok(flow) = opened
     {
-        let _ = flow.carry(connection, stream, false, Source::Target(socket)).await;
+        let _ = flow.carry(connection, stream, false, flow.target()).await;
     }
 }
