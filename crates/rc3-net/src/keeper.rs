@@ -28,9 +28,12 @@ impl Keeper {
         Self { memory, runtime: Handle::current() }
     }
 
-    /// See [`PathMemory::known`]. Makes system calls, so do not call it under the lock.
-    pub(crate) fn known(&self, remote: SocketAddr, bound: IpAddr) -> Option<KnownPath> {
-        self.memory.known(remote, bound)
+    /// The path itself, or else others that may be like it. Makes system calls, so do not call it under the lock.
+    pub(crate) fn known(&self, remote: SocketAddr, bound: IpAddr) -> Vec<(IpAddr, KnownPath)> {
+        let known = self.memory.known(remote, bound);
+        let has_rate = known.is_some_and(|known| known.pace.is_some());
+        let near = if has_rate { Vec::new() } else { self.memory.near(remote, bound) };
+        known.map(|known| (remote.ip(), known)).into_iter().chain(near).collect()
     }
 
     /// There is a new result.

@@ -82,7 +82,7 @@ impl Shared {
     }
 
     /// Like [`Self::with`], for a new connection to `remote` from an endpoint bound to `bound`: the machines first learn
-    /// what is known of its path.
+    /// what is known of its path, or of others like it.
     pub(crate) fn with_path<T>(
         &self,
         remote: SocketAddr,
@@ -90,11 +90,11 @@ impl Shared {
         change: impl FnOnce(&mut EndpointState) -> T,
     ) -> T {
         // This makes system calls, so it comes before the lock.
-        let known = self.paths.as_ref().and_then(|paths| paths.known(remote, bound));
+        let known = self.paths.as_ref().map(|paths| paths.known(remote, bound)).unwrap_or_default();
         self.with(|state| {
-            if let Some(known) = known {
-                let now = state.runtime.now();
-                state.core.import_path(now, remote, known, GOOD_FOR);
+            let now = state.runtime.now();
+            for (destination, known) in known {
+                state.core.import_path(now, SocketAddr::new(destination, 0), known, GOOD_FOR);
             }
             change(state)
         })

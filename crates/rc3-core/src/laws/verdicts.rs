@@ -1,6 +1,7 @@
 //! What an endpoint remembers of the paths to its destinations, for later connections.
 
 use std::{
+    cmp,
     net::{IpAddr, Ipv6Addr, SocketAddr},
     ops::RangeInclusive,
     time::{Duration, Instant},
@@ -13,6 +14,10 @@ use crate::{structures::destination_cache::DestinationCache, units::Rate};
 const SOUND_BYTES_MIN: u64 = 256 << 10;
 /// A rate with this fraction of another's evidence may replace it.
 const COMPARABLE: u64 = 4;
+/// The newest paths of a network that count for an unknown one.
+pub const NEAR_PATHS_MAX: usize = 16;
+/// A path whose round trip is so many times longer has other links: one within a building says nothing about the Internet.
+const RTT_RATIO_MAX: u32 = 16;
 
 /// The record of one destination's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +79,8 @@ pub struct KnownPath {
     pub score: i32,
     /// The rate and the round trip; ignored outside [`Self::RATES`] and [`Self::ROUND_TRIPS`].
     pub pace: Option<Pace>,
+    /// As in [`DestinationVerdict::network`].
+    pub network: Option<IpAddr>,
     /// Age of the last evidence.
     pub age: Duration,
 }
@@ -93,7 +100,7 @@ impl KnownPath {
         Some(PathRecord {
             score: as_sure_as_needed(self.score),
             pace: self.pace.filter(believable),
-            network: None,
+            network: self.network,
             // A host that has run for less time has no earlier instant.
             at: now.checked_sub(self.age).unwrap_or(now),
             until: now.checked_add(left)?,
@@ -156,6 +163,16 @@ pub fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Whether two addresses are probably behind the same access network: they share 24 bits of IPv4, or 48 of IPv6, which is what
+/// one site has (RFC 6177).
+pub fn are_neighbours(one: IpAddr, other: IpAddr) -> bool {
+    match (one.to_canonical(), other.to_canonical()) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => one.to_bits() >> 8 == other.to_bits() >> 8,
+        (IpAddr::V6(one), IpAddr::V6(other)) => one.to_bits() >> 80 == other.to_bits() >> 80,
+        _ => false,
+    }
+}
+
 /// The memory.
 pub(crate) type Verdicts = DestinationCache<PathRecord>;
 
@@ -170,6 +187,26 @@ impl Verdicts {
         let is_other =
             |known: &PathRecord| known.network.is_some() && network.is_some() && known.network != network;
         self.recall(now, remote).filter(|known| !is_other(known))
+    }
+
+    /// The rate to expect on an unknown path with a round trip of `rtt`, from those that are probably limited by the same link:
+    /// three of four had at least as much, since a rate that is too high harms more than one that is too low.
+    pub(crate) fn expected_rate(
+        &self,
+        now: Instant,
+        rtt: Duration,
+        is_near: impl Fn(IpAddr, &PathRecord) -> bool,
+    ) -> Option<Rate> {
+        let near = self.iter(now).filter(|(destination, record)| is_near(*destination, record));
+        let paces = near.filter_map(|(_, record)| record.pace.map(|pace| (record.at, pace)));
+        let mut rates: Vec<_> = paces
+            .filter(|(_, pace)| rtt <= pace.rtt_min * RTT_RATIO_MAX)
+            .map(|(at, pace)| (at, pace.rate))
+            .collect();
+        rates.sort_unstable_by_key(|&(at, _)| cmp::Reverse(at));
+        rates.truncate(NEAR_PATHS_MAX);
+        rates.sort_unstable_by_key(|&(_, rate)| rate.bits_per_second());
+        rates.get(rates.len() / 4).map(|&(_, rate)| rate)
     }
 
     /// Stores what a connection has learned about the path to `remote`, and keeps other fields. Returns the result.
@@ -229,7 +266,7 @@ mod tests {
 
     fn known(score: i32, bits: u64, rtt_min: Duration, age: Duration) -> KnownPath {
         let pace = Rate::from_bits_per_second(bits).map(|rate| Pace { rate, rtt_min, measured: 0 });
-        KnownPath { score, pace, age }
+        KnownPath { score, pace, network: None, age }
     }
 
     fn imported(known: KnownPath) -> Option<PathRecord> {
@@ -246,6 +283,44 @@ mod tests {
             assert_eq!(guard::verdict(record.score - record.score.signum()), Verdict::Unproven);
         }
         assert_eq!(imported(known(3, 1 << 20, DAY / 86_400, DAY / 2)).map(|record| record.score), Some(3));
+    }
+
+    #[test]
+    fn three_of_four_of_the_newest_paths_have_the_expected_rate() {
+        let (start, mut memory) = (Instant::now(), Verdicts::default());
+        let rtt = Duration::from_millis(50);
+        let expected = |memory: &mut Verdicts, nth: u32, megabits: u64, rtt_min| {
+            let at = start + Duration::from_secs(nth.into());
+            let rate = Rate::from_bits_per_second(megabits * 1_000_000).unwrap();
+            let record = PathRecord {
+                score: 0,
+                pace: Some(Pace { rate, rtt_min, measured: 0 }),
+                network: None,
+                at,
+                until: at + DAY,
+            };
+            memory.store((std::net::Ipv4Addr::from(nth), 1).into(), record);
+            memory.expected_rate(at, rtt, |_, _| true).map(|rate| rate.bits_per_second() / 1_000_000)
+        };
+        assert_eq!(expected(&mut memory, 0, 1000, Duration::from_millis(1)), None, "too near");
+        assert_eq!(expected(&mut memory, 1, 50, rtt), Some(50));
+        assert_eq!(expected(&mut memory, 2, 20, rtt), Some(20));
+        assert_eq!(expected(&mut memory, 3, 90, rtt), Some(20));
+        assert_eq!(expected(&mut memory, 4, 80, rtt), Some(50), "the second of four");
+        for nth in 0..NEAR_PATHS_MAX as u32 {
+            expected(&mut memory, 10 + nth, 7, rtt);
+        }
+        assert_eq!(memory.expected_rate(start, rtt, |_, _| true).map(Rate::bits_per_second), Some(7_000_000));
+        assert_eq!(memory.expected_rate(start, rtt, |_, _| false), None);
+    }
+
+    #[test]
+    fn neighbours_share_a_site() {
+        let near = |one: &str, other: &str| are_neighbours(one.parse().unwrap(), other.parse().unwrap());
+        assert!(near("192.0.2.1", "192.0.2.200") && near("192.0.2.1", "::ffff:192.0.2.9"));
+        assert!(near("2001:db8:1:2::3", "2001:db8:1:ffff::9"));
+        assert!(!near("192.0.2.1", "192.0.3.1") && !near("2001:db8:1::", "2001:db8:2::"));
+        assert!(!near("192.0.2.1", "2001:db8::"));
     }
 
     #[test]

@@ -519,10 +519,8 @@ impl Endpoint {
             connection.begin_early_rlp(now, self.secrets.next(), record);
         }
         if connection.take_handshake_end() {
-            if !connection.guard_stats().is_some_and(|stats| stats.remembered)
-                && let Some(record) = self.paths.recall(now, connection, remote)
-            {
-                connection.recall(now, record);
+            if !connection.guard_stats().is_some_and(|stats| stats.remembered) {
+                self.paths.prepare(now, connection, remote);
             }
             self.open_early_arrivals(now, handle, true);
         } else if issued {
@@ -532,9 +530,7 @@ impl Endpoint {
         self.events.extend(self.paths.learn(now, connection).map(EndpointEvent::Learned));
         if connection.take_path_change() {
             let remote = connection.proven_address();
-            if let Some(record) = self.paths.recall(now, connection, remote) {
-                connection.recall(now, record);
-            }
+            self.paths.prepare(now, connection, remote);
         }
         if connection.primary.is_drained() {
             self.forget(handle);

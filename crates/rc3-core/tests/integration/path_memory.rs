@@ -2,10 +2,12 @@
 
 use std::{thread, time::Duration};
 
-use rc3_core::{Dir, units::Rate};
+use rc3_core::{Dir, KnownPath, Pace, units::Rate};
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 const LIMIT: Duration = Duration::from_secs(60);
+/// The address of a pair's client.
+const CLIENT: &str = "10.0.0.1";
 
 /// 100 Mbit/s x 80 ms, a FIFO of one BDP, packets delayed at random by up to `jitter`.
 fn pair(jitter: Duration, seed: u64) -> Pair {
@@ -87,4 +89,52 @@ fn a_process_that_moves_to_another_network_starts_without_memory() {
     pair.client.set_address(([192, 0, 2, 77], 4433).into());
     assert!(!remembers(&mut pair));
     assert!(remembers(&mut pair));
+}
+
+/// A path from the client's network, or another one, to a host that the client never meets here.
+fn import_elsewhere(pair: &mut Pair, megabits: u64, rtt: Duration, network: &str) {
+    let rate = Rate::from_bits_per_second(megabits * 1_000_000).expect("not zero");
+    let pace = Some(Pace { rate, rtt_min: rtt, measured: 1 << 20 });
+    let known = KnownPath {
+        score: 0,
+        pace,
+        network: Some(network.parse().expect("an address")),
+        age: Duration::ZERO,
+    };
+    let now = pair.now;
+    pair.client.endpoint().import_path(now, ([198, 51, 100, 7], 1).into(), known, Duration::from_secs(600));
+}
+
+#[test]
+fn a_destination_never_met_starts_with_the_rate_of_the_network() {
+    let rtt = Duration::from_millis(60);
+    let fct = |elsewhere: Option<(u64, Duration, &str)>| {
+        let mut pair = pair(Duration::ZERO, 1);
+        if let Some((megabits, rtt, network)) = elsewhere {
+            import_elsewhere(&mut pair, megabits, rtt, network);
+        }
+        pair.flow(500_000, LIMIT).expect("it arrives").fct
+    };
+    let (here, unknown) = (CLIENT, fct(None));
+    // Ideal is 160 ms.
+    assert!(fct(Some((95, rtt, here))) < Duration::from_millis(175));
+    assert!(unknown > Duration::from_millis(200), "{unknown:?}");
+    assert_eq!(fct(Some((95, rtt, "203.0.113.1"))), unknown, "another network");
+    assert_eq!(fct(Some((5, rtt, here))), unknown, "less than an unknown path gets");
+    assert_eq!(fct(Some((1000, Duration::from_millis(1), here))), unknown, "the next room");
+    // Four times too fast or too slow is no worse than nothing.
+    for megabits in [24, 400] {
+        assert!(fct(Some((megabits, rtt, here))) <= unknown, "{megabits} Mbit/s");
+    }
+}
+
+/// Only what was measured on a path is remembered of it.
+#[test]
+fn the_rate_of_the_network_is_not_remembered_as_that_of_a_path() {
+    let mut pair = pair(Duration::ZERO, 1);
+    import_elsewhere(&mut pair, 95, Duration::from_millis(60), CLIENT);
+    pair.flow(3000, LIMIT).expect("it arrives");
+    let now = pair.now;
+    let paces = pair.client.endpoint().verdicts(now).filter_map(|known| known.pace);
+    assert_eq!(paces.count(), 1, "the one that was imported");
 }

@@ -23,7 +23,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments!["":
 /// Name and scenario file of each path of today (`rc3-lab sim today`), in the order of their report.
 pub const TODAY: &[(&str, &str)] = experiments!["today/":
     "fifo", "fifo-card-1", "fifo-card-100", "drop-front", "codel", "flow-fair", "cake", "policer",
-    "background", "inverted", "bleached", "priority", "priority-card-100", "fifo-known",
+    "background", "inverted", "bleached", "priority", "priority-card-100", "fifo-known", "fifo-elsewhere",
     "fifo-stale-fast", "fifo-stale-slow", "priority-known", "fifo-cubic", "fifo-known-cubic",
     "fifo-newreno", "fifo-four-rivals", "fifo-load", "priority-cubic", "loss-0.1", "loss-1",
     "rate-halves", "rate-doubles", "jitter-1", "jitter-3", "jitter-10", "reordering-2",

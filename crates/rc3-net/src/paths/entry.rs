@@ -33,6 +33,14 @@ pub(super) struct Evidence {
     pub(super) pace: Option<Pace>,
 }
 
+impl Evidence {
+    /// As what endpoints import, `now` seconds after 1970.
+    pub(super) fn about(self, now: u64, network: Option<IpAddr>) -> KnownPath {
+        let age = Duration::from_secs(now.saturating_sub(self.at));
+        KnownPath { score: self.score, pace: self.pace, network, age }
+    }
+}
+
 /// The record. Each half has its own time, since different commands learn them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PathEntry {

@@ -21,6 +21,7 @@ mod file;
 mod network;
 
 use std::{
+    cmp,
     collections::HashMap,
     io,
     net::{IpAddr, SocketAddr},
@@ -29,7 +30,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use rc3_core::{DestinationVerdict, KnownPath};
+use rc3_core::{DestinationVerdict, KnownPath, NEAR_PATHS_MAX, are_neighbours};
 
 use self::{
     entry::{Evidence, PathEntry, PathKey},
@@ -73,9 +74,39 @@ impl PathMemory {
 
     /// The record of the path to `remote` from a socket bound to `bound`.
     pub fn known(&self, remote: SocketAddr, bound: IpAddr) -> Option<KnownPath> {
+        let (now, destination) = (seconds(SystemTime::now()), remote.ip());
+        let found = self.entry(now, destination, bound)?.found?;
+        Some(found.about(now, network::to(destination.to_canonical(), bound)))
+    }
+
+    /// Records of paths that may have the slowest link of an unknown one: those to neighbours of `remote`, then those from the
+    /// same network, each from the newest on, at most [`NEAR_PATHS_MAX`].
+    pub fn near(&self, remote: SocketAddr, bound: IpAddr) -> Vec<(IpAddr, KnownPath)> {
+        let is_empty = |held: &KnownPaths| held.table.is_empty() && held.unsaved.is_empty();
+        let destination = remote.ip().to_canonical();
+        let network =
+            Some(&self.held()).filter(|held| !is_empty(held)).map(|_| network::to(destination, bound));
+        let Some(Some(network)) = network else { return Vec::new() };
         let now = seconds(SystemTime::now());
-        let Evidence { at, score, pace } = self.entry(now, remote.ip(), bound)?.found?;
-        Some(KnownPath { score, pace, age: Duration::from_secs(now.saturating_sub(at)) })
+        let held = self.held();
+        let mut near: Vec<_> = held
+            .table
+            .iter()
+            .chain(&held.unsaved)
+            .map(|(key, entry)| (are_neighbours(key.destination, destination), key, entry))
+            .filter(|(is_neighbour, key, _)| *is_neighbour || key.network == network)
+            .filter_map(|(is_neighbour, key, entry)| {
+                let found = entry.good(now, GOOD_FOR)?.found?;
+                Some((
+                    cmp::Reverse((is_neighbour, found.at)),
+                    key.destination,
+                    found.about(now, Some(key.network)),
+                ))
+            })
+            .collect();
+        near.sort_unstable_by_key(|&(order, ..)| order);
+        near.truncate(NEAR_PATHS_MAX);
+        near.into_iter().map(|(_, destination, known)| (destination, known)).collect()
     }
 
     /// The marks that a check recommended for that path.

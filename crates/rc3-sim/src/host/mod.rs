@@ -316,7 +316,13 @@ impl Agent for Host {
         let remote = address(parcel.from, port_of(parcel.flow));
         self.flows.insert(remote, (parcel.flow, parcel.scheme));
         let arrived = self.config.reads.stamped.then_some(now);
-        let meta = DatagramMeta { remote, local_ip: None, ecn, leading_len: leading, arrived };
+        let meta = DatagramMeta {
+            remote,
+            local_ip: Some(ip_of(self.id).into()),
+            ecn,
+            leading_len: leading,
+            arrived,
+        };
         let datagram = block::restore(&contents);
         if self.config.reads.every.is_zero() {
             self.endpoint.handle_datagram(now, meta, datagram);

@@ -45,6 +45,7 @@ impl FlowTable<'_> {
             (Arrivals::One, ..) => ArrivalProcess::One(One {
                 bytes: spec.size.unwrap_or_default(),
                 taught_at: spec.taught_at.map(Factor::get),
+                taught_elsewhere: spec.taught_elsewhere,
                 rate_change: spec.rate_change.map(Factor::get),
             }),
             (Arrivals::Long, ..) => ArrivalProcess::Long(spec.count.unwrap_or_default()),

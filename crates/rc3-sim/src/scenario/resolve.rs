@@ -127,7 +127,7 @@ fn workload_keys(spec: &WorkloadSpec, document: &Table, place: &str) -> Result<(
         Arrivals::ClosedLoop => (&["closed-loop", "sizes"], &["from", "to", "writes", "give-up"]),
         Arrivals::Csv => (&["file"], &["writes", "give-up"]),
         Arrivals::List => (&["flows"], &["writes", "give-up"]),
-        Arrivals::One => (&["size"], &["taught-at", "rate-change", "writes"]),
+        Arrivals::One => (&["size"], &["taught-at", "taught-elsewhere", "rate-change", "writes"]),
         Arrivals::Long => (&["count"], &[]),
         Arrivals::Short => (&["load"], &[]),
     };
@@ -362,6 +362,8 @@ pub(super) fn one(spec: &Spec, queues: &Queues) -> Result<(), Fault> {
         let changes = is_policer && factor.is_some();
         refuse_if(changes, format!("workload.{key}"), "the rate of a policer does not change")?;
     }
+    let alone = spec.workload.taught_elsewhere && spec.topology.hosts.unwrap_or(10) < 2;
+    refuse_if(alone, "topology.hosts", "there is no other host to teach the sender")?;
     refuse_if(spec.workload.size == Some(0), "workload.size", "a flow without bytes")
 }
 

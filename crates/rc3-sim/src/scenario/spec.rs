@@ -284,6 +284,9 @@ pub struct WorkloadSpec {
     /// matters to schemes that remember: kind `rc3`, and Careful Resume. It has the path alone; others begin after it. Default: none
     /// has.
     pub taught_at: Option<Factor>,
+    /// That flow went to another host behind the same bottleneck, which needs `topology.hosts` of 2. Default: false.
+    #[serde(default)]
+    pub taught_elsewhere: bool,
     /// When half of the flow could have arrived, the rate of the bottleneck becomes so many times its first value, 0.001 to 1000.
     /// Default: it stays.
     pub rate_change: Option<Factor>,
@@ -316,7 +319,7 @@ pub enum Arrivals {
     /// The flows of the key `flows`. Keys: `flows`, `writes`, `give-up`.
     List,
     /// One flow over a topology of kind `bottleneck`, from host 0 to host 1, once what is beside it has settled. Keys: `size`,
-    /// `taught-at`, `rate-change`, `writes`.
+    /// `taught-at`, `taught-elsewhere`, `rate-change`, `writes`.
     One,
     /// Flows without end beside one flow, each between two hosts of its own. They begin within ten round trips. Keys: `count`.
     Long,

@@ -6,7 +6,7 @@ use rc3_core::units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    agent::{Flow, Writes},
+    agent::{Flow, HostId, Writes},
     random::{ALONE, Random, derive},
     record::FlowRecord,
     scenario::{Run, SchemeKind},
@@ -48,6 +48,8 @@ pub(super) struct OneFlow {
     has_begun: bool,
     /// An earlier flow has the path at so many times its rate.
     lesson: Option<f64>,
+    /// Where that flow goes.
+    learns_from: HostId,
     /// How long others have the path to themselves before the flow begins.
     lead: Duration,
     rate_change: Option<f64>,
@@ -79,6 +81,7 @@ impl OneFlow {
             flow: run.measured_flow(0).expect("it has one flow"),
             has_begun: false,
             lesson: one.taught_at.filter(|_| remembers),
+            learns_from: one.teacher(),
             lead: lead_time(run),
             rate_change: one.rate_change,
             change_after: run.change_after(),
@@ -117,7 +120,12 @@ impl OneFlow {
     fn run_lesson(&mut self, world: &mut World, factor: f64) {
         world.set_rate(self.bottleneck, self.rate_times(factor));
         let bytes = (2.0 * self.nominal.product() * factor).clamp(LESSON_MIN, LESSON_MAX);
-        world.start(&Flow { bytes: bytes as u64, writes: Writes::AtOnce, ..self.flow.clone() });
+        world.start(&Flow {
+            bytes: bytes as u64,
+            writes: Writes::AtOnce,
+            to: self.learns_from,
+            ..self.flow.clone()
+        });
         world.run_to_end(LIMIT);
         while world.poll_record().is_some() {}
         world.run_until(world.elapsed() + REST);

@@ -27,6 +27,8 @@ pub struct One {
     pub bytes: u64,
     /// An earlier flow has taught the sender, when the bottleneck had so many times its rate.
     pub taught_at: Option<f64>,
+    /// That flow went to another host behind the same bottleneck.
+    pub taught_elsewhere: bool,
     /// Half way the rate of the bottleneck becomes so many times its first value.
     pub rate_change: Option<f64>,
 }
@@ -35,6 +37,11 @@ impl One {
     /// The first flow of the two hosts, at the beginning of the world.
     pub(crate) fn flow(bytes: u64, scheme: SchemeId, writes: Writes) -> Flow {
         Flow { scheme, writes, ..Flow::new(SENDER, HostId(SENDER.0 + 1), bytes) }
+    }
+
+    /// The receiver of the earlier flow.
+    pub(crate) fn teacher(&self) -> HostId {
+        HostId(SENDER.0 + if self.taught_elsewhere { 3 } else { 1 })
     }
 
     /// The same flow of others, with a number that says so.

@@ -45,6 +45,8 @@ use crate::{units::Rate, wire::arrival::Arrival};
 /// RLP bytes in a busy period before the peer has proved any receipt; or the bytes it proved in one earlier round trip,
 /// if more; plus twice the proved bytes. A peer with forged times gains no more.
 const UNPROVEN_BYTES: u64 = 4 << 20;
+/// Packets of a new path have at least so many bytes (RFC 9000 §14.1).
+const PACKET_MIN: f64 = 1200.0;
 /// Upper bound of what an earlier round trip counts for, because memory may come from outside.
 const TOOK_MAX: u64 = 64 << 20;
 
@@ -182,6 +184,15 @@ impl Clock {
         self.remember(pace);
         self.recalled = true;
         self.handed_on = (bytes_per_second(pace.rate), pace.measured);
+    }
+
+    /// Starts with the rate of other paths, unless it is so low that an unknown path may have as much at once. It proves nothing
+    /// about what the peer takes, and is not worth remembering.
+    pub(crate) fn expect_rate(&mut self, rate: Rate) {
+        if bytes_per_second(rate) > PACKET_MIN / self.law.trickle_every.as_secs_f64() {
+            self.remembered = Some(Pace { rate, rtt_min: self.rtt_min, measured: 0 });
+            self.recalled = true;
+        }
     }
 
     fn remember(&mut self, pace: Pace) {

@@ -10,6 +10,7 @@ use crate::{
     seams::{keys::Sealer, primary::quinn::PathSample},
     structures::ledger::ByteState,
     transmit::Transmit,
+    units::Rate,
     wire::order::{self, Order},
 };
 
@@ -18,6 +19,13 @@ impl Connection {
     pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
         if let Some(watch) = self.watch() {
             watch.recall(now, record);
+        }
+    }
+
+    /// What paths beside this unknown one have.
+    pub(crate) fn expect_rate(&mut self, rate: Rate) {
+        if let Some(watch) = self.watch() {
+            watch.clock.expect_rate(rate);
         }
     }
 

@@ -5,9 +5,10 @@ use std::{net::SocketAddr, time::Instant};
 use crate::{
     laws::{
         path_mtu::{self, PathMtu},
-        verdicts::{DestinationVerdict, PathRecord, Verdicts},
+        verdicts::{self, DestinationVerdict, PathRecord, Verdicts},
     },
     machines::connection::Connection,
+    quic::Side,
     seams::primary::quinn::Found,
     structures::destination_cache::DestinationCache,
 };
@@ -37,6 +38,26 @@ impl PathMemory {
         remote: SocketAddr,
     ) -> Option<PathRecord> {
         self.verdicts.recall_from(now, connection.network(), remote)
+    }
+
+    /// Lets a connection know what is remembered of the path to `remote`, its peer; or else what rate to expect from others: a
+    /// client's paths begin in the same network, those of a server's clients may end in one.
+    pub(super) fn prepare(&mut self, now: Instant, connection: &mut Connection, remote: SocketAddr) {
+        let record = self.recall(now, connection, remote);
+        if let Some(record) = record {
+            connection.recall(now, record);
+        }
+        if record.is_some_and(|record| record.pace.is_some()) {
+            return;
+        }
+        let (network, side) = (connection.network(), connection.side());
+        let is_near = |destination, record: &PathRecord| match side {
+            Side::Client => network.is_some() && record.network == network,
+            Side::Server => verdicts::are_neighbours(destination, remote.ip()),
+        };
+        if let Some(rate) = self.verdicts.expected_rate(now, connection.rtt(), is_near) {
+            connection.expect_rate(rate);
+        }
     }
 
     /// Stores what a connection has found since the last call. Returns a new verdict.
