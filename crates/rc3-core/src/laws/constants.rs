@@ -182,7 +182,7 @@ constants! {
     /// Packets of the first flight.
     train: u64 = 16;
     /// Packets that follow it until feedback arrives,
-    trickle_max: u64 = 96, off 0.0;
+    trickle_max: u64 = 128, off 0.0;
     /// and the time between them: about 12 Mbit/s.
     trickle_every: Duration = Duration::from_millis(1);
     /// Round trips without feedback that end it, also on a remembered path. Where priorities are honoured, so many BDPs may be in
@@ -291,7 +291,7 @@ mod tests {
         };
         assert_eq!(of("train"), [("half", 8.0), ("double", 32.0)]);
         assert_eq!(of("weight_clear"), [("off", 0.0), ("half", 2.0), ("double", 6.0)]);
-        assert_eq!(of("trickle_max"), [("off", 0.0), ("half", 48.0), ("double", 192.0)]);
+        assert_eq!(of("trickle_max"), [("off", 0.0), ("half", 64.0), ("double", 256.0)]);
         // A factor.
         assert_eq!(of("gain"), [("off", 1.0), ("half", 1.05_f64.sqrt()), ("double", 1.05_f64.powi(2))]);
         for Variant { name, value, .. } in Constants::variants() {

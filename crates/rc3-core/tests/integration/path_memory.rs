@@ -138,3 +138,21 @@ fn the_rate_of_the_network_is_not_remembered_as_that_of_a_path() {
     let paces = pair.client.endpoint().verdicts(now).filter_map(|known| known.pace);
     assert_eq!(paces.count(), 1, "the one that was imported");
 }
+
+/// No flow is long enough to find the limit of such a link, and each one tries more.
+#[test]
+fn bursts_over_a_link_faster_than_hosts_read_come_near_the_ideal() {
+    const BURST: u64 = 154_000;
+    for rtt in [0.05, 0.15, 0.25] {
+        let rate = Rate::from_bits_per_second(1_000_000_000);
+        let link = LinkConfig { rate, delay: Duration::from_secs_f64(rtt / 2.0), ..LinkConfig::default() };
+        let mut config = PairConfig::symmetric(link, 1_000_000);
+        config.priority = false;
+        let mut pair = Pair::new(config);
+        let ideal = 1.5 * rtt + BURST as f64 * 8.0 / 1e9;
+        let ratios = [(); 4].map(|()| pair.flow(BURST, LIMIT).expect("it arrives").fct.as_secs_f64() / ideal);
+        println!("{rtt} s: {ratios:.2?}");
+        assert!(ratios[0] > 1.25 && ratios[3] < 1.03, "{rtt} s: {ratios:?}");
+        assert!(ratios.is_sorted_by(|earlier, later| later <= earlier), "{rtt} s: {ratios:?}");
+    }
+}

@@ -47,6 +47,11 @@ use crate::{units::Rate, wire::arrival::Arrival};
 const UNPROVEN_BYTES: u64 = 4 << 20;
 /// Packets of a new path have at least so many bytes (RFC 9000 §14.1).
 const PACKET_MIN: f64 = 1200.0;
+/// From one flow to the next a rate that no path limited grows by so much: as in two round trips of slow start.
+const GROWTH_UNLIMITED: f64 = 4.0;
+/// Packets of a first flight after which its pace counts as tried: a slower path would have delayed the last ones by more than
+/// hosts do.
+const TRIED_PACKETS: u64 = 48;
 /// Upper bound of what an earlier round trip counts for, because memory may come from outside.
 const TOOK_MAX: u64 = 64 << 20;
 
@@ -120,6 +125,8 @@ pub(crate) struct Clock {
     took: u64,
     /// The rate that was last handed on, and its evidence.
     handed_on: (f64, u64),
+    /// The pace of a first flight that was long enough, in bytes per second.
+    tried: f64,
     /// RLP bytes sent in this busy period.
     sent_bytes: u64,
     pub(crate) proof: Proof,
@@ -164,6 +171,7 @@ impl Clock {
             recalled: false,
             took: 0,
             handed_on: (0.0, 0),
+            tried: 0.0,
             sent_bytes: 0,
             proof: Proof::default(),
             round_trips: RoundTrips::new(law),
@@ -226,11 +234,25 @@ impl Clock {
         Some((rate * (self.rtt_min.mul_f64(self.law.slow_start_max) + queue).as_secs_f64()) as u64)
     }
 
-    /// Whether the rate is worth remembering, and it or its evidence has doubled since the last call, or the rate has halved.
+    /// The rate that is worth remembering. Of what the path took without a limit, no more than some times what was tried: a few
+    /// packets that a host reads together look as fast as can be.
+    pub(crate) fn pace_to_remember(&self) -> Option<Pace> {
+        let path = self.estimate.rate()?;
+        let rate = if path.known { path.rate } else { path.rate.min(GROWTH_UNLIMITED * self.tried) };
+        let rate = Rate::from_bits_per_second((rate * 8.0) as u64)?;
+        Some(Pace { rate, rtt_min: self.rtt_min, measured: path.measured })
+    }
+
+    /// Whether the rate to remember, or its evidence, has doubled since the last call, or the rate has halved.
     pub(crate) fn take_changed(&mut self) -> bool {
-        let Some(PathRate { rate, known: true, measured }) = self.estimate.rate() else { return false };
+        let (Some(PathRate { known, .. }), Some(pace)) = (self.estimate.rate(), self.pace_to_remember())
+        else {
+            return false;
+        };
+        let (rate, measured) = (bytes_per_second(pace.rate), pace.measured);
         let (last, evidence) = self.handed_on;
-        let changed = rate > 2.0 * last || rate < last / 2.0 || measured >= 2 * evidence.max(1);
+        // What no path limited contradicts no higher rate.
+        let changed = rate > 2.0 * last || known && (rate < last / 2.0 || measured >= 2 * evidence.max(1));
         if changed {
             self.handed_on = (rate, measured);
         }
@@ -301,6 +323,7 @@ impl Clock {
         if let Some(pace) = self.remembered {
             return self.permit_remembered(now, path, begun, pace);
         }
+        self.on_tried(path.packet_bytes as f64 / self.law.trickle_every.as_secs_f64());
         let since = now.saturating_duration_since(begun);
         let trickled = (since.as_nanos() / self.law.trickle_every.as_nanos()) as u64;
         let due = self.law.train + trickled.min(self.law.trickle_max);
@@ -337,7 +360,15 @@ impl Clock {
             self.enter(now, ClockPhase::Braked);
             return self.permit_phase(now, path);
         }
+        self.on_tried(rate);
         self.permit_paced(now, path, rate, self.law.burst * path.packet_bytes)
+    }
+
+    /// The first flight goes on at this pace, in bytes per second.
+    fn on_tried(&mut self, pace: f64) {
+        if self.sent >= TRIED_PACKETS {
+            self.tried = pace;
+        }
     }
 
     fn permit_clocked(&mut self, now: Instant, path: PathNow) -> Permit {
@@ -567,6 +598,8 @@ mod tests {
         clock: Clock,
         /// When the link is free again.
         free: Instant,
+        /// Time of one packet on the link.
+        every: Duration,
         others: Duration,
         sent: u64,
         /// Reports on their way: arrival time and content.
@@ -585,6 +618,7 @@ mod tests {
                 start,
                 clock: Clock::new(Law::default(), RTT),
                 free: start,
+                every: EVERY,
                 others: Duration::ZERO,
                 sent: 0,
                 reports: Vec::new(),
@@ -633,7 +667,7 @@ mod tests {
                 packet_span: PACKET,
             };
             self.clock.on_rlp_sent(now, departure, PACKET);
-            self.free = self.free.max(now) + EVERY;
+            self.free = self.free.max(now) + self.every;
             let arrives = self.free + self.others;
             self.sent += 1;
             let micros = (arrives - self.start).as_micros() as u64 / u64::from(self.haste);
@@ -772,6 +806,22 @@ mod tests {
         let sent = world.run(ms(0), ms(200));
         let late = within(&sent, 80, 200);
         assert!((2..=(120 / 40 + 1) * Law::default().few as usize).contains(&late), "{sent:?}");
+    }
+
+    #[test]
+    fn of_a_rate_that_no_path_limited_little_more_than_was_tried_is_remembered() {
+        let fast = || Bottleneck { every: Duration::from_micros(10), ..Bottleneck::new() };
+        let mut world = fast();
+        world.run(ms(0), ms(1));
+        world.run(ms(45), ms(46));
+        assert!(world.clock.pace().is_some_and(|pace| pace.rate.bits_per_second() > 300_000_000));
+        assert_eq!((world.clock.pace_to_remember(), world.clock.take_changed()), (None, false));
+        let mut world = fast();
+        world.run(ms(0), ms(45));
+        let remembered = world.clock.pace_to_remember().map(|pace| pace.rate.bits_per_second());
+        // One packet each millisecond was tried.
+        assert_eq!(remembered, Some(4 * 9_600_000));
+        assert!(world.clock.take_changed() && !world.clock.take_changed());
     }
 
     #[test]
