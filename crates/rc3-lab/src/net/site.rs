@@ -26,6 +26,8 @@ use super::{
     },
 };
 
+/// Address of the sender.
+pub const SENDER: &str = "10.93.0.1";
 /// Address of the other sender.
 pub const OTHER: &str = "10.93.1.1";
 /// Address of the receiver.

@@ -1,11 +1,14 @@
 //! How `rc3 copy`, and `rc3 send` by a code, get through network address translators, and what that costs.
 
+mod gateway;
 mod nat;
 mod run;
+mod shared;
 
 use self::{
     nat::{NATS, Nat},
     run::{NatOutcome, NatPair},
+    shared::SHARED,
 };
 use super::{error::NetError, path::Path, programs::rc3, run::Lab};
 use crate::{
@@ -14,12 +17,19 @@ use crate::{
 };
 
 /// Pairs of a quick run: without any, through one kind that lets the other end open it and one that does not.
-const QUICK: [(Nat, Nat); 4] = [
+const QUICK: [(Nat, Nat); 5] = [
     (Nat::None, Nat::None),
     (Nat::PortRestricted, Nat::PortRestricted),
     (Nat::None, Nat::Symmetric),
     (Nat::Symmetric, Nat::Symmetric),
+    (Nat::Mapping, Nat::PortRestricted),
 ];
+
+/// All that this host can make, except those of `without`.
+fn nats(without: &[Nat]) -> Vec<Nat> {
+    let is_there = |nat: &Nat| *nat != Nat::Mapping || gateway::is_installed();
+    NATS.into_iter().filter(|nat| is_there(nat) && !without.contains(nat)).collect()
+}
 
 /// Copies a small file between hosts behind each pair.
 ///
@@ -32,7 +42,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         let _running = pair.start(&path)?;
         (0..runs).map(|_| pair.copy()).collect()
     };
-    let (table, tally) = pairs(lab, &NATS, &path, "ssh", of_pair)?;
+    let (table, tally) = pairs(lab, &nats(&[]), &path, "ssh", of_pair)?;
     let text = format!(
         "{path}, {runs} copies of 1000 bytes each. Round trips are those from the start of the command until the content is \
          there, beyond the {:.2} s without NAT. Of the copies between NATs that UDP can pass, {} of {} went directly.",
@@ -54,7 +64,7 @@ pub fn meet(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         (0..runs).map(|_| pair.send_by_code()).collect()
     };
     // Without UDP nobody reaches the rendezvous.
-    let (table, tally) = pairs(lab, &NATS[..NATS.len() - 1], &path, "relay", of_pair)?;
+    let (table, tally) = pairs(lab, &nats(&[Nat::Blocked]), &path, "relay", of_pair)?;
     let pair = NatPair::new(Nat::None, Nat::None, &program)?;
     let _running = pair.start_rendezvous(&path)?;
     let tickets =
@@ -66,7 +76,17 @@ pub fn meet(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
          Of the files between NATs that UDP can pass, {} of {} went directly.",
         tally.usual, tally.passed, tally.passable
     );
-    Ok(vec![Document::new("Files by codes through NATs").text(text).table(table)])
+    let mut behind_one = Table::new(["both behind one NAT".to_owned(), "way".to_owned()]);
+    for shared in SHARED {
+        let pair = NatPair::shared(shared, &program)?;
+        let _running = pair.start_rendezvous(&path)?;
+        let of_pair = || (0..runs).map(|_| pair.send_by_code()).collect::<Result<Vec<_>, NetError>>();
+        let outcomes = lab.step(&shared.to_string(), of_pair)?;
+        let more = (median(&outcomes) - tally.usual) / path.rtt.as_secs_f64();
+        behind_one.row(shared.to_string(), [cell(&outcomes, more, "relay")]);
+    }
+    let document = Document::new("Files by codes through NATs").text(text).table(table);
+    Ok(vec![document.table(behind_one)])
 }
 
 /// What all pairs took together.
@@ -97,9 +117,7 @@ fn pairs(
                 continue;
             }
             let outcomes = lab.step(&format!("{near}, {far}"), || of_pair(near, far))?;
-            let seconds =
-                MedianInterval::of(&outcomes.iter().map(|outcome| outcome.seconds).collect::<Vec<_>>());
-            let median = seconds.map_or(f64::NAN, |seconds| seconds.median);
+            let median = median(&outcomes);
             // The first pair is that without any.
             let more = (median - *usual.get_or_insert(median)) / path.rtt.as_secs_f64();
             if near.is_passable(far) {
@@ -111,6 +129,12 @@ fn pairs(
         table.row(near.to_string(), cells);
     }
     Ok((table, Tally { usual: usual.unwrap_or_default(), passed, passable }))
+}
+
+/// The median of what files took, in seconds.
+fn median(outcomes: &[NatOutcome]) -> f64 {
+    let seconds: Vec<_> = outcomes.iter().map(|outcome| outcome.seconds).collect();
+    MedianInterval::of(&seconds).map_or(f64::NAN, |seconds| seconds.median)
 }
 
 /// The ways that files took, with the median of what they took longer, in round trips.

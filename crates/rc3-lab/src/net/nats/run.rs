@@ -7,7 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::nat::{Nat, SHELL_PORT};
+use super::{
+    gateway::{self, outside},
+    nat::{Nat, SHELL_PORT},
+    shared::Shared,
+};
 use crate::net::{
     act::Job,
     error::NetError,
@@ -41,17 +45,38 @@ pub(super) struct NatPair<'a> {
     /// Behind the translators.
     near: Vec<Namespace>,
     far: Vec<Namespace>,
+    /// Of gateways that map ports.
+    _gateways: Vec<Process>,
     files: tempfile::TempDir,
 }
 
 impl<'a> NatPair<'a> {
     pub(super) fn new(near: Nat, far: Nat, program: &'a FilePath) -> Result<Self, NetError> {
         let (site, files) = (Site::new()?, tempfile::tempdir()?);
-        let (near, far) = (near.build(&site.sender)?, far.build(&site.receiver)?);
-        let pair = Self { program, site, near, far, files };
-        pair.write_ssh()?;
-        fs::write(pair.file("content"), CONTENT)?;
-        Ok(pair)
+        let mut gateways = Vec::new();
+        let mut build = |nat: Nat, gateway: &Namespace, nth: usize| {
+            let (outside, inside) = (outside(nth), format!("10.93.{nth}.1"));
+            site.router.ip(&format!("route add {outside} via {inside}"))?;
+            let hosts = nat.build(gateway, &outside)?;
+            gateways.extend(gateway::start(nat, gateway, nth, files.path())?);
+            Ok::<_, NetError>(hosts)
+        };
+        let (near, far) = (build(near, &site.sender, 0)?, build(far, &site.receiver, 2)?);
+        Self { program, site, near, far, _gateways: gateways, files }.ready()
+    }
+
+    /// Both behind one translator.
+    pub(super) fn shared(shared: Shared, program: &'a FilePath) -> Result<Self, NetError> {
+        let (site, files) = (Site::new()?, tempfile::tempdir()?);
+        let [near, far] = shared.build(&site.sender)?;
+        Self { program, site, near: vec![near], far: vec![far], _gateways: Vec::new(), files }.ready()
+    }
+
+    /// The same, with all files that it needs.
+    fn ready(self) -> Result<Self, NetError> {
+        self.write_ssh()?;
+        fs::write(self.file("content"), CONTENT)?;
+        Ok(self)
     }
 
     fn file(&self, name: &str) -> PathBuf {
