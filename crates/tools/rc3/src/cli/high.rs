@@ -140,7 +140,7 @@ impl LoopArgs {
 
 pub(crate) fn network(args: NetworkArgs) -> Network {
     let path_memory = if args.no_path_memory { None } else { args.path_memory.or_else(network::path_memory) };
-    Network { marking: args.marks, path_memory, give_up_after: args.give_up_after }
+    Network { marking: args.marks, path_memory, give_up_after: args.give_up_after, ..Network::default() }
 }
 
 impl RecvArgs {
@@ -157,7 +157,7 @@ impl RecvArgs {
         let dir = (!self.stdout).then_some(dir);
         let settings = Settings {
             rlp: rlp(self.rlp),
-            network: network(self.network),
+            network: Network { maps_ports: self.gateway.maps_ports(), ..network(self.network) },
             qlog: self.output.qlog(),
             ..Settings::default()
         };
@@ -197,7 +197,7 @@ impl SendArgs {
             rlp: rlp(self.loops.rlp),
             congestion: self.loops.congestion(),
             mtu,
-            network: network(self.network),
+            network: Network { maps_ports: self.gateway.maps_ports(), ..network(self.network) },
             qlog: self.output.qlog(),
             ..Settings::default()
         };

@@ -206,6 +206,9 @@ pub struct RecvArgs {
     /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,
+    /// The gateway
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
     /// Output settings
     #[command(flatten)]
     pub output: OutputArgs,
@@ -269,6 +272,9 @@ pub struct SendArgs {
     /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,
+    /// The gateway
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
     /// Output settings
     #[command(flatten)]
     pub output: OutputArgs,
@@ -432,6 +438,21 @@ pub struct NetworkArgs {
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_give_up_after)]
     #[arg(alias = "idle-timeout")]
     pub give_up_after: Duration,
+}
+
+/// What the gateway is asked for.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct GatewayArgs {
+    /// Do not ask the gateway to map a UDP port for the other side (PCP, NAT-PMP), as copies and codes do
+    #[arg(long)]
+    pub no_port_mapping: bool,
+}
+
+impl GatewayArgs {
+    /// Whether it is asked.
+    pub(crate) fn maps_ports(self) -> bool {
+        !self.no_port_mapping
+    }
 }
 
 /// Whether RLP is allowed.

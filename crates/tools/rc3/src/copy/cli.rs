@@ -7,7 +7,7 @@ use rc3_core::units::Rate;
 
 use super::{CopyJob, Direction, Place};
 use crate::{
-    cli::low::{LoopArgs, NetworkArgs, OutputArgs, PolicyArgs, SelectionArgs, rate},
+    cli::low::{GatewayArgs, LoopArgs, NetworkArgs, OutputArgs, PolicyArgs, SelectionArgs, rate},
     error::{Error, Result},
     transfer::{attributes::Preserve, destination::Policy},
 };
@@ -85,6 +85,9 @@ pub struct CopyArgs {
     /// Network settings
     #[command(flatten)]
     pub network: NetworkArgs,
+    /// The gateway
+    #[command(flatten)]
+    pub gateway: GatewayArgs,
     /// Output settings
     #[command(flatten)]
     pub output: OutputArgs,

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use tokio::task::JoinSet;
+use tokio::{sync::oneshot, task::JoinSet};
 
 use super::{CopyJob, ssh, wire::UdpTerms};
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// The port, and what is found out about the far end while ssh logs in.
 pub(super) struct NearPort {
-    direct: Direct,
+    pub(super) direct: Direct,
     /// The addresses of the host that ssh connects to; ends when dropped.
     finding: JoinSet<Vec<IpAddr>>,
 }
@@ -35,18 +35,20 @@ impl NearPort {
     }
 
     /// What the far end needs to know, which listens at one of these ports.
-    pub(super) fn terms(&self, ports: (u16, u16)) -> Result<UdpTerms> {
+    pub(super) fn terms(&self, ports: (u16, u16), maps_ports: bool) -> Result<UdpTerms> {
         let bound = self.direct.endpoint.local_addr().map_err(failed)?;
-        Ok(UdpTerms { ports, near_port: bound.port(), near: beyond_link(bound.ip()) })
+        Ok(UdpTerms { ports, near_port: bound.port(), near: beyond_link(bound.ip()), maps_ports })
     }
 
-    /// Connects to the far end at the first address that answers: these in turn, and what is found besides at once.
+    /// Connects to the far end at the first address that answers: these in turn, and what is found besides at once, such as
+    /// `mapped`.
     ///
     /// # Errors
     /// [`ErrorKind::NoUdp`] if none answers in time. Any other host that answers is refused.
     pub(super) async fn connect(
         mut self,
         addresses: &[SocketAddr],
+        mapped: oneshot::Receiver<SocketAddr>,
         ticket: &Ticket,
         sends: bool,
         settings: &Settings,
@@ -54,12 +56,20 @@ impl NearPort {
     ) -> Result<Met> {
         let (found, port) = (self.direct.found.clone(), ticket.port());
         // These addresses may come later, or never.
-        let finding = async {
+        let of_ssh = async {
             if let Some(Ok(ips)) = self.finding.join_next().await {
                 for address in single_hosts(&ips, port) {
                     let _ = found.send(address).await;
                 }
             }
+        };
+        let of_gateway = async {
+            if let Ok(address) = mapped.await {
+                let _ = found.send(address).await;
+            }
+        };
+        let finding = async {
+            tokio::join!(of_ssh, of_gateway);
             std::future::pending().await
         };
         let trust = (ticket.fingerprint(), ticket.secret());

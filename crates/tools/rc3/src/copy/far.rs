@@ -2,7 +2,8 @@
 
 use std::{
     env,
-    net::{IpAddr, Ipv4Addr},
+    future::pending,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     pin::pin,
     time::Duration,
 };
@@ -11,6 +12,7 @@ use rc3_core::units::Rate;
 use tokio::{
     io::{AsyncWriteExt, BufReader, stdin, stdout},
     sync::oneshot,
+    task::JoinSet,
     time::timeout,
 };
 
@@ -19,7 +21,7 @@ use super::{
     place::path_of,
     settings,
     targets::targets,
-    transfer,
+    tell, transfer,
     wire::{Action, Carrier, FRAME_BYTES_MAX, Frame, MAGIC, Reply, Request, Terms, UdpTerms, VERSION, Wire},
 };
 use crate::{
@@ -31,6 +33,7 @@ use crate::{
         direct::Met,
         identity::Identity,
         interrupted,
+        mapping::Mapping,
         meet::{Listener, Settings},
         message::{encode, listen_up_to},
         network::{Network, path_memory},
@@ -87,17 +90,22 @@ async fn copy(terms: Terms, wire: &mut Wire) -> Result<()> {
         secret: listener.secret.0,
     })
     .await;
-    let punch = Punch::new(&there.settings(carrier))?;
+    let settings = there.settings(carrier);
+    let punch = Punch::new(&settings)?;
     let to = there.terms.udp.iter().flat_map(|udp| targets(client, udp));
     let punching: Vec<_> = to.filter_map(|to| punch.begin(&listener.endpoint, to)).collect();
+    let mapping = Mapping::ask(&listener.endpoint, &settings.network);
+    let mut telling = JoinSet::new();
+    telling.spawn(tell(mapping.mapped(), wire.outbox.clone()));
     // Without a request nobody reads an answer.
     let heard = timeout(REQUEST_PATIENCE, wire.hear()).await;
     let Ok(Ok(Frame::Request(request))) = heard else { return Ok(()) };
-    let (side, met) = begin(&there, request, listener, wire).await?;
-    drop(punching);
+    let (side, met) = begin(&there, request, listener, punch, wire).await?;
+    drop((punching, telling));
     // The near end learns the outcome by the transfer itself, and prints it.
     let mut reporter = Reporter::observed(Observer::new(|_| {}));
     let _ = transfer(&side, met, wire, interrupted(), &mut reporter).await;
+    mapping.end().await;
     Ok(())
 }
 
@@ -106,11 +114,13 @@ async fn begin(
     there: &Listening,
     request: Request,
     listener: Listener,
+    punch: Punch,
     wire: &mut Wire,
 ) -> Result<(Side, Met)> {
     let outbox = wire.outbox.clone();
     let (relayed, instead) = oneshot::channel();
-    let begun = async { tokio::try_join!(prepared(request, &outbox), meet(listener, instead)) };
+    let met = meet(listener, instead, punch, wire.mapped());
+    let begun = async { tokio::try_join!(prepared(request, &outbox), met) };
     let mut begun = pin!(begun);
     tokio::select! {
         begun = begun.as_mut() => return begun,
@@ -124,8 +134,17 @@ async fn begin(
     wire.during(begun).await
 }
 
-/// The near end, at this port or that one if it comes.
-async fn meet(listener: Listener, instead: oneshot::Receiver<Listener>) -> Result<Met> {
+/// The near end, at this port or that one if it comes. Opens the way of its gateway's port.
+async fn meet(
+    listener: Listener,
+    instead: oneshot::Receiver<Listener>,
+    punch: Punch,
+    mapped: oneshot::Receiver<SocketAddr>,
+) -> Result<Met> {
+    let punching = async {
+        let _punching = mapped.await.map(|at| punch.begin(&listener.endpoint, at));
+        pending().await
+    };
     let instead = async {
         match instead.await {
             Ok(listener) => listener,
@@ -135,6 +154,7 @@ async fn meet(listener: Listener, instead: oneshot::Receiver<Listener>) -> Resul
     let relayed = tokio::select! {
         control = listener.meet() => return Ok(Met { control: control?, endpoint: listener.endpoint }),
         relayed = instead => relayed,
+        never = punching => never,
     };
     // Its port is closed: nobody comes there any more.
     drop(listener);
@@ -194,7 +214,9 @@ struct Listening {
 impl Listening {
     fn settings(&self, carrier: Carrier) -> Settings {
         let Terms { loops, marks, .. } = self.terms;
-        let network = Network { marking: marks, path_memory: path_memory(), ..Network::default() };
+        let maps_ports = carrier == Carrier::Udp && self.terms.udp.as_ref().is_some_and(|udp| udp.maps_ports);
+        let network =
+            Network { marking: marks, path_memory: path_memory(), maps_ports, ..Network::default() };
         settings(loops, network, carrier)
     }
 

@@ -16,17 +16,20 @@ pub use place::Place;
 
 use cli::CopyArgs;
 pub use wire::VERSION;
-use wire::{Carrier, Wire};
+use wire::{Carrier, Frame, Wire};
 
 use crate::{
     cli::{high, low::LoopArgs},
     error::{Error, Result},
     transfer::{
         direct::Met,
+        mapping::Mapped,
         meet::{PATIENCE, Settings},
+        message::encode,
         network::{Marking, Network},
         progress::Reporter,
         receive::wind_up,
+        session::Outbox,
         side::Side,
     },
 };
@@ -70,6 +73,11 @@ fn settings(loops: LoopArgs, network: Network, carrier: Carrier) -> Settings {
         Carrier::Ssh => Network { marking: Marking::None, path_memory: None, ..network },
     };
     Settings { rlp: high::rlp(loops.rlp), congestion: loops.congestion(), network, ..Settings::default() }
+}
+
+/// Passes on where this end's gateway takes packets for it, if it says so.
+async fn tell(mapped: Mapped, outbox: Outbox) {
+    let _ = outbox.send(encode(&Frame::Mapped(mapped.found().await))).await;
 }
 
 /// Transfers while the wire carries datagrams, until `stop`.

@@ -7,7 +7,7 @@ use std::{
 };
 
 use rc3_core::units::Rate;
-use tokio::{io::AsyncBufRead, time::timeout};
+use tokio::{io::AsyncBufRead, task::JoinSet, time::timeout};
 
 use super::{
     CopyJob, Direction, END_PATIENCE,
@@ -16,7 +16,7 @@ use super::{
     place::last_name,
     settings,
     ssh::Ssh,
-    transfer,
+    tell, transfer,
     wire::{
         Action, Carrier, FRAME_BYTES_MAX, Frame, Reply, Request, Terms, Unanswered, VERSION, Wire,
         skip_banner,
@@ -30,8 +30,10 @@ use crate::transfer::{
     direct::Met,
     interrupted,
     manifest::Found,
+    mapping::Mapping,
     meet::{Settings, join, open},
     message::{MessageError, Messages, encode, listen_up_to},
+    network::Network,
     outage::Tries,
     paths::printable,
     progress::{Event, Reporter},
@@ -129,15 +131,21 @@ async fn attempt(
     let (loops, marks) = (*loops, network.marks);
     let network = settings_of(job, Carrier::Udp).network;
     let direct = (*via_ssh != ViaSsh::Always).then(|| NearPort::open(job, &network)).transpose()?;
-    let udp = direct.as_ref().map(|direct| direct.terms(job.args.port)).transpose()?;
+    let mapping = direct.as_ref().map(|port| Mapping::ask(&port.direct.endpoint, &network));
+    let udp = direct.as_ref().map(|direct| direct.terms(job.args.port, network.maps_ports)).transpose()?;
     let (mut ssh, from, to) = Ssh::start(job, &Terms { sends: !sends, udp, loops, marks })?;
     let (outbox, _) = outbox(to);
     let request = Request { action: action.clone(), preserve: *preserve };
     let _ = outbox.send(encode(&Frame::Request(request))).await;
+    let mut telling = JoinSet::new();
+    if let Some(mapping) = &mapping {
+        telling.spawn(tell(mapping.mapped(), outbox.clone()));
+    }
     let begun = tokio::select! {
         begun = begin(job, sends, direct, from, outbox, reporter) => begun,
         () = stop.as_mut() => return Err(Error::interrupted(0)),
     };
+    telling.abort_all();
     let (met, mut wire, Prepared { rename, left_out }) = match begun {
         Ok(begun) => begun,
         Err(unanswered) => {
@@ -155,6 +163,9 @@ async fn attempt(
             _ => Err(error),
         },
     };
+    if let Some(mapping) = mapping {
+        mapping.end().await;
+    }
     // The far end leaves when its standard input ends.
     drop(wire);
     if moved.is_ok() {
@@ -175,8 +186,9 @@ struct Prepared {
 
 /// The transport of this end.
 fn settings_of(job: &CopyJob, carrier: Carrier) -> Settings {
-    let CopyArgs { loops, network: args, output, .. } = &job.args;
-    Settings { qlog: output.qlog(), ..settings(*loops, network(args.clone()), carrier) }
+    let CopyArgs { loops, network: args, gateway, output, .. } = &job.args;
+    let network = Network { maps_ports: gateway.maps_ports(), ..network(args.clone()) };
+    Settings { qlog: output.qlog(), ..settings(*loops, network, carrier) }
 }
 
 /// Meets the far end, by UDP if that is open, else through ssh, and waits until that has prepared the copy.
@@ -193,10 +205,11 @@ async fn begin(
     let (mut wire, mut prepared) = (Wire::new(messages, outbox), None);
     let met = match direct {
         Some(direct) => {
+            let mapped = wire.mapped();
             let connecting = async {
                 let addresses = addresses(job.args.address.as_deref(), &ips, ticket.port()).await?;
                 let settings = settings_of(job, Carrier::Udp);
-                direct.connect(&addresses, &ticket, sends, &settings, &job.host).await
+                direct.connect(&addresses, mapped, &ticket, sends, &settings, &job.host).await
             };
             match meet(&mut wire, &mut prepared, connecting).await {
                 Err(Unanswered::Here(error))

@@ -29,7 +29,7 @@ mod tests {
     fn packets_go_to_a_few_single_hosts() {
         let aim = |from: &str, near: &[&str], near_port| {
             let near = near.iter().map(|ip| ip.parse().unwrap()).collect();
-            let terms = UdpTerms { ports: (0, 0), near_port, near };
+            let terms = UdpTerms { ports: (0, 0), near_port, near, maps_ports: false };
             let targets = targets(from.parse().ok(), &terms);
             targets.iter().map(ToString::to_string).collect::<Vec<_>>()
         };

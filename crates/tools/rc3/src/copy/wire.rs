@@ -12,13 +12,17 @@ use std::{
 use bytes::Bytes;
 use data_encoding::BASE32_NOPAD_NOCASE as BASE32;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt},
+    sync::oneshot,
+};
 
 use super::relay::Relay;
 use crate::{
     cli::low::{LoopArgs, PolicyArgs, SelectionArgs},
     error::Error,
     transfer::{
+        addresses::single_host,
         attributes::Preserve,
         message::{MessageError, Messages, encode},
         network::Marking,
@@ -28,7 +32,7 @@ use crate::{
 };
 
 /// The version of the frames.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 /// Begins the first line of the far end; ends with its version.
 pub(super) const MAGIC: &str = "rc3-copy-peer ";
 /// Most bytes of a remote shell before the magic line.
@@ -47,6 +51,8 @@ pub(super) enum Frame {
     Reply(Reply),
     /// To the far end: UDP does not reach it. From now on datagrams go through ssh, with the same fingerprint and secret.
     ThroughSsh,
+    /// From either end, once: its gateway takes packets for it here.
+    Mapped(SocketAddr),
 }
 
 /// How both ends meet. Other users of the far host can read it: it is the argument of the command there, so that the far
@@ -70,6 +76,8 @@ pub(super) struct UdpTerms {
     pub(super) near_port: u16,
     /// Addresses of the near end besides the one that ssh comes from.
     pub(super) near: Vec<IpAddr>,
+    /// Whether the far end may ask its gateway for a port.
+    pub(super) maps_ports: bool,
 }
 
 impl Terms {
@@ -151,12 +159,21 @@ pub(super) struct Wire {
     pub(super) messages: Messages<Frame>,
     pub(super) outbox: Outbox,
     pub(super) relay: Option<Relay>,
+    /// Takes the first address that the other end has of its gateway: more could make this host send to many.
+    mapped: Option<oneshot::Sender<SocketAddr>>,
 }
 
 impl Wire {
     /// Without a relay so far.
     pub(super) fn new(messages: Messages<Frame>, outbox: Outbox) -> Self {
-        Self { messages, outbox, relay: None }
+        Self { messages, outbox, relay: None, mapped: None }
+    }
+
+    /// The address that the other end has of its gateway; it may come later, or never.
+    pub(super) fn mapped(&mut self) -> oneshot::Receiver<SocketAddr> {
+        let (to, mapped) = oneshot::channel();
+        self.mapped = Some(to);
+        mapped
     }
 
     /// Sends a reply; a broken pipe shows when reading.
@@ -188,6 +205,11 @@ impl Wire {
                 Frame::Datagram(datagram) => {
                     if let Some(relay) = &self.relay {
                         relay.deliver(&datagram).await;
+                    }
+                }
+                Frame::Mapped(address) => {
+                    if let (Some(to), Some(address)) = (self.mapped.take(), single_host(address)) {
+                        let _ = to.send(address);
                     }
                 }
                 frame => return Ok(frame),
@@ -270,7 +292,10 @@ mod tests {
     use tokio::{io::BufReader, runtime::Builder};
 
     use super::*;
-    use crate::cli::low::{CongestionChoice, RlpChoice};
+    use crate::{
+        cli::low::{CongestionChoice, RlpChoice},
+        transfer::{message::listen_up_to, session::outbox},
+    };
 
     fn skip(mut from: impl AsyncBufRead + Unpin) -> Result<(), Unanswered> {
         Builder::new_current_thread().build().unwrap().block_on(skip_banner(&mut from))
@@ -290,7 +315,7 @@ mod tests {
     #[test]
     fn the_terms_are_one_word_whatever_they_are() {
         let near = vec!["192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap()];
-        let udp = UdpTerms { ports: (4433, 4440), near_port: 50_000, near };
+        let udp = UdpTerms { ports: (4433, 4440), near_port: 50_000, near, maps_ports: true };
         for udp in [None, Some(udp)] {
             let (rlp, congestion) = (RlpChoice::Guard, CongestionChoice::Cubic);
             let loops = LoopArgs { rlp, congestion, background: false };
@@ -300,6 +325,24 @@ mod tests {
             assert_eq!(Terms::from_word(&word), Some(terms));
         }
         assert_eq!(Terms::from_word("copy-peer"), None);
+    }
+
+    #[tokio::test]
+    async fn the_other_end_names_one_address_of_its_gateway() {
+        let at = |text: &str| Frame::Mapped(text.parse().unwrap());
+        for (said, heard) in [
+            (["198.51.100.7:9", "198.51.100.8:9"], Some("198.51.100.7:9")),
+            (["224.0.0.1:9", "198.51.100.8:9"], None),
+            (["127.0.0.1:9", "198.51.100.8:9"], None),
+            (["198.51.100.7:0", "198.51.100.8:9"], None),
+        ] {
+            let frames = [encode(&at(said[0])), encode(&at(said[1])), encode(&Frame::ThroughSsh)].concat();
+            let messages = listen_up_to(FRAME_BYTES_MAX, std::io::Cursor::new(frames));
+            let mut wire = Wire::new(messages, outbox(tokio::io::sink()).0);
+            let mapped = wire.mapped();
+            assert_eq!(wire.hear().await.unwrap(), Frame::ThroughSsh);
+            assert_eq!(mapped.await.ok(), heard.map(|at| at.parse().unwrap()), "{said:?}");
+        }
     }
 
     proptest! {

@@ -12,6 +12,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     transfer::{
         direct::{Direct, Met},
+        mapping::Mapping,
         meet::Settings,
         ticket::{Fingerprint, Secret},
     },
@@ -20,6 +21,7 @@ use crate::{
 /// The receiver, met.
 pub(crate) struct Arrived {
     pub(crate) met: Met,
+    pub(crate) mapping: Mapping,
     /// If the way is through the relay.
     pub(crate) relayed: Option<Relayed>,
 }
@@ -53,6 +55,7 @@ impl Relayed {
 /// Of the kinds `Refused` if the code is wrong, `NoUdp` if no datagram reaches the receiver, and those of the rendezvous.
 pub(crate) async fn arrive(code: &Code, place: &Place, settings: &Settings) -> Result<Arrived> {
     let direct = Direct::open(&settings.network)?;
+    let mapping = Mapping::ask(&direct.endpoint, &settings.network);
     let (exchange, message) = Exchange::begin(Role::Guest, code.number, &code.words);
     let mut visit = Visit::begin(&direct.endpoint, place, &FromParty::Join(code.number), settings).await?;
     visit.say(FromParty::Say(message.into())).await;
@@ -63,7 +66,7 @@ pub(crate) async fn arrive(code: &Code, place: &Place, settings: &Settings) -> R
     let at = relaying.as_ref().map(|relaying| relaying.at);
     let meeting = async {
         let sealing = exchange.finish(&visit.said_soon().await?)?;
-        let ends: Candidates = visit.candidates(seen)?;
+        let ends: Candidates = visit.candidates(seen, &mapping.mapped())?;
         visit.say(FromParty::Say(sealing.seal(&ends)?.into())).await;
         let offer: Offer = sealing.open(&visit.said_soon().await?)?;
         let addresses = offer.ends.addresses(visit.is_local());
@@ -83,7 +86,7 @@ pub(crate) async fn arrive(code: &Code, place: &Place, settings: &Settings) -> R
     };
     let is_relayed = Some(met.control.connection.remote_address()) == at;
     let relayed = relaying.filter(|_| is_relayed).map(|relaying| Relayed { visit, relaying });
-    Ok(Arrived { met, relayed })
+    Ok(Arrived { met, mapping, relayed })
 }
 
 /// No datagram passes.

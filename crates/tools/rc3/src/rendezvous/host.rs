@@ -13,6 +13,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     transfer::{
+        mapping::Mapped,
         meet::Settings,
         punch::Punch,
         ticket::{Fingerprint, Secret},
@@ -25,6 +26,8 @@ pub(crate) struct Host {
     exchange: Exchange,
     code: Code,
     settings: Settings,
+    /// What this host's gateway takes for it.
+    mapped: Mapped,
 }
 
 impl Host {
@@ -32,7 +35,12 @@ impl Host {
     ///
     /// # Errors
     /// When the rendezvous cannot be reached, or has no room.
-    pub(crate) async fn open(endpoint: &Endpoint, place: &Place, settings: &Settings) -> Result<Self> {
+    pub(crate) async fn open(
+        endpoint: &Endpoint,
+        place: &Place,
+        settings: &Settings,
+        mapped: Mapped,
+    ) -> Result<Self> {
         let mut visit = Visit::begin(endpoint, place, &FromParty::Open, settings).await?;
         let FromRendezvous::Opened { number } = visit.hear_soon("the rendezvous").await? else {
             return Err(Error::protocol("no room"));
@@ -41,7 +49,7 @@ impl Host {
         let (exchange, message) = Exchange::begin(Role::Host, number, &words);
         visit.say(FromParty::Say(message.into())).await;
         let code = Code { number, words, place: Some(place.clone()) };
-        Ok(Self { visit, exchange, code, settings: settings.clone() })
+        Ok(Self { visit, exchange, code, settings: settings.clone(), mapped })
     }
 
     /// What the user of the other end types.
@@ -56,8 +64,8 @@ impl Host {
         endpoint: &Endpoint,
         trust: (Fingerprint, Secret),
     ) -> Result<Option<SocketAddr>> {
-        let Self { mut visit, exchange, settings, .. } = self;
-        let outcome = attend(&mut visit, exchange, endpoint, trust, &settings).await;
+        let Self { mut visit, exchange, settings, mapped, .. } = self;
+        let outcome = attend(&mut visit, exchange, (endpoint, &mapped), trust, &settings).await;
         visit.leave().await;
         outcome
     }
@@ -67,7 +75,7 @@ impl Host {
 async fn attend(
     visit: &mut Visit,
     exchange: Exchange,
-    endpoint: &Endpoint,
+    (endpoint, mapped): (&Endpoint, &Mapped),
     (fingerprint, secret): (Fingerprint, Secret),
     settings: &Settings,
 ) -> Result<Option<SocketAddr>> {
@@ -76,14 +84,14 @@ async fn attend(
     };
     let (punch, is_local) = (Punch::new(settings)?, visit.is_local());
     // At once: packets of the guest come in only afterwards.
-    let guest = guest.map(|seen| Candidates { seen, own: Vec::new(), port: 0 }.addresses(is_local));
+    let guest = guest.map(|seen| Candidates(vec![seen]).addresses(is_local));
     let guest = guest.unwrap_or_default();
     let mut punching: Vec<_> = guest.iter().filter_map(|to| punch.begin(endpoint, *to)).collect();
     let relaying = relay.map(|pass| visit.relay(pass, settings)).transpose()?;
     let at = relaying.as_ref().map(|relaying| relaying.at);
     let talk = async {
         let sealing = exchange.finish(&visit.said_soon().await?)?;
-        let ends = visit.candidates(seen)?;
+        let ends = visit.candidates(seen, mapped)?;
         let offer = sealing.seal(&Offer { fingerprint: fingerprint.0, secret: secret.0, ends })?;
         visit.say(FromParty::Say(offer.into())).await;
         let ends: Candidates = sealing.open(&visit.said_soon().await?)?;

@@ -4,20 +4,20 @@
 //! The host opens a room and gets its number; the guest joins it. What either says goes to the other: first what
 //! [`super::secret`] needs, then one sealed message.
 
-use std::{
-    collections::HashSet,
-    net::{IpAddr, SocketAddr},
-};
+use std::{collections::HashSet, net::SocketAddr};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::transfer::ticket::{ADDRESSES_MAX, FINGERPRINT_BYTES, SECRET_BYTES};
+use crate::transfer::{
+    addresses::{canonical, single_host},
+    ticket::{ADDRESSES_MAX, FINGERPRINT_BYTES, SECRET_BYTES},
+};
 
 /// Version of these messages; part of the protocol's name.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Application protocol.
-pub(super) const ALPN: &[u8] = b"rc3-meet/1";
+pub(super) const ALPN: &[u8] = b"rc3-meet/2";
 /// Most bytes of a message.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1024;
 /// Bytes by which a relay knows an end.
@@ -90,25 +90,21 @@ pub(super) struct Offer {
     pub(super) ends: Candidates,
 }
 
-/// Where an end may be reached: as the rendezvous sees it, and its own addresses with its port. What the guest seals.
+/// Where an end may be reached: as the rendezvous sees it, where its gateway takes packets for it, and its own addresses.
+/// What the guest seals.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Candidates {
-    pub(super) seen: SocketAddr,
-    pub(super) own: Vec<IpAddr>,
-    pub(super) port: u16,
-}
+pub(super) struct Candidates(pub(super) Vec<SocketAddr>);
 
 impl Candidates {
     /// Each of them once, a few at most, and only single hosts. Loopback is one if the rendezvous is there.
     pub(super) fn addresses(&self, is_local: bool) -> Vec<SocketAddr> {
-        let is_one_host = |at: &SocketAddr| {
-            let ip = at.ip().to_canonical();
-            at.port() != 0 && !ip.is_multicast() && !ip.is_unspecified() && (is_local || !ip.is_loopback())
+        let of_one_host = |at: &SocketAddr| {
+            let at = canonical(*at);
+            if is_local && at.ip().is_loopback() && at.port() != 0 { Some(at) } else { single_host(at) }
         };
-        let own = self.own.iter().map(|ip| SocketAddr::new(ip.to_canonical(), self.port));
-        let mut found: Vec<_> = [self.seen].into_iter().chain(own).take(ADDRESSES_MAX).collect();
+        let mut found: Vec<_> = self.0.iter().take(ADDRESSES_MAX).filter_map(of_one_host).collect();
         let mut seen = HashSet::new();
-        found.retain(|at| is_one_host(at) && seen.insert(*at));
+        found.retain(|at| seen.insert(*at));
         found
     }
 }
@@ -125,15 +121,15 @@ mod tests {
         let seen = "198.51.100.7:9".parse().unwrap();
         let lies =
             ["127.0.0.1", "::1", "::ffff:127.0.0.1", "224.0.0.1", "ff02::1", "0.0.0.0", "198.51.100.7"];
-        let of = |seen, own: &[&str]| Candidates {
-            seen,
-            own: own.iter().map(|ip| ip.parse().unwrap()).collect(),
-            port: 9,
+        let of = |seen, own: &[&str]| {
+            let own = own.iter().map(|ip| SocketAddr::new(ip.parse().unwrap(), 9));
+            Candidates([seen].into_iter().chain(own).collect())
         };
         assert_eq!(of(seen, &lies).addresses(false), [seen]);
         let local = "127.0.0.1:9".parse().unwrap();
         assert_eq!(of(local, &[]).addresses(true), [local]);
         assert!(of(local, &[]).addresses(false).is_empty());
+        assert!(of("127.0.0.1:0".parse().unwrap(), &[]).addresses(true).is_empty());
         let many: Vec<String> = (1..100).map(|nth| format!("192.0.2.{nth}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(of(seen, &many).addresses(false).len(), ADDRESSES_MAX);

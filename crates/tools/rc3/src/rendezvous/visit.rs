@@ -16,6 +16,7 @@ use crate::{
         addresses::addresses_of,
         direct::failed,
         identity::client_of_anybody,
+        mapping::Mapped,
         meet::{Settings, connect},
         punch::Punch,
         reachable::beyond_link,
@@ -114,9 +115,10 @@ impl Visit {
     }
 
     /// Where this end may be reached.
-    pub(super) fn candidates(&self, seen: SocketAddr) -> Result<Candidates> {
+    pub(super) fn candidates(&self, seen: SocketAddr, mapped: &Mapped) -> Result<Candidates> {
         let bound = self.endpoint.local_addr().map_err(failed)?;
-        Ok(Candidates { seen, own: beyond_link(bound.ip()), port: bound.port() })
+        let own = beyond_link(bound.ip()).into_iter().map(|ip| SocketAddr::new(ip, bound.port()));
+        Ok(Candidates([seen].into_iter().chain(mapped.now()).chain(own).collect()))
     }
 
     /// Whether both ends may be on the host of the rendezvous.

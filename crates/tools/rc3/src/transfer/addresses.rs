@@ -41,6 +41,11 @@ pub(crate) fn single_hosts(ips: &[IpAddr], port: u16) -> Vec<SocketAddr> {
     ips.take(ADDRESSES_MAX).map(|ip| SocketAddr::new(ip, port)).collect()
 }
 
+/// The same of one address that somebody else has named; `None` if it is no single host's.
+pub(crate) fn single_host(address: SocketAddr) -> Option<SocketAddr> {
+    single_hosts(&[address.ip()], address.port()).pop().filter(|address| address.port() != 0)
+}
+
 /// The IPv4 address itself if a dual-stack socket reports it as an IPv6 address.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())

@@ -55,6 +55,7 @@ pub mod identity;
 pub(crate) mod inbound;
 mod links;
 pub mod manifest;
+pub(crate) mod mapping;
 pub mod meet;
 pub mod message;
 pub(crate) mod moved;

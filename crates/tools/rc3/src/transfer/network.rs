@@ -46,11 +46,18 @@ pub struct Network {
     pub path_memory: Option<PathBuf>,
     /// Time after which a peer that answers nothing is given up.
     pub give_up_after: Duration,
+    /// Whether the gateway is asked for a port, where a peer needs one to reach this host.
+    pub maps_ports: bool,
 }
 
 impl Default for Network {
     fn default() -> Self {
-        Self { marking: Marking::default(), path_memory: None, give_up_after: GIVE_UP_AFTER }
+        Self {
+            marking: Marking::default(),
+            path_memory: None,
+            give_up_after: GIVE_UP_AFTER,
+            maps_ports: false,
+        }
     }
 }
 

@@ -28,6 +28,7 @@ use super::{
     destination::{Destination, Policy},
     identity::Identity,
     inbound::{self, Finish},
+    mapping::{Mapped, Mapping},
     meet::{Listener, Settings},
     message::Hello,
     newcomers::Newcomers,
@@ -89,8 +90,6 @@ pub struct ReceiveJob {
 /// # Panics
 /// Outside a tokio runtime with I/O and time.
 pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
-    let keep = job.keep;
-    let mut receiver = Receiver::bind(job)?;
     let mut stop = Stop::default();
     let outcome = {
         let stopped = stopped_by();
@@ -98,18 +97,34 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
             stop = stopped.await;
             stop
         });
-        match receiver.announce(stopped.as_mut(), reporter).await {
-            Ok(host) => {
-                notify::ready(&status(0, 0));
-                receiver.serve(stopped, host, reporter).await
-            }
-            Err(error) => Err(error),
+        announced(job.clone(), stopped.as_mut(), reporter).await
+    };
+    if job.keep { stop.conclude(outcome) } else { outcome }
+}
+
+/// Receives by one ticket or code.
+async fn announced(
+    job: ReceiveJob,
+    mut stopped: Pin<&mut impl Future<Output = Stop>>,
+    reporter: &mut Reporter,
+) -> Result<()> {
+    let mut receiver = Receiver::bind(job)?;
+    let asks = receiver.job.meet.is_some();
+    let mapping = asks.then(|| Mapping::ask(&receiver.endpoint, &receiver.job.settings.network));
+    let mapped = mapping.as_ref().map(Mapping::mapped);
+    let outcome = match receiver.announce(mapped, stopped.as_mut(), reporter).await {
+        Ok(host) => {
+            notify::ready(&status(0, 0));
+            receiver.serve(stopped, host, reporter).await
         }
+        Err(error) => Err(error),
     };
     let is_pipe = receiver.destination.is_none();
     let outcome = receiver.close(outcome).await;
-    let outcome = if is_pipe { outcome.map_err(Error::of_pipe) } else { outcome };
-    if keep { stop.conclude(outcome) } else { outcome }
+    if let Some(mapping) = mapping {
+        mapping.end().await;
+    }
+    if is_pipe { outcome.map_err(Error::of_pipe) } else { outcome }
 }
 
 /// A port with a ticket, and the directory behind it.
@@ -176,14 +191,15 @@ impl Receiver {
     /// Tells the user what the sender needs: the ticket, or a code, for which a room must be open.
     async fn announce(
         &self,
+        mapped: Option<Mapped>,
         stop: Pin<&mut impl Future<Output = Stop>>,
         reporter: &Reporter,
     ) -> Result<Option<Host>> {
         let is_pipe = self.destination.is_none();
         let unprinted = |error| Error::local("print the ticket", error);
-        if let Some(place) = &self.job.meet {
+        if let (Some(place), Some(mapped)) = (&self.job.meet, mapped) {
             let host = tokio::select! {
-                host = Host::open(&self.endpoint, place, &self.job.settings) => host?,
+                host = Host::open(&self.endpoint, place, &self.job.settings, mapped) => host?,
                 _ = stop => return Err(Error::interrupted(0)),
             };
             reporter.listening("code", &host.code().to_string(), is_pipe).map_err(unprinted)?;

@@ -175,7 +175,8 @@ async fn send_by_code(
     mut input: Option<Input>,
     reporter: &mut Reporter,
 ) -> Result<()> {
-    let Arrived { met, relayed } = or_stop(stop.as_mut(), arrive(code, place, &job.settings)).await?;
+    let Arrived { met, mapping, relayed } =
+        or_stop(stop.as_mut(), arrive(code, place, &job.settings)).await?;
     let Met { endpoint, control } = met;
     if relayed.is_some() {
         reporter.note(
@@ -206,7 +207,9 @@ async fn send_by_code(
         stop.await;
         Error::interrupted(0)
     };
-    conclude(&endpoint, work, stopped, |error| parting(error, None)).await
+    let outcome = conclude(&endpoint, work, stopped, |error| parting(error, None)).await;
+    mapping.end().await;
+    outcome
 }
 
 /// The outcome of `work`, or that `stop` came first. Work that fails at once does not await `stop`, which may have come before.
