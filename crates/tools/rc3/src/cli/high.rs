@@ -147,13 +147,27 @@ impl RecvArgs {
     /// The receiver.
     ///
     /// # Errors
-    /// When there is no rendezvous.
+    /// When there is no rendezvous, or an option does not go with one.
     pub fn resolve(self) -> Result<ReceiveJob> {
         // Other systems cannot sync a whole file system.
         let is_possible = self.fsync != Fsync::End || cfg!(target_os = "linux");
         let policy = self.policy.resolve(if is_possible { self.fsync } else { Fsync::File }, self.preserve);
         let Self { dir, bind, advertise, identity, ticket_file, keep, .. } = self;
         let meet = self.meet.map(ticket::place).transpose()?;
+        if meet.is_some() {
+            let tells = "the two ends find each other's addresses by themselves";
+            let forgets = "a code is for one transfer, and its sender has no list of receivers that it knows";
+            let shows = "a code is for people, and good for one try";
+            let refused = [
+                ("--advertise", advertise.is_some(), tells),
+                ("--identity", identity.is_some(), forgets),
+                ("--ticket-file", ticket_file.is_some(), shows),
+            ];
+            if let Some((flag, _, why)) = refused.into_iter().find(|(_, is_given, _)| *is_given) {
+                let hint = format!("leave out {flag}, or --meet if the sender can reach this host");
+                return Err(Error::usage(format!("{flag} does not go with --meet: {why}"), hint));
+            }
+        }
         let dir = (!self.stdout).then_some(dir);
         let settings = Settings {
             rlp: rlp(self.rlp),

@@ -181,9 +181,10 @@ pub struct RecvArgs {
     #[arg(long, conflicts_with_all = ["dir", "keep", "force", "keep_both", "quick_check", "fsync", "discard_partial", "json", "xattrs", "acls", "hard_links"])]
     pub stdout: bool,
     /// Print a code for a sender that comes to this rendezvous, instead of a ticket [default: the variable RC3_MEET]
-    #[arg(long, value_name = "HOST[:PORT]", num_args = 0..=1, conflicts_with_all = ["keep", "ticket_file", "advertise", "identity"])]
+    #[arg(long, value_name = "HOST[:PORT]", num_args = 0..=1)]
     pub meet: Option<Option<Place>>,
-    /// Continue after the first complete transfer, and serve up to 4 senders at a time
+    /// Continue after the first complete transfer, and serve up to 4 senders at a time; with --meet one, and each by a new
+    /// code
     #[arg(long)]
     pub keep: bool,
     /// Serve metrics for Prometheus at http://ADDR/metrics

@@ -56,6 +56,8 @@ const SENDERS_MAX: usize = 4;
 const WAITING_MAX: usize = 16;
 /// Time between two messages to waiting senders.
 const REASSURE_EVERY: Duration = Duration::from_secs(1);
+/// Time between two codes: a rendezvous that ends its rooms at once is asked no more often.
+const NEXT_CODE_AFTER: Duration = Duration::from_secs(1);
 /// Time limit for a waiting sender to receive a message.
 const REASSURE_PATIENCE: Duration = Duration::from_millis(10);
 
@@ -97,9 +99,36 @@ pub async fn receive(job: ReceiveJob, reporter: &mut Reporter) -> Result<()> {
             stop = stopped.await;
             stop
         });
-        announced(job.clone(), stopped.as_mut(), reporter).await
+        if job.keep && job.meet.is_some() {
+            by_codes(&job, stopped.as_mut(), reporter).await
+        } else {
+            announced(job.clone(), stopped.as_mut(), reporter).await
+        }
     };
     if job.keep { stop.conclude(outcome) } else { outcome }
+}
+
+/// Receives by one code after the other: each has its own secret, so that it lets nobody in again. Ends when stopped, or
+/// when the rendezvous has no room or cannot be reached.
+async fn by_codes(
+    job: &ReceiveJob,
+    mut stopped: Pin<&mut impl Future<Output = Stop>>,
+    reporter: &mut Reporter,
+) -> Result<()> {
+    loop {
+        let once = ReceiveJob { keep: false, ..job.clone() };
+        if let Err(error) = announced(once, stopped.as_mut(), reporter).await {
+            use ErrorKind::{Busy, Connect, Interrupted, Local, Resolve};
+            if let Interrupted | Local | Resolve | Connect | Busy = error.kind() {
+                return Err(error);
+            }
+            reporter.error(&error);
+        }
+        tokio::select! {
+            () = sleep(NEXT_CODE_AFTER) => reporter.note("waiting for the next sender, with a new code"),
+            _ = stopped.as_mut() => return Err(Error::interrupted(0)),
+        }
+    }
 }
 
 /// Receives by one ticket or code.

@@ -116,6 +116,55 @@ fn pipes_and_dry_runs_use_a_code_up() {
 }
 
 #[test]
+fn a_receiver_that_keeps_on_has_a_new_code_for_each_sender() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let rendezvous = Rendezvous::start(&[]);
+    let mut receiver = Receiver::start(to.path(), &["--meet", &rendezvous.place, "--keep"]);
+    let mut codes = vec![receiver.ticket.clone()];
+    let mut next = |codes: &mut Vec<String>| {
+        let mut code = String::new();
+        receiver.out.read_line(&mut code).unwrap();
+        codes.push(code.trim().to_owned());
+    };
+    for nth in 0..2 {
+        let file = from.path().join(format!("file-{nth}"));
+        fs::write(&file, [nth]).unwrap();
+        let sent = send(&file, &codes[codes.len() - 1], &[]);
+        assert!(sent.status.success(), "{}", said(&sent));
+        next(&mut codes);
+        // A wrong one costs only itself.
+        let wrong = send(&file, &mistyped(&codes[codes.len() - 1]), &[]);
+        assert_eq!(wrong.status.code(), Some(4), "{}", said(&wrong));
+        next(&mut codes);
+    }
+    let different: std::collections::HashSet<_> = codes.iter().map(|code| code.split_once('-')).collect();
+    assert_eq!(different.len(), 5, "{codes:?}");
+    assert_eq!(tree(to.path()), [("file-0".to_owned(), vec![0]), ("file-1".to_owned(), vec![1])]);
+    let id = receiver.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    let (status, said_there) = receiver.finish();
+    assert_eq!(status, Some(130), "{said_there}");
+    assert_eq!(said_there.matches("the code is wrong, and now void").count(), 2, "{said_there}");
+}
+
+#[test]
+fn options_of_tickets_are_refused_with_the_reason() {
+    let to = tempfile::tempdir().unwrap();
+    let file = to.path().join("x");
+    for (flag, value, why) in [
+        ("--identity", file.to_str().unwrap(), "no list of receivers"),
+        ("--ticket-file", file.to_str().unwrap(), "is for people"),
+        ("--advertise", "host", "find each other's addresses"),
+    ] {
+        let command = ["recv", "--bind", "127.0.0.1", "--meet", "127.0.0.1:1", flag, value];
+        let output = rc3().args(command).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains(why), "{}", said(&output));
+    }
+    assert_eq!(tree(to.path()), []);
+}
+
+#[test]
 fn an_interrupted_transfer_goes_on_with_a_new_code() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let content: Vec<u8> = (0..20_000_000_u32).map(|nth| (nth / 1000) as u8).collect();
