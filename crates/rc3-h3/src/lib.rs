@@ -52,6 +52,8 @@
 //!
 //! h3 closes the connection when its server is dropped, and data in flight is lost. After
 //! `h3::server::Connection::shutdown`, continue to call `accept` until the client closes, with a time limit of your own.
+//! Call `shutdown(1)` and reject the request that h3 may then still accept: what `shutdown(0)` announces as not processed
+//! includes the last request accepted, which a client may then send twice (RFC 9114 §5.2).
 //!
 //! # What a peer may send
 //!

@@ -4,5 +4,6 @@ mod common;
 mod endings;
 mod floods;
 mod hostile;
+mod intermediary;
 mod malformed;
 mod requests;
