@@ -26,7 +26,7 @@ use crate::{
 /// A client on one connection, as a tower service. URIs have a scheme and an authority: `https://host/path`.
 ///
 /// Clones share the connection, which closes when the last clone and the last body are dropped. A response may arrive
-/// while its request's body is still being sent.
+/// while its request's body is still being sent. Interim responses are skipped.
 pub struct Client<T: Transport> {
     sender: SendRequest<<T as quic::Connection<Bytes>>::OpenStreams, Bytes>,
 }
@@ -89,7 +89,13 @@ impl<T: Transport> Client<T> {
         let (send, mut recv) = self.sender.send_request(Request::from_parts(parts, ())).await?.split();
         // A server may stop the request's body and answer nevertheless (RFC 9114 §4.1); its answer is the result.
         let upload = tokio::spawn(Outgoing::new(send).send(body)).abort_handle();
-        let response = recv.recv_response().await?;
+        // Interim responses precede the response (RFC 9114 §4.1). h3 returns each, and a tower service has no place for them.
+        let response = loop {
+            let response = recv.recv_response().await?;
+            if !response.status().is_informational() {
+                break response;
+            }
+        };
         Ok(response.map(|()| Incoming::new(recv, Some(upload)).boxed_unsync()))
     }
 }

@@ -3,7 +3,7 @@
 use std::{future::poll_fn, time::Duration};
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::BodyExt;
 use rc3_h3::h3::{
     error::{Code, ConnectionError},
@@ -116,7 +116,8 @@ where
     T: Transport,
     S: HttpService,
 {
-    let (request, stream) = resolver.resolve_request().await?;
+    let (mut request, stream) = resolver.resolve_request().await?;
+    join_cookies(request.headers_mut());
     let (send, recv) = stream.split();
     let mut reply = Outgoing::new(send);
     let request = request.map(|()| Incoming::new(recv, None).boxed_unsync());
@@ -134,6 +135,17 @@ where
         Err(error) => {
             reply.abort(Code::H3_INTERNAL_ERROR);
             Err(SendError::Body(error.into()))
+        }
+    }
+}
+
+/// Clients may split the field. An application that is not only for HTTP/3 knows one (RFC 9114 §4.2.1).
+fn join_cookies(headers: &mut HeaderMap) {
+    let cookies: Vec<_> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if cookies.len() > 1 {
+        // All bytes of values are allowed in a value.
+        if let Ok(joined) = HeaderValue::from_bytes(&cookies.join(&b"; "[..])) {
+            headers.insert(header::COOKIE, joined);
         }
     }
 }

@@ -2,7 +2,10 @@
 
 mod common;
 
-use std::{convert::Infallible, sync::atomic::Ordering};
+use std::{
+    convert::Infallible,
+    sync::{Arc, atomic::Ordering},
+};
 
 use bytes::Bytes;
 use common::{Server, fetch, get, request, router::pattern, run, until};
@@ -11,7 +14,14 @@ use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use rc3_adapters::{
     Client, Settings, Transport,
-    rc3_h3::h3::error::{Code, StreamError},
+    rc3_h3::{
+        self,
+        h3::{
+            self,
+            error::{Code, StreamError},
+        },
+        rc3_net,
+    },
 };
 use tokio::sync::mpsc;
 use tower_service::Service;
@@ -33,7 +43,18 @@ async fn all<T: Transport>(client: &mut Client<T>) {
     let unread = client.call(request("POST", "/unread", Full::new(pattern(5_000_000)))).await.unwrap();
     assert_eq!(unread.into_body().collect().await.unwrap().to_bytes(), "not read");
     with_trailers(client).await;
+    with_cookies(client).await;
     both_ways(client).await;
+}
+
+/// Clients may split cookies, but applications know one field (RFC 9114 §4.2.1).
+async fn with_cookies<T: Transport>(client: &mut Client<T>) {
+    let mut split = request("GET", "/cookies", Full::<Bytes>::default());
+    for cookie in ["a=1", "b=2", "c=3"] {
+        split.headers_mut().append(header::COOKIE, header::HeaderValue::from_static(cookie));
+    }
+    let seen = client.call(split).await.unwrap().into_body().collect().await.unwrap();
+    assert_eq!(seen.to_bytes(), r#"["a=1; b=2; c=3"]"#);
 }
 
 async fn with_trailers<T: Transport>(client: &mut Client<T>) {
@@ -154,5 +175,37 @@ fn a_response_that_nobody_reads_ends_its_body_and_its_upload() {
         assert!(!sender.is_closed());
         drop(echo);
         sender.closed().await;
+    });
+}
+
+/// A server may send other responses before that to the request (RFC 9114 §4.1).
+#[test]
+fn interim_responses_are_not_the_response() {
+    run(async {
+        let identity = common::identity::Identity::new().unwrap();
+        let config = rc3_net::ServerConfig::with_crypto(Arc::new(identity.server.clone()));
+        let server = rc3_net::Endpoint::server(config, ([127, 0, 0, 1], 0).into()).unwrap();
+        let address = server.local_addr().unwrap();
+        let serving = tokio::spawn(async move {
+            let connection = server.accept().await.unwrap().await.unwrap();
+            let mut http = h3::server::Connection::new(rc3_h3::Connection::new(connection)).await.unwrap();
+            let (_, mut stream) = http.accept().await.unwrap().unwrap().resolve_request().await.unwrap();
+            for status in [100, 103, 203] {
+                let response = http::Response::builder().status(status).body(()).unwrap();
+                stream.send_response(response).await.unwrap();
+            }
+            stream.send_data(pattern(1000)).await.unwrap();
+            stream.finish().await.unwrap();
+            let _ = http.accept().await;
+        });
+        let config = common::client_config(&identity);
+        let endpoint = common::endpoint();
+        let connection = endpoint.connect_with(config, address, "localhost").unwrap().await.unwrap();
+        let mut client = Client::new(rc3_h3::Connection::new(connection)).await.unwrap();
+        let response = get(&mut client, "/").await.unwrap();
+        assert_eq!(response.status(), 203);
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), pattern(1000));
+        drop(client);
+        serving.await.unwrap();
     });
 }

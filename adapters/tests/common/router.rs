@@ -12,7 +12,7 @@ use axum::{
     Extension, Router,
     body::{Body, Bytes},
     extract::{Path, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode, header},
     routing::{get, post},
 };
 use futures_util::{StreamExt, stream};
@@ -43,6 +43,7 @@ pub(crate) fn router(seen: Seen) -> Router {
         .route("/broken", get(broken))
         .route("/panic", get(panics))
         .route("/wait", get(wait))
+        .route("/cookies", get(cookies))
         .with_state(seen)
 }
 
@@ -91,6 +92,11 @@ async fn broken() -> Body {
 
 async fn panics() -> &'static str {
     panic!("a test asks for it")
+}
+
+/// The fields of this name, in order.
+async fn cookies(headers: HeaderMap) -> String {
+    format!("{:?}", headers.get_all(header::COOKIE).iter().collect::<Vec<_>>())
 }
 
 async fn wait(State(seen): State<Seen>) -> &'static str {
