@@ -14,12 +14,14 @@ pub(crate) struct Identity {
     pub(crate) server: rustls::ServerConfig,
     /// The certificate as PEM, for clients of other languages.
     pub(crate) pem: String,
+    /// Its key as PEM, for servers of other languages.
+    pub(crate) key_pem: String,
 }
 
 impl Identity {
     pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
         let certified = rcgen::generate_simple_self_signed(["localhost".to_string()])?;
-        let pem = certified.cert.pem();
+        let (pem, key_pem) = (certified.cert.pem(), certified.signing_key.serialize_pem());
         let certificate = CertificateDer::from(certified.cert);
         let key = PrivateKeyDer::Pkcs8(certified.signing_key.serialize_der().into());
         let mut roots = RootCertStore::empty();
@@ -36,6 +38,6 @@ impl Identity {
         for alpn in [&mut client.alpn_protocols, &mut server.alpn_protocols] {
             *alpn = vec![rc3_adapters::rc3_h3::ALPN.to_vec()];
         }
-        Ok(Self { client, server, pem })
+        Ok(Self { client, server, pem, key_pem })
     }
 }

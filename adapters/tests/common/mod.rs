@@ -3,6 +3,7 @@
 
 #[path = "../../examples/common/mod.rs"]
 pub(crate) mod identity;
+pub(crate) mod made;
 pub(crate) mod router;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};

@@ -12,11 +12,11 @@ use axum::{
     Extension, Router,
     body::{Body, Bytes},
     extract::{Path, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     routing::{get, post},
 };
 use futures_util::{StreamExt, stream};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use rc3_adapters::rc3_h3::rc3_net::Connection;
 use tokio::sync::Notify;
 
@@ -41,9 +41,12 @@ pub(crate) fn router(seen: Seen) -> Router {
         .route("/unread", post(|| async { "not read" }))
         .route("/endless", get(endless))
         .route("/broken", get(broken))
+        .route("/cut", get(cut))
         .route("/panic", get(panics))
         .route("/wait", get(wait))
         .route("/cookies", get(cookies))
+        .route("/field", get(field))
+        .route("/trailers", get(trailers))
         .with_state(seen)
 }
 
@@ -90,6 +93,15 @@ async fn broken() -> Body {
     Body::from_stream(stream::iter(pieces).boxed())
 }
 
+/// The same, once the test wants it.
+async fn cut(State(seen): State<Seen>) -> Body {
+    let error = stream::once(async move {
+        seen.go.notified().await;
+        Err(io::Error::other("the disk is gone"))
+    });
+    Body::from_stream(stream::iter([Ok(pattern(1000))]).chain(error))
+}
+
 async fn panics() -> &'static str {
     panic!("a test asks for it")
 }
@@ -97,6 +109,16 @@ async fn panics() -> &'static str {
 /// The fields of this name, in order.
 async fn cookies(headers: HeaderMap) -> String {
     format!("{:?}", headers.get_all(header::COOKIE).iter().collect::<Vec<_>>())
+}
+
+/// The field `x` of the request, in the response.
+async fn field(headers: HeaderMap) -> [(&'static str, HeaderValue); 1] {
+    [("x", headers["x"].clone())]
+}
+
+async fn trailers() -> Body {
+    let trailers = HeaderMap::from_iter([("x".parse().unwrap(), HeaderValue::from_static("seven"))]);
+    Body::new(Full::new(pattern(3000)).with_trailers(std::future::ready(Some(Ok(trailers)))))
 }
 
 async fn wait(State(seen): State<Seen>) -> &'static str {
