@@ -22,7 +22,8 @@ use crate::{
 /// How often a connection whose client has announced its end is checked for that end.
 const CLOSE_CHECK: Duration = Duration::from_millis(50);
 
-/// Answers the requests of one connection with `service`, until the client closes it or `shutdown` resolves.
+/// Answers the requests of one connection with `service`, until the client closes it or `shutdown` resolves. Cookies that
+/// a client has split are joined.
 ///
 /// Then the client gets a GOAWAY frame (RFC 9114 §5.2), further requests are rejected, and those that were accepted have
 /// `limit` to complete. The connection is closed as soon as the client closes it, or after `limit`: h3 closes at once, so

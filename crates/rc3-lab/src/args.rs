@@ -5,7 +5,7 @@ use rc3_cli::exit::CommandExit;
 
 #[cfg(target_os = "linux")]
 use crate::net::args::NetCommand;
-use crate::sim::args::SimCommand;
+use crate::{over_time::OverTimeArgs, sim::args::SimCommand};
 
 /// Experiments with rc3: those of the papers, and your own.
 #[derive(Debug, Clone, Parser)]
@@ -26,6 +26,8 @@ pub enum LabCommand {
     #[cfg(target_os = "linux")]
     #[command(subcommand)]
     Net(NetCommand),
+    /// Draw the page of ratios commit by commit
+    OverTime(OverTimeArgs),
 }
 
 impl LabCommand {
@@ -36,6 +38,7 @@ impl LabCommand {
             Self::Sim(command) => Some(command),
             #[cfg(target_os = "linux")]
             Self::Net(_) => None,
+            Self::OverTime(_) => None,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The laboratory: experiments with rc3, simulated ([`sim`]) and between real sockets (`net`). Nothing of it is part of what
+//! The laboratory: experiments with rc3, simulated ([`sim`]) and between real sockets (`net`), and what they
+//! came to ([`over_time`]). Nothing of it is part of what
 //! people install.
 #![forbid(unsafe_code)]
 
@@ -6,12 +7,14 @@ pub mod args;
 pub mod document;
 #[cfg(target_os = "linux")]
 pub mod net;
+pub mod over_time;
 pub mod sim;
 pub mod statistics;
 
 use std::{env, io, process::ExitCode};
 
 use clap::Parser;
+use rc3_cli::exit::CommandExit;
 use rc3_sim::registry::Registry;
 use tracing_subscriber::{filter::Targets, prelude::*};
 
@@ -33,5 +36,6 @@ pub fn main(registry: &Registry) -> ExitCode {
         LabCommand::Sim(command) => sim::run(command, registry).into(),
         #[cfg(target_os = "linux")]
         LabCommand::Net(command) => net::run(command),
+        LabCommand::OverTime(args) => CommandExit::of(NAME, args.run()).into(),
     }
 }

@@ -2,5 +2,6 @@
 //! run beside the others.
 
 mod decisions;
+mod over_time;
 mod reports;
 mod sim;
