@@ -95,7 +95,8 @@ const COLUMNS: &str = "FCT and worst FCT: completion time over that of plain QUI
     flows (rc3-lab sim today --quick with the scenarios that the script names). Others keep: bytes that flows beside rc3 get \
     over those beside plain QUIC, mean. CPU: time of both ends for bulk data over loopback in packets of 1500 bytes, over \
     quinn's. Exchange and connection: median time of 64 KB there and back on one connection, and each on a new one, over \
-    quinn's.";
+    quinn's, with packets of the length that each program chooses.";
 
 const NOISE: &str = "The same command gives the same simulated ratios, so each difference is of the code. The others are \
-    medians of five runs, on whatever machine: the next row shows what a change is worth.";
+    medians of five runs on whatever machine, and scatter: four measurements of 71b89965 on two busy cores gave a CPU of 0.76 \
+    to 0.84, an exchange of 0.55 to 0.64 and a connection of 0.82 to 0.89.";
