@@ -49,8 +49,8 @@ const UNPROVEN_BYTES: u64 = 4 << 20;
 const PACKET_MIN: f64 = 1200.0;
 /// From one flow to the next a rate that no path limited grows by so much: as in two round trips of slow start.
 const GROWTH_UNLIMITED: f64 = 4.0;
-/// Packets of a first flight after which its pace counts as tried: a slower path would have delayed the last ones by more than
-/// hosts do.
+/// Packets of a phase after which its pace counts as tried: a slower path would have delayed the last ones by more than hosts
+/// do.
 const TRIED_PACKETS: u64 = 48;
 /// Upper bound of what an earlier round trip counts for, because memory may come from outside.
 const TOOK_MAX: u64 = 64 << 20;
@@ -125,8 +125,10 @@ pub(crate) struct Clock {
     took: u64,
     /// The rate that was last handed on, and its evidence.
     handed_on: (f64, u64),
-    /// The pace of a first flight that was long enough, in bytes per second.
+    /// The fastest pace of a phase that was long enough, in bytes per second.
     tried: f64,
+    /// Packets sent in this busy period before this phase.
+    sent_before: u64,
     /// RLP bytes sent in this busy period.
     sent_bytes: u64,
     pub(crate) proof: Proof,
@@ -172,6 +174,7 @@ impl Clock {
             took: 0,
             handed_on: (0.0, 0),
             tried: 0.0,
+            sent_before: 0,
             sent_bytes: 0,
             proof: Proof::default(),
             round_trips: RoundTrips::new(law),
@@ -262,7 +265,7 @@ impl Clock {
     /// Everything sent is acknowledged or lost: what follows is another flow.
     pub(crate) fn start_busy_period(&mut self) {
         self.begun = None;
-        self.sent = 0;
+        (self.sent, self.sent_before) = (0, 0);
         self.sent_bytes = 0;
         self.proof.start_busy_period();
         // The path may have changed meanwhile.
@@ -364,10 +367,10 @@ impl Clock {
         self.permit_paced(now, path, rate, self.law.burst * path.packet_bytes)
     }
 
-    /// The first flight goes on at this pace, in bytes per second.
+    /// This phase goes on at this pace, in bytes per second.
     fn on_tried(&mut self, pace: f64) {
-        if self.sent >= TRIED_PACKETS {
-            self.tried = pace;
+        if self.sent >= self.sent_before + TRIED_PACKETS {
+            self.tried = self.tried.max(pace);
         }
     }
 
@@ -389,6 +392,7 @@ impl Clock {
             return Permit::Wait(now + self.rtt_min / 4);
         }
         let part = gain * self.rlp_share(path.honoured, known);
+        self.on_tried(rate * part);
         match self.permit_paced(now, path, rate * part, self.law.burst * path.packet_bytes) {
             Permit::Bytes(bytes) => Permit::Bytes(bytes.min(room as u64)),
             Permit::Wait(until) => self.stay_informed(now, path, until),
@@ -546,6 +550,7 @@ impl Clock {
     /// Departures in one phase are no debt in the next.
     fn enter(&mut self, now: Instant, phase: ClockPhase) {
         (self.phase, self.entered) = (phase, Some(now));
+        self.sent_before = self.sent;
         self.pacer.forgive(now);
     }
 
@@ -813,11 +818,12 @@ mod tests {
         let fast = || Bottleneck { every: Duration::from_micros(10), ..Bottleneck::new() };
         let mut world = fast();
         world.run(ms(0), ms(1));
-        world.run(ms(45), ms(46));
+        world.run(ms(45), ms(45) + Duration::from_micros(50));
         assert!(world.clock.pace().is_some_and(|pace| pace.rate.bits_per_second() > 300_000_000));
         assert_eq!((world.clock.pace_to_remember(), world.clock.take_changed()), (None, false));
         let mut world = fast();
-        world.run(ms(0), ms(45));
+        world.run(ms(0), ms(40));
+        world.run(ms(45), ms(45) + Duration::from_micros(50));
         let remembered = world.clock.pace_to_remember().map(|pace| pace.rate.bits_per_second());
         // One packet each millisecond was tried.
         assert_eq!(remembered, Some(4 * 9_600_000));

@@ -81,7 +81,7 @@ fn an_unknown_path_gets_a_train_and_a_trickle() {
     pair.drive_until(RTT - Duration::from_millis(1), |_| false);
     let stats = pair.client.connection(client).unwrap().stats();
     let packets: u64 = stats.sent.levels.iter().map(|level| level.packets).sum();
-    assert!((17..=16 + 96).contains(&packets), "{packets} packets");
+    assert!((17..=16 + 128).contains(&packets), "{packets} packets");
     let server = accept(&mut pair, id);
     read(&mut pair, server, id, BDP);
 }
