@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what a release hands out, for one target: one archive per command with the binary, manual pages and completions.
-# For this machine's target also a Debian package of each where cargo-deb is installed, and the Python wheel where maturin
-# is. Then the checksums of all that is there. `release/recipes.sh` and `release/try.sh` go on from here.
+# For this machine's target, and for aarch64-unknown-linux-musl, also a Debian package of each where cargo-deb is installed;
+# for this machine's also the Python wheel where maturin is. Then the checksums of all that is there. `release/recipes.sh` and `release/try.sh` go on from here.
 #
 #     release/archives.sh [DIRECTORY]      (target/release-files)
 #
@@ -46,7 +46,7 @@ release() {
     cargo build --locked --profile "$profile" "${for_target[@]}" --package "$package" --bin "$command"
     pages "$package" "$command"
     archive "$package" "$command" "$folder"
-    if [ "$target" = "$host" ]; then debian "$package" "$command"; fi
+    case $target in "$host" | aarch64-*) debian "$package" "$command" ;; esac
 }
 
 # Manual pages and completions, written by the binary itself, which Cargo runs as the target needs.
@@ -84,7 +84,7 @@ debian() {
         return
     fi
     debian_pages "$package" "$command"
-    cargo deb --package "$package" --profile "$profile" --no-build --maintainer "$maintainer" --output "$directory"
+    cargo deb --package "$package" --profile "$profile" "${for_target[@]}" --no-build --maintainer "$maintainer" --output "$directory"
 }
 
 # What Debian wants compressed, and a changelog in its own form. cargo-deb compresses nothing below `target/release`.

@@ -12,13 +12,15 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 receiver=
 trap '[ -z "$receiver" ] || kill "$receiver"; rm -rf "$work"' EXIT
+architecture=$(dpkg --print-architecture 2>/dev/null || true)
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 main() {
     (cd "$directory" && sha256sum --check --quiet SHA256SUMS)
     try "static archives" "$directory/*-linux-musl.tar.gz" chroot static_archives
     try "Arch package" "$directory/PKGBUILD" makepkg arch
-    try "Debian packages" "$directory/*.deb" mmdebstrap debian
+    try "Debian packages" "$directory/*_$architecture.deb" mmdebstrap debian
+    try "Debian packages for another processor" "$directory/*_arm64.deb" dpkg-deb foreign
     try "wheel" "$directory/*.whl" mmdebstrap wheel
     try "Homebrew formula" "$directory/rc3.rb" ruby formula
     try "flake" flake.nix nix-instantiate flake
@@ -104,11 +106,22 @@ arch() {
 debian() {
     local root=$work/debian
     mmdebstrap --quiet --variant=apt "${DEBIAN:-bookworm}" "$root"
-    cp "$directory"/*.deb "$root/tmp/"
+    cp "$directory"/*_"$architecture".deb "$root/tmp/"
     chroot "$root" sh -euc 'apt-get install --quiet --yes --no-install-recommends /tmp/*.deb >/dev/null'
     in_root "$root" /usr/bin/kickass --version | grep -F "$version"
     transfer "$root" /usr/bin/rc3
     chroot "$root" test -f /usr/lib/systemd/system/rc3-recv.service
+}
+
+# They depend on nothing, so what they hold is enough.
+foreign() {
+    local root=$work/arm64 package
+    for package in "$directory"/*_arm64.deb; do
+        [ -z "$(dpkg-deb --field "$package" Depends)" ]
+        dpkg-deb --extract "$package" "$root"
+    done
+    in_root "$root" /usr/bin/kickass --version | grep -F "$version"
+    transfer "$root" /usr/bin/rc3
 }
 
 wheel() {

@@ -1,6 +1,7 @@
 //! Attempts to keep other senders out.
 
 use std::{
+    io::{BufRead, BufReader},
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc,
@@ -106,21 +107,23 @@ fn senders_wait_for_their_turn_or_try_again_and_say_so() {
             .stdout(std::process::Stdio::piped());
         command.spawn().unwrap()
     };
-    let patient = sender();
-    std::thread::sleep(Duration::from_secs(1));
-    let rejected = sender();
-    std::thread::sleep(Duration::from_millis(1500));
+    // Reads until that event; without it the sender would come to its end.
+    let wait_for = |sender: &mut std::process::Child, event: &str| {
+        let mut lines = BufReader::new(sender.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == event), "no {event}");
+        lines
+    };
+    let mut patient = sender();
+    let waits = wait_for(&mut patient, r#"{"event":"waiting","receiver":"another_transfer"}"#);
+    let mut rejected = sender();
+    let retries =
+        wait_for(&mut rejected, r#"{"event":"retrying","reason":"the other side is busy","seconds":1.0}"#);
     drop((first, waiting));
-    let events = |output: std::process::Output| String::from_utf8(output.stdout).unwrap();
-    let patient = events(patient.wait_with_output().unwrap());
-    assert!(patient.contains(r#"{"event":"waiting","receiver":"another_transfer"}"#), "{patient}");
-    assert!(patient.contains(r#""event":"done""#), "{patient}");
-    let rejected = events(rejected.wait_with_output().unwrap());
-    assert!(
-        rejected.contains(r#"{"event":"retrying","reason":"the other side is busy","seconds":1.0}"#),
-        "{rejected}"
-    );
-    assert!(rejected.contains(r#""event":"done""#), "{rejected}");
+    for (mut sender, lines) in [(patient, waits), (rejected, retries)] {
+        let rest: Vec<_> = lines.map(Result::unwrap).collect();
+        assert!(rest.iter().any(|line| line.contains(r#""event":"done""#)), "{rest:?}");
+        assert!(sender.wait().unwrap().success());
+    }
 }
 
 /// Connections without the ticket that send as much as allowed, though nobody reads it.
