@@ -98,5 +98,5 @@ const COLUMNS: &str = "FCT and worst FCT: completion time over that of plain QUI
     quinn's, with packets of the length that each program chooses.";
 
 const NOISE: &str = "The same command gives the same simulated ratios, so each difference is of the code. The others are \
-    medians of five runs on whatever machine, and scatter: four measurements of 71b89965 on two busy cores gave a CPU of 0.76 \
+    medians of five runs on whatever machine, and scatter: four measurements of one commit on two busy cores gave a CPU of 0.76 \
     to 0.84, an exchange of 0.55 to 0.64 and a connection of 0.82 to 0.89.";
