@@ -286,8 +286,12 @@ fn ends_soon(receiver: &mut Child, stage: &Stage) -> bool {
         let path = stage.to.join(&name);
         if name.ends_with('/') { path.is_dir() } else { fs::read(path).is_ok_and(|read| read == content) }
     };
-    let complete = tree(&stage.from.path().join("from")).into_iter().all(arrived);
-    while complete && Instant::now() < until && receiver.try_wait().unwrap().is_none() {
+    // What the sender had sent may still be on its way.
+    let under_way = Instant::now() + Duration::from_secs(1);
+    let is_complete = || tree(&stage.from.path().join("from")).into_iter().all(arrived);
+    while Instant::now() < if is_complete() { until } else { under_way }
+        && receiver.try_wait().unwrap().is_none()
+    {
         std::thread::sleep(Duration::from_millis(20));
     }
     receiver.try_wait().unwrap().is_some()
