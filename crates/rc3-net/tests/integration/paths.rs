@@ -39,8 +39,11 @@ async fn a_connection_begins_with_what_the_file_knows() {
     assert_eq!(guard.map(|guard| (guard.verdict, guard.remembered)), Some((Verdict::Honoured, true)));
     assert_eq!(remembered, Some(true));
     // Of another destination from the same network: a rate to start with, no verdict.
-    fs::write(&path, line(now() - 3600).replace("127.0.0.1 ", "198.51.100.7 ").replace("900", "90000"))
-        .unwrap();
+    fs::write(
+        &path,
+        line(now() - 3600).replacen("127.0.0.1 ", "198.51.100.7 ", 1).replace("us=900", "us=90000"),
+    )
+    .unwrap();
     let (guard, remembered) = begun(&path).await;
     assert_eq!((guard.map(|guard| guard.remembered), remembered), (Some(false), Some(true)));
     // Too old, from the future, of another network, so slow that it is no help, of an unspecified destination.
@@ -48,7 +51,7 @@ async fn a_connection_begins_with_what_the_file_knows() {
         line(now() - 90_000),
         line(now() + 3600),
         line(now()).replace("from=127.0.0.1", "from=10.0.0.3"),
-        line(now()).replace("127.0.0.1 ", "127.0.0.2 ").replace("50000000", "5000000"),
+        line(now()).replacen("127.0.0.1 ", "127.0.0.2 ", 1).replace("50000000", "5000000"),
         "\u{feff}\u{0}=".to_owned(),
     ] {
         fs::write(&path, &text).unwrap();
