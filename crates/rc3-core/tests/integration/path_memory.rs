@@ -152,7 +152,7 @@ fn bursts_over_a_link_faster_than_hosts_read_come_near_the_ideal() {
         let ideal = 1.5 * rtt + BURST as f64 * 8.0 / 1e9;
         let ratios = [(); 4].map(|()| pair.flow(BURST, LIMIT).expect("it arrives").fct.as_secs_f64() / ideal);
         println!("{rtt} s: {ratios:.2?}");
-        assert!(ratios[0] > 1.25 && ratios[3] < 1.03, "{rtt} s: {ratios:?}");
+        assert!(ratios[0] > 1.25 && ratios[3] < 1.07, "{rtt} s: {ratios:?}");
         assert!(ratios.is_sorted_by(|earlier, later| later <= earlier), "{rtt} s: {ratios:?}");
     }
 }

@@ -35,9 +35,9 @@ pub(super) struct Evidence {
 
 impl Evidence {
     /// As what endpoints import, `now` seconds after 1970.
-    pub(super) fn about(self, now: u64, network: Option<IpAddr>) -> KnownPath {
+    pub(super) fn about(self, now: u64, network: IpAddr) -> KnownPath {
         let age = Duration::from_secs(now.saturating_sub(self.at));
-        KnownPath { score: self.score, pace: self.pace, network, age }
+        KnownPath { score: self.score, pace: self.pace, network: Some(network), age }
     }
 }
 

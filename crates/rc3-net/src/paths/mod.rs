@@ -64,6 +64,12 @@ struct KnownPaths {
     scheduled: bool,
 }
 
+impl KnownPaths {
+    fn is_empty(&self) -> bool {
+        self.table.is_empty() && self.unsaved.is_empty()
+    }
+}
+
 impl PathMemory {
     /// Reads the file, if it exists. An unreadable file counts as empty.
     pub fn open(path: impl Into<PathBuf>) -> Self {
@@ -74,19 +80,19 @@ impl PathMemory {
 
     /// The record of the path to `remote` from a socket bound to `bound`.
     pub fn known(&self, remote: SocketAddr, bound: IpAddr) -> Option<KnownPath> {
-        let (now, destination) = (seconds(SystemTime::now()), remote.ip());
-        let found = self.entry(now, destination, bound)?.found?;
-        Some(found.about(now, network::to(destination.to_canonical(), bound)))
+        let now = seconds(SystemTime::now());
+        let (network, entry) = self.entry(now, remote.ip(), bound)?;
+        Some(entry.found?.about(now, network))
     }
 
     /// Records of paths that may have the slowest link of an unknown one: those to neighbours of `remote`, then those from the
     /// same network, each from the newest on, at most [`NEAR_PATHS_MAX`].
     pub fn near(&self, remote: SocketAddr, bound: IpAddr) -> Vec<(IpAddr, KnownPath)> {
-        let is_empty = |held: &KnownPaths| held.table.is_empty() && held.unsaved.is_empty();
+        if self.held().is_empty() {
+            return Vec::new();
+        }
         let destination = remote.ip().to_canonical();
-        let network =
-            Some(&self.held()).filter(|held| !is_empty(held)).map(|_| network::to(destination, bound));
-        let Some(Some(network)) = network else { return Vec::new() };
+        let Some(network) = network::to(destination, bound) else { return Vec::new() };
         let now = seconds(SystemTime::now());
         let held = self.held();
         let mut near: Vec<_> = held
@@ -97,11 +103,7 @@ impl PathMemory {
             .filter(|(is_neighbour, key, _)| *is_neighbour || key.network == network)
             .filter_map(|(is_neighbour, key, entry)| {
                 let found = entry.good(now, GOOD_FOR)?.found?;
-                Some((
-                    cmp::Reverse((is_neighbour, found.at)),
-                    key.destination,
-                    found.about(now, Some(key.network)),
-                ))
+                Some((cmp::Reverse((is_neighbour, found.at)), key.destination, found.about(now, key.network)))
             })
             .collect();
         near.sort_unstable_by_key(|&(order, ..)| order);
@@ -111,7 +113,8 @@ impl PathMemory {
 
     /// The marks that a check recommended for that path.
     pub fn marks(&self, remote: SocketAddr, bound: IpAddr) -> Option<MarkChoice> {
-        let (_, marks) = self.entry(seconds(SystemTime::now()), remote.ip(), bound)?.marks?;
+        let (_, entry) = self.entry(seconds(SystemTime::now()), remote.ip(), bound)?;
+        let (_, marks) = entry.marks?;
         Some(marks)
     }
 
@@ -174,7 +177,8 @@ impl PathMemory {
         !std::mem::replace(&mut held.scheduled, true)
     }
 
-    fn entry(&self, now: u64, destination: IpAddr, bound: IpAddr) -> Option<PathEntry> {
+    /// The valid part of a record, and its network.
+    fn entry(&self, now: u64, destination: IpAddr, bound: IpAddr) -> Option<(IpAddr, PathEntry)> {
         let destination = destination.to_canonical();
         let known = |held: &KnownPaths| {
             held.table.keys().chain(held.unsaved.keys()).any(|key| key.destination == destination)
@@ -186,7 +190,7 @@ impl PathMemory {
         let held = self.held();
         let mut entry = held.table.get(&key).copied().unwrap_or_default();
         entry.merge(held.unsaved.get(&key).copied().unwrap_or_default());
-        entry.good(now, GOOD_FOR)
+        Some((key.network, entry.good(now, GOOD_FOR)?))
     }
 
     fn held(&self) -> MutexGuard<'_, KnownPaths> {

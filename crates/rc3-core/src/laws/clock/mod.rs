@@ -125,7 +125,7 @@ pub(crate) struct Clock {
     took: u64,
     /// The rate that was last handed on, and its evidence.
     handed_on: (f64, u64),
-    /// The fastest pace of a phase that was long enough, in bytes per second.
+    /// The fastest pace of a phase that was long enough, or the trickle's, which anyone may try; in bytes per second.
     tried: f64,
     /// Packets sent in this busy period before this phase.
     sent_before: u64,
@@ -173,7 +173,7 @@ impl Clock {
             recalled: false,
             took: 0,
             handed_on: (0.0, 0),
-            tried: 0.0,
+            tried: trickle(law),
             sent_before: 0,
             sent_bytes: 0,
             proof: Proof::default(),
@@ -200,7 +200,7 @@ impl Clock {
     /// Starts with the rate of other paths, unless it is so low that an unknown path may have as much at once. It proves nothing
     /// about what the peer takes, and is not worth remembering.
     pub(crate) fn expect_rate(&mut self, rate: Rate) {
-        if bytes_per_second(rate) > PACKET_MIN / self.law.trickle_every.as_secs_f64() {
+        if bytes_per_second(rate) > trickle(self.law) {
             self.remembered = Some(Pace { rate, rtt_min: self.rtt_min, measured: 0 });
             self.recalled = true;
         }
@@ -237,22 +237,23 @@ impl Clock {
         Some((rate * (self.rtt_min.mul_f64(self.law.slow_start_max) + queue).as_secs_f64()) as u64)
     }
 
-    /// The rate that is worth remembering. Of what the path took without a limit, no more than some times what was tried: a few
-    /// packets that a host reads together look as fast as can be.
+    /// The pace that is worth remembering, if a rate is known.
     pub(crate) fn pace_to_remember(&self) -> Option<Pace> {
         let path = self.estimate.rate()?;
-        let rate = if path.known { path.rate } else { path.rate.min(GROWTH_UNLIMITED * self.tried) };
-        let rate = Rate::from_bits_per_second((rate * 8.0) as u64)?;
+        let rate = Rate::from_bits_per_second((self.rate_to_remember(path) * 8.0) as u64)?;
         Some(Pace { rate, rtt_min: self.rtt_min, measured: path.measured })
+    }
+
+    /// Of what the path took without a limit, no more than some times what was tried: a few packets that a host reads together
+    /// look as fast as can be. In bytes per second.
+    fn rate_to_remember(&self, path: PathRate) -> f64 {
+        if path.known { path.rate } else { path.rate.min(GROWTH_UNLIMITED * self.tried) }
     }
 
     /// Whether the rate to remember, or its evidence, has doubled since the last call, or the rate has halved.
     pub(crate) fn take_changed(&mut self) -> bool {
-        let (Some(PathRate { known, .. }), Some(pace)) = (self.estimate.rate(), self.pace_to_remember())
-        else {
-            return false;
-        };
-        let (rate, measured) = (bytes_per_second(pace.rate), pace.measured);
+        let Some(path) = self.estimate.rate() else { return false };
+        let (rate, measured, known) = (self.rate_to_remember(path), path.measured, path.known);
         let (last, evidence) = self.handed_on;
         // What no path limited contradicts no higher rate.
         let changed = rate > 2.0 * last || known && (rate < last / 2.0 || measured >= 2 * evidence.max(1));
@@ -326,7 +327,6 @@ impl Clock {
         if let Some(pace) = self.remembered {
             return self.permit_remembered(now, path, begun, pace);
         }
-        self.on_tried(path.packet_bytes as f64 / self.law.trickle_every.as_secs_f64());
         let since = now.saturating_duration_since(begun);
         let trickled = (since.as_nanos() / self.law.trickle_every.as_nanos()) as u64;
         let due = self.law.train + trickled.min(self.law.trickle_max);
@@ -580,6 +580,11 @@ impl Clock {
     }
 }
 
+/// The pace of packets to an unknown path, in bytes per second.
+fn trickle(law: Law) -> f64 {
+    PACKET_MIN / law.trickle_every.as_secs_f64()
+}
+
 fn bytes_per_second(rate: Rate) -> f64 {
     rate.bits_per_second() as f64 / 8.0
 }
@@ -816,18 +821,18 @@ mod tests {
     #[test]
     fn of_a_rate_that_no_path_limited_little_more_than_was_tried_is_remembered() {
         let fast = || Bottleneck { every: Duration::from_micros(10), ..Bottleneck::new() };
-        let mut world = fast();
-        world.run(ms(0), ms(1));
-        world.run(ms(45), ms(45) + Duration::from_micros(50));
-        assert!(world.clock.pace().is_some_and(|pace| pace.rate.bits_per_second() > 300_000_000));
-        assert_eq!((world.clock.pace_to_remember(), world.clock.take_changed()), (None, false));
+        let remembered =
+            |world: &Bottleneck| world.clock.pace_to_remember().map(|pace| pace.rate.bits_per_second());
         let mut world = fast();
         world.run(ms(0), ms(40));
         world.run(ms(45), ms(45) + Duration::from_micros(50));
-        let remembered = world.clock.pace_to_remember().map(|pace| pace.rate.bits_per_second());
+        assert!(world.clock.pace().is_some_and(|pace| pace.rate.bits_per_second() > 300_000_000));
         // One packet each millisecond was tried.
-        assert_eq!(remembered, Some(4 * 9_600_000));
+        assert_eq!(remembered(&world), Some(4 * 9_600_000));
         assert!(world.clock.take_changed() && !world.clock.take_changed());
+        // A flow that is long enough tries more.
+        world.run(ms(45), ms(60));
+        assert!(remembered(&world) > Some(300_000_000));
     }
 
     #[test]

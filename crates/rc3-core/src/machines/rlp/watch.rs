@@ -125,7 +125,7 @@ impl PathLaws {
         let limited = self.clock.stats().path_limited;
         let confirmed = self.unconfirmed && limited;
         self.unconfirmed &= !confirmed;
-        self.pace = match (self.clock.pace_to_remember().or_else(|| self.clock.pace()), self.pace) {
+        self.pace = match (self.clock.pace_to_remember(), self.pace) {
             // A rate that the path did not limit does not contradict a higher one.
             (Some(found), Some(known)) if !limited && found.rate < known.rate => Some(known),
             (Some(found), known) => Some(found.or_known(known)),

@@ -155,11 +155,11 @@ impl RecvArgs {
         let Self { dir, bind, advertise, identity, ticket_file, keep, .. } = self;
         let meet = self.meet.map(ticket::place).transpose()?;
         if meet.is_some() {
-            let tells = "the two ends find each other's addresses by themselves";
+            let reason = "the two ends find each other's addresses by themselves";
             let forgets = "a code is for one transfer, and its sender has no list of receivers that it knows";
             let shows = "a code is for people, and good for one try";
             let refused = [
-                ("--advertise", advertise.is_some(), tells),
+                ("--advertise", advertise.is_some(), reason),
                 ("--identity", identity.is_some(), forgets),
                 ("--ticket-file", ticket_file.is_some(), shows),
             ];
