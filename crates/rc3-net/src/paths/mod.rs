@@ -50,6 +50,8 @@ pub struct PathMemory(Arc<PathFile>);
 struct PathFile {
     path: PathBuf,
     held: Mutex<KnownPaths>,
+    /// Held while the file is written, so that who finds nothing new to write knows that it is there.
+    writing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +77,8 @@ impl PathMemory {
     pub fn open(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let table = file::read(&path, seconds(SystemTime::now()), GOOD_FOR);
-        Self(Arc::new(PathFile { path, held: Mutex::new(KnownPaths { table, ..KnownPaths::default() }) }))
+        let held = Mutex::new(KnownPaths { table, ..KnownPaths::default() });
+        Self(Arc::new(PathFile { path, held, writing: Mutex::default() }))
     }
 
     /// The record of the path to `remote` from a socket bound to `bound`.
@@ -128,11 +131,12 @@ impl PathMemory {
     }
 
     /// Adds new results to the file, and takes over those of other processes. Blocks while another process does so, at
-    /// most for a second.
+    /// most for a second, and while another call does so.
     ///
     /// # Errors
     /// An [`io::Error`] if the file cannot be written. The next call tries again.
     pub fn save(&self) -> io::Result<()> {
+        let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new = {
             let mut held = self.held();
             held.scheduled = false;
@@ -201,4 +205,38 @@ impl PathMemory {
 /// Since 1970.
 fn seconds(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{fs::File, net::Ipv4Addr, thread};
+
+    use super::*;
+
+    #[test]
+    fn a_save_waits_for_one_that_is_under_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("paths");
+        let memory = PathMemory::open(&file);
+        let local = IpAddr::from(Ipv4Addr::LOCALHOST);
+        memory.set_marks((local, 4433).into(), local, MarkChoice::Cs1);
+        let other_process = File::create(directory.path().join("paths.lock")).unwrap();
+        rustix::fs::flock(&other_process, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let first = thread::spawn({
+            let memory = memory.clone();
+            move || memory.save()
+        });
+        while !memory.held().is_empty() {
+            thread::yield_now();
+        }
+        let release = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            drop(other_process);
+        });
+        memory.save().unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("marks=cs1"), "{text}");
+        first.join().unwrap().unwrap();
+        release.join().unwrap();
+    }
 }

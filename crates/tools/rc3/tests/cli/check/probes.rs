@@ -192,7 +192,7 @@ fn finds_and_uses(marks: MarkChoice, dscp: u64) {
     // The next command knows them from memory alone, and the rate.
     let report = check("flows");
     uses_marks(&report);
-    assert_eq!(report["flow"]["path"]["remembered"], true, "{report}");
+    assert_eq!(report["flow"]["path"]["remembered"], true, "{text}, {report}");
 }
 
 #[test]
