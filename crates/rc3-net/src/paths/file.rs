@@ -60,15 +60,20 @@ pub(super) fn merge(path: &Path, new: &PathEntries, now: u64, age_max: Duration)
     }
     let _lock = lock(&beside(path, "lock"))?;
     let mut table = read(path, now, age_max);
-    for (&key, &entry) in new {
-        table.entry(key).or_default().merge(entry);
-    }
-    trim(&mut table);
+    add(&mut table, new);
     let mut lines: Vec<_> = table.iter().collect();
     lines.sort_unstable_by_key(|(key, _)| **key);
     let text = lines.iter().fold(HEADER.to_owned(), |text, (key, entry)| text + &entry.line(**key) + "\n");
     replace(path, text.as_bytes())?;
     Ok(table)
+}
+
+/// Adds `new` to the table, which keeps its bound.
+pub(super) fn add(table: &mut PathEntries, new: &PathEntries) {
+    for (&key, &entry) in new {
+        table.entry(key).or_default().merge(entry);
+    }
+    trim(table);
 }
 
 fn trim(table: &mut PathEntries) {

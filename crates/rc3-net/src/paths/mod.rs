@@ -137,19 +137,24 @@ impl PathMemory {
     /// An [`io::Error`] if the file cannot be written. The next call tries again.
     pub fn save(&self) -> io::Result<()> {
         let _writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut new = {
+        let learned = {
             let mut held = self.held();
             held.scheduled = false;
-            let KnownPaths { unsaved, learned, .. } = &mut *held;
-            let (mut new, learned) = (std::mem::take(unsaved), std::mem::take(learned));
-            drop(held);
-            for ((destination, bound), found) in learned {
-                let Some(network) = network::to(destination, bound) else { continue };
-                let entry = PathEntry { found: Some(found), marks: None };
-                new.entry(PathKey { destination, network }).or_default().merge(entry);
-            }
-            new
+            std::mem::take(&mut held.learned)
         };
+        let mut new = PathEntries::new();
+        for ((destination, bound), found) in learned {
+            let Some(network) = network::to(destination, bound) else { continue };
+            let entry = PathEntry { found: Some(found), marks: None };
+            new.entry(PathKey { destination, network }).or_default().merge(entry);
+        }
+        {
+            let mut held = self.held();
+            let KnownPaths { table, unsaved, .. } = &mut *held;
+            file::add(&mut new, &std::mem::take(unsaved));
+            // Known while it is written, which may take long, and afterwards.
+            file::add(table, &new);
+        }
         if new.is_empty() {
             return Ok(());
         }
@@ -160,10 +165,7 @@ impl PathMemory {
                 Ok(())
             }
             Err(error) => {
-                let mut held = self.held();
-                for (key, entry) in new.drain().take(ENTRIES_MAX) {
-                    held.unsaved.entry(key).or_default().merge(entry);
-                }
+                file::add(&mut self.held().unsaved, &new);
                 Err(error)
             }
         }
@@ -226,9 +228,14 @@ mod tests {
             let memory = memory.clone();
             move || memory.save()
         });
-        while !memory.held().is_empty() {
+        while !memory.held().unsaved.is_empty() {
             thread::yield_now();
         }
+        assert_eq!(
+            memory.marks((local, 4433).into(), local),
+            Some(MarkChoice::Cs1),
+            "known while it is written"
+        );
         let release = thread::spawn(move || {
             thread::sleep(Duration::from_millis(100));
             drop(other_process);
