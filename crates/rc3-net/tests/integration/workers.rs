@@ -221,7 +221,11 @@ fn early_data_of_both_loops_reaches_its_worker() {
     run(async {
         let (client, server) = endpoints(3);
         let mut brought = 0;
-        for round in 0..ROUNDS {
+        for round in 0.. {
+            // On a busy machine most tickets come too late for the next connection.
+            if round >= ROUNDS && server.stats().handed_over.rlp > 0 || round == 20 * ROUNDS {
+                break;
+            }
             let data = pattern(60_000, round as u64);
             let connecting = client.connect(server.local_addr().unwrap(), SERVER_NAME).unwrap();
             let accepting = async {
