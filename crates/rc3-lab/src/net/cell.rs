@@ -18,8 +18,25 @@ pub enum Company {
     Long,
     /// Flows of kernel TCP with CUBIC that arrive at random and need this share of the rate, from 0 to 1.
     Load(f64),
+    /// A long flow and such flows.
+    LongAndLoad(f64),
     /// The same flows, of the scheme under test itself.
     Own(f64),
+}
+
+impl Company {
+    /// Whether one flow is long.
+    pub fn has_long(self) -> bool {
+        matches!(self, Self::Long | Self::LongAndLoad(_))
+    }
+
+    /// The share of the rate that flows which arrive at random need.
+    pub fn load(self) -> Option<f64> {
+        match self {
+            Self::Nobody | Self::Long => None,
+            Self::Load(share) | Self::LongAndLoad(share) | Self::Own(share) => Some(share),
+        }
+    }
 }
 
 /// What is measured in one place.
@@ -52,9 +69,7 @@ impl Cell {
     pub fn window(&self, bytes: u64) -> Duration {
         match self.company {
             Company::Nobody => Duration::ZERO,
-            Company::Long | Company::Load(_) | Company::Own(_) => {
-                (self.path.ideal(bytes) * WINDOW_IDEALS * self.connections).max(WINDOW_MIN)
-            }
+            _ => (self.path.ideal(bytes) * WINDOW_IDEALS * self.connections).max(WINDOW_MIN),
         }
     }
 
@@ -62,7 +77,7 @@ impl Cell {
     pub fn warm_up(&self) -> Duration {
         match self.company {
             Company::Nobody => Duration::ZERO,
-            Company::Long => Duration::from_secs(2) + self.path.rtt * 20,
+            Company::Long | Company::LongAndLoad(_) => Duration::from_secs(2) + self.path.rtt * 20,
             Company::Load(_) | Company::Own(_) => Duration::from_secs(1),
         }
     }

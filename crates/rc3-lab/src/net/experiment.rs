@@ -142,7 +142,11 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         "the cases of quic-interop-runner against other QUIC implementations, in both roles",
         interop::measure,
     ),
-    flows("each-second", "3 MB each second beside one long CUBIC flow: FCT, and its goodput", each_second),
+    flows(
+        "each-second",
+        "3 MB each second beside one long CUBIC flow, without and with 30 % load of short flows: FCT, and its goodput",
+        each_second,
+    ),
     local("memory", "memory of many connections and streams, and what idle ones cost", memory::measure),
     local(
         "workers",
@@ -290,7 +294,9 @@ fn beside(options: &Options) -> Vec<Cell> {
 fn each_second(options: &Options) -> Vec<Cell> {
     let times = options.time(30, 5).as_secs() as u32;
     let sizes = options.sizes(&[3_000_000], &[3_000_000]);
-    vec![Cell { company: Company::Long, sizes, times, ..Cell::new("each-second", options.path()) }]
+    let cell =
+        |(name, company)| Cell { company, sizes: sizes.clone(), times, ..Cell::new(name, options.path()) };
+    [("each-second", Company::Long), ("each-second-load", Company::LongAndLoad(0.3))].map(cell).into()
 }
 
 fn load(options: &Options) -> Vec<Cell> {

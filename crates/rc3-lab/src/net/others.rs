@@ -20,6 +20,8 @@ use super::{
 use crate::statistics::{Sample, geometric_mean};
 
 const SINK: u16 = 14_434;
+/// The receiver of short flows.
+const LOAD_SINK: u16 = 14_436;
 const ECHO: u16 = 14_435;
 /// How often the round trip is measured.
 const PING_EVERY: Duration = Duration::from_millis(10);
@@ -27,10 +29,10 @@ const PING_EVERY: Duration = Duration::from_millis(10);
 /// Processes of everybody else. They end with the value.
 #[derive(Debug)]
 pub struct Others {
-    sink: Server,
+    sinks: [Server; 2],
     _echo: Process,
     ping: Process,
-    traffic: Option<Process>,
+    traffic: Vec<Process>,
     long: ArrivalCurve,
     flows: Vec<Arrived>,
 }
@@ -68,28 +70,28 @@ impl Others {
     pub fn start(site: &Site, cell: &Cell, scheme: Option<&Scheme>, seed: u64) -> Result<Self, NetError> {
         let tcp = Scheme::own(Transport::Tcp)?;
         let carrier = scheme.filter(|_| matches!(cell.company, Company::Own(_))).unwrap_or(&tcp);
-        let sink = serve(site, carrier)?;
+        let sinks = [sink(site)?, serve(site, carrier, LOAD_SINK)?];
         let echo = Process::job("echo", &site.receiver, &Job::Echo(Site::address(ECHO)))?;
         echo.line()?;
         let ping = Process::job("ping", &site.other, &Job::Ping(Site::address(ECHO), PING_EVERY))?;
-        let traffic = match cell.company {
-            Company::Nobody => None,
-            Company::Long => Some(long(&site.other, 0)?),
-            Company::Load(share) | Company::Own(share) => {
-                let rate = cell.path.rate.get() as f64 * share;
-                let traffic = Traffic { seed, ..Traffic::of(Load::Poisson(rate), 1) };
-                let job = Job::Load(sink.target.clone(), vec![carrier.setup.transport], traffic);
-                let load = Process::job("load", &site.other, &job)?;
-                load.line()?;
-                Some(load)
-            }
-        };
-        Ok(Self { sink, _echo: echo, ping, traffic, long: ArrivalCurve::default(), flows: Vec::new() })
+        let mut traffic = Vec::new();
+        if cell.company.has_long() {
+            traffic.push(long(&site.other, 0)?);
+        }
+        if let Some(share) = cell.company.load() {
+            let rate = cell.path.rate.get() as f64 * share;
+            let flows = Traffic { seed, ..Traffic::of(Load::Poisson(rate), 1) };
+            let job = Job::Load(sinks[1].target.clone(), vec![carrier.setup.transport], flows);
+            let load = Process::job("load", &site.other, &job)?;
+            load.line()?;
+            traffic.push(load);
+        }
+        Ok(Self { sinks, _echo: echo, ping, traffic, long: ArrivalCurve::default(), flows: Vec::new() })
     }
 
     /// The long flow up to now.
     pub fn long(&mut self) -> &ArrivalCurve {
-        for line in self.sink.process.lines_so_far() {
+        for line in self.sinks[0].process.lines_so_far() {
             if let Some((time, bytes)) = pair(&line) {
                 self.long.push(time, bytes);
             }
@@ -140,13 +142,13 @@ fn pair(line: &str) -> Option<(u64, u64)> {
     Some((time.parse().ok()?, value.parse().ok()?))
 }
 
-/// Starts the receiver of TCP flows of others.
+/// Starts the receiver of a long TCP flow of others.
 pub(super) fn sink(site: &Site) -> Result<Server, NetError> {
-    serve(site, &Scheme::own(Transport::Tcp)?)
+    serve(site, &Scheme::own(Transport::Tcp)?, SINK)
 }
 
-fn serve(site: &Site, scheme: &Scheme) -> Result<Server, NetError> {
-    scheme.serve(&HostPair { sender: &site.other, address: Site::address(SINK), ..site.place() })
+fn serve(site: &Site, scheme: &Scheme, port: u16) -> Result<Server, NetError> {
+    scheme.serve(&HostPair { sender: &site.other, address: Site::address(port), ..site.place() })
 }
 
 /// Starts a long flow to that receiver with packets of this code point.

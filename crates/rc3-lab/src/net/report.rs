@@ -108,15 +108,10 @@ fn of_cell(experiment: &str, cell: &Cell, results: &Results) -> Document {
 }
 
 fn company(company: Company) -> String {
-    match company {
-        Company::Nobody => String::new(),
-        Company::Long => ", beside one long flow of kernel TCP (CUBIC)".to_owned(),
-        Company::Load(share) | Company::Own(share) => {
-            let carrier =
-                if company == Company::Own(share) { "the scheme itself" } else { "kernel TCP (CUBIC)" };
-            format!(", at {:.0} % load of {carrier}: Poisson arrivals, Pareto sizes", share * 100.0)
-        }
-    }
+    let long = if company.has_long() { ", beside one long flow of kernel TCP (CUBIC)" } else { "" };
+    let Some(share) = company.load() else { return long.to_owned() };
+    let carrier = if matches!(company, Company::Own(_)) { "the scheme itself" } else { "kernel TCP (CUBIC)" };
+    format!("{long}, at {:.0} % load of {carrier}: Poisson arrivals, Pareto sizes", share * 100.0)
 }
 
 #[cfg(test)]
@@ -130,7 +125,7 @@ mod tests {
     #[test]
     fn a_report_names_all_of_it_and_its_pictures_are_there() {
         let folder = tempfile::tempdir().unwrap();
-        let cell = cell("beside-cubic", Company::Long, 1);
+        let cell = cell("beside-cubic", Company::LongAndLoad(0.3), 1);
         let flows = vec![flow(&cell, "rc3", 10_000, 1, 1.5), flow(&cell, "rc3", 1_000_000, 1, 1.25)];
         let others = OthersSample {
             experiment: "beside".to_owned(),
@@ -139,6 +134,7 @@ mod tests {
             run: 1,
             ping_median_s: Some(0.08),
             long_share: Some(0.95),
+            flows: 123,
             ..OthersSample::default()
         };
         let results = Results {
@@ -161,6 +157,8 @@ mod tests {
             "processors, Linux",
             "1.25",
             "95.0",
+            "at 30 % load of kernel TCP",
+            "| 123 |",
             "rc3-net 0.1",
             "0.5 at the start",
             "fig16",

@@ -214,7 +214,7 @@ impl Lab {
         self.results.cells.push((experiment.to_owned(), cell.clone()));
         let lateness = self.results.lateness_limit(&cell.path);
         let schemes = self.schemes.clone();
-        let nobody = matches!(cell.company, Company::Long | Company::Load(_)).then_some(schemes.len());
+        let nobody = (!matches!(cell.company, Company::Nobody | Company::Own(_))).then_some(schemes.len());
         for run in 1..=self.options.runs() {
             for nth in order(schemes.len(), run).into_iter().chain(nobody) {
                 let scheme = schemes.get(nth);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rc3_text::units::{about_bytes, about_time};
 
 use super::{
-    cell::{Cell, Company},
+    cell::Cell,
     results::{FIRST, LATER, Results},
     sample::{MeasuredFlow, NOBODY, OthersSample},
 };
@@ -61,12 +61,13 @@ pub fn repeated(results: &Results, cell: &Cell) -> Table {
 
 /// What others felt beside each scheme, and beside nobody.
 pub fn others(results: &Results, cell: &Cell) -> Table {
-    let long = cell.company == Company::Long;
     let of_flows = ["#flows", "#FCT / ideal, geometric mean", "#FCT / ideal, 99 %"].map(str::to_owned);
     let around = cell.sizes.iter().map(|bytes| format!("#around {}, %", about_bytes(*bytes)));
     let around = std::iter::once("#goodput of the long flow, %".to_owned()).chain(around);
     let names = ["beside", "#ping, median, ms", "#ping, 99 %, ms"].map(str::to_owned).into_iter();
-    let mut table = if long { Table::new(names.chain(around)) } else { Table::new(names.chain(of_flows)) };
+    let (has_long, has_load) = (cell.company.has_long(), cell.company.load().is_some());
+    let of_long = around.filter(|_| has_long);
+    let mut table = Table::new(names.chain(of_long).chain(of_flows.into_iter().filter(|_| has_load)));
     for scheme in std::iter::once(NOBODY).chain(results.schemes.iter().map(String::as_str)) {
         let of = |quantity: &dyn Fn(&OthersSample) -> Option<f64>| {
             estimated(results.others_of(cell, scheme).filter_map(quantity))
@@ -75,12 +76,13 @@ pub fn others(results: &Results, cell: &Cell) -> Table {
             of(&|sample| Some(sample.ping_median_s? * 1e3)),
             of(&|sample| Some(sample.ping_p99_s? * 1e3)),
         ];
-        if long {
+        if has_long {
             row.push(of(&|sample| Some(sample.long_share? * 100.0)));
             let share = |sample: &MeasuredFlow| Some(sample.others_share? * 100.0);
             let around = |bytes: &u64| optional(results.estimate(cell, scheme, *bytes, FIRST, share));
             row.extend(cell.sizes.iter().map(around));
-        } else {
+        }
+        if has_load {
             let flows: u64 = results.others_of(cell, scheme).map(|sample| sample.flows).sum();
             row.extend([flows.to_string(), of(&|sample| sample.slowdown), of(&|sample| sample.slowdown_p99)]);
         }
@@ -215,7 +217,10 @@ fn interval(estimate: &MedianInterval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::results::tests::{cell, flow};
+    use crate::net::{
+        cell::Company,
+        results::tests::{cell, flow},
+    };
 
     fn results() -> (Results, Cell) {
         let cell = cell("idle", Company::Nobody, 1);
