@@ -14,7 +14,7 @@ use crate::common::{
 };
 use rc3_net::{
     ConnectionError, Endpoint, EndpointConfig, EndpointOptions, HandedOver, HashedConnectionIdGenerator,
-    RandomConnectionIdGenerator, Runtime, TokioRuntime, WorkerHash,
+    RandomConnectionIdGenerator, RlpMode, Runtime, TokioRuntime, TransportConfig, WorkerHash,
     socket::{Options, RecvBatch, Sockets},
 };
 use tokio::task::JoinSet;
@@ -31,7 +31,11 @@ fn options(workers: usize) -> EndpointOptions {
 
 /// A server with `workers` workers, and a client with one.
 fn endpoints(workers: usize) -> (Endpoint, Endpoint) {
-    let (client_config, server_config) = configs(|_| ());
+    endpoints_with(workers, |_| ())
+}
+
+fn endpoints_with(workers: usize, change: impl Fn(&mut TransportConfig)) -> (Endpoint, Endpoint) {
+    let (client_config, server_config) = configs(change);
     let server = Endpoint::bind(options(workers), Some(server_config), any()).unwrap();
     let mut client = Endpoint::client(any()).unwrap();
     client.set_default_client_config(client_config);
@@ -219,13 +223,10 @@ fn limits_on_waiting_handshakes_count_all_workers() {
 fn early_data_of_both_loops_reaches_its_worker() {
     const ROUNDS: usize = 40;
     run(async {
-        let (client, server) = endpoints(3);
+        // Of a known path half of what it holds leaves early: no packet on loopback.
+        let (client, server) = endpoints_with(3, |transport| _ = transport.rlp(RlpMode::Trust));
         let mut brought = 0;
-        for round in 0.. {
-            // On a busy machine most tickets come too late for the next connection.
-            if round >= ROUNDS && server.stats().handed_over.rlp > 0 || round == 20 * ROUNDS {
-                break;
-            }
+        for round in 0..ROUNDS {
             let data = pattern(60_000, round as u64);
             let connecting = client.connect(server.local_addr().unwrap(), SERVER_NAME).unwrap();
             let accepting = async {
@@ -253,8 +254,7 @@ fn early_data_of_both_loops_reaches_its_worker() {
         }
         let HandedOver { primary, rlp, dropped, .. } = server.stats().handed_over;
         assert_eq!((primary, dropped), (0, 0));
-        assert!(rlp > 0, "some early data has an id that leads to another worker");
-        println!("{brought} bytes by RLP, {rlp} datagrams handed over");
+        assert!(rlp > 0, "{brought} bytes by RLP, and none had an id that leads to another worker");
     });
 }
 
