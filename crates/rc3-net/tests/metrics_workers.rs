@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{SERVER_NAME, code, configs, connect, pattern, receive, run, send};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
-use rc3_net::{Endpoint, EndpointOptions};
+use rc3_net::{Endpoint, EndpointOptions, RlpMode};
 use tokio::net::UnixStream;
 
 /// Connections with early data, whose ids lead to any worker.
@@ -21,7 +21,8 @@ fn what_workers_report_as_handed_over_is_what_their_endpoints_counted() {
     recorder.install().unwrap();
     let mut counted = None;
     run(async {
-        let (client_config, server_config) = configs(|_| ());
+        // Of a known path half of what it holds leaves early: no packet on loopback.
+        let (client_config, server_config) = configs(|transport| _ = transport.rlp(RlpMode::Trust));
         let any = "127.0.0.1:0".parse().unwrap();
         let options = EndpointOptions { workers: 3, ..EndpointOptions::default() };
         let server = Endpoint::bind(options.clone(), Some(server_config.clone()), any).unwrap();
