@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares rc3 with other transports on real sockets, repeats Figs. 15 to 18 of the RC3 paper, and updates docs/results.
 # Usage, as root on a quiet machine:
-#   benches/results.sh [RUNS]      how often each scheme takes its turn (5): about 50 minutes
+#   benches/results.sh [RUNS]      how often each scheme takes its turn (5): about 90 minutes
 # `rc3-lab net check` names what the machine lacks; a machine that is too busy ends the run with code 4.
 set -euo pipefail
 cd "$(dirname "$0")/.."
