@@ -29,7 +29,8 @@ const PING_EVERY: Duration = Duration::from_millis(10);
 /// Processes of everybody else. They end with the value.
 #[derive(Debug)]
 pub struct Others {
-    sinks: [Server; 2],
+    long_sink: Server,
+    _load_sink: Server,
     _echo: Process,
     ping: Process,
     traffic: Vec<Process>,
@@ -70,7 +71,7 @@ impl Others {
     pub fn start(site: &Site, cell: &Cell, scheme: Option<&Scheme>, seed: u64) -> Result<Self, NetError> {
         let tcp = Scheme::own(Transport::Tcp)?;
         let carrier = scheme.filter(|_| matches!(cell.company, Company::Own(_))).unwrap_or(&tcp);
-        let sinks = [sink(site)?, serve(site, carrier, LOAD_SINK)?];
+        let (long_sink, load_sink) = (sink(site)?, serve(site, carrier, LOAD_SINK)?);
         let echo = Process::job("echo", &site.receiver, &Job::Echo(Site::address(ECHO)))?;
         echo.line()?;
         let ping = Process::job("ping", &site.other, &Job::Ping(Site::address(ECHO), PING_EVERY))?;
@@ -81,17 +82,25 @@ impl Others {
         if let Some(share) = cell.company.load() {
             let rate = cell.path.rate.get() as f64 * share;
             let flows = Traffic { seed, ..Traffic::of(Load::Poisson(rate), 1) };
-            let job = Job::Load(sinks[1].target.clone(), vec![carrier.setup.transport], flows);
+            let job = Job::Load(load_sink.target.clone(), vec![carrier.setup.transport], flows);
             let load = Process::job("load", &site.other, &job)?;
             load.line()?;
             traffic.push(load);
         }
-        Ok(Self { sinks, _echo: echo, ping, traffic, long: ArrivalCurve::default(), flows: Vec::new() })
+        Ok(Self {
+            long_sink,
+            _load_sink: load_sink,
+            _echo: echo,
+            ping,
+            traffic,
+            long: ArrivalCurve::default(),
+            flows: Vec::new(),
+        })
     }
 
     /// The long flow up to now.
     pub fn long(&mut self) -> &ArrivalCurve {
-        for line in self.sinks[0].process.lines_so_far() {
+        for line in self.long_sink.process.lines_so_far() {
             if let Some((time, bytes)) = pair(&line) {
                 self.long.push(time, bytes);
             }
