@@ -111,11 +111,11 @@ impl FlowReader {
             panic!("the server lost its connection after {} bytes: {reason}", self.read);
         }
         if self.stream.is_none() {
-            self.stream = pair.server.with(handle, |connection| connection.accept(Dir::Uni));
+            self.stream = pair.server.with_reader(handle, |connection| connection.accept(Dir::Uni));
         }
         let stream = self.stream?;
         while !self.ended {
-            match pair.server.with(handle, |connection| connection.read(stream, usize::MAX, true)) {
+            match pair.server.with_reader(handle, |connection| connection.read(stream, usize::MAX, true)) {
                 Ok(Some(chunk)) => {
                     assert_eq!(chunk.offset, self.read);
                     for &byte in &chunk.bytes {

@@ -327,6 +327,14 @@ impl Node {
         self.endpoint.with_connection(self.now, handle, change).expect("a connection of this node")
     }
 
+    /// As [`Self::with`], for what only accepts streams and reads, as applications do.
+    ///
+    /// # Panics
+    /// As [`Self::with`].
+    pub fn with_reader<T>(&mut self, handle: ConnectionHandle, read: impl FnOnce(&mut Connection) -> T) -> T {
+        self.endpoint.with_reader(|| self.now, handle, read).expect("a connection of this node")
+    }
+
     /// A connection, read only.
     pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
         self.endpoint.connection(handle)

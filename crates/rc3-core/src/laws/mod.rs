@@ -1,5 +1,6 @@
 //! Samples go in, decisions come out: no packets, buffers or streams.
 
+pub(crate) mod ack_frequency;
 pub(crate) mod addresses;
 pub(crate) mod clock;
 pub(crate) mod constants;

@@ -39,6 +39,7 @@ use crate::{
     error::{ClosedStream, PeerMisbehaved, ReadError},
     event::Event,
     laws::{
+        ack_frequency::AckFrequency,
         primary_window::Waiting,
         shares::{Shares, Use},
     },
@@ -112,6 +113,7 @@ pub struct Connection {
     life: Life,
     telemetry: Telemetry,
     schedule: Schedule,
+    ack_frequency: AckFrequency,
 }
 
 /// How far a connection has come.
@@ -153,6 +155,7 @@ impl Connection {
             life: Life::default(),
             telemetry: Telemetry { trace: primary.take_trace(), ..Telemetry::default() },
             schedule: Schedule::default(),
+            ack_frequency: AckFrequency::default(),
             config,
             primary,
         }
@@ -274,6 +277,7 @@ impl Connection {
         let speaks_rlp = self.rlp().map(|rlp| rlp.on_timeout(now)).is_some();
         self.addresses.on_timeout(now, &self.primary, speaks_rlp);
         self.primary.handle_timeout(now);
+        self.ack_frequency.on_chance();
         self.look_for_readers(now);
         self.process_events(now);
     }
@@ -547,8 +551,11 @@ impl Connection {
     /// When [`Self::handle_timeout`] wants to be called next.
     pub(crate) fn poll_timeout(&mut self) -> Option<Instant> {
         let rlp = self.overlay.as_ref().and_then(|overlay| overlay.rlp.as_ref()).and_then(Rlp::timeout);
-        let look_at = self.schedule.look_at;
-        [self.primary.poll_timeout(), self.addresses.ask_at(), rlp, look_at].into_iter().flatten().min()
+        let (look_at, ack_at) = (self.schedule.look_at, self.ack_frequency.deadline());
+        [self.primary.poll_timeout(), self.addresses.ask_at(), rlp, look_at, ack_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The datagrams with the level at which they leave.
@@ -566,6 +573,7 @@ impl Connection {
         datagrams_max: usize,
         buf: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        self.ack_frequency.on_chance();
         // The pacer can be bypassed only for one datagram at a time, see `primary::quinn::controller`.
         let datagrams_max = if self.config.paced { datagrams_max } else { 1 };
         if let Some(transmit) = self.write_solicit(buf).or_else(|| self.write_announcement(buf)) {

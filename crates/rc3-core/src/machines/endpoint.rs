@@ -194,7 +194,13 @@ impl Endpoint {
             }
         }
         while let Some(handle) = self.schedule.changed.pop() {
-            self.touch(now, handle);
+            self.service(now, handle);
+            let Some(connection) = self.connections.get_mut(handle) else { continue };
+            if connection.let_acks_wait(now) {
+                self.schedule.timers.set(handle, connection.poll_timeout());
+            } else {
+                self.schedule.primary.push(handle);
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Connections in virtual time. One binary: it links once, and the longest tests run beside the others.
 
+mod ack_frequency;
 mod background;
 mod close;
 mod credit;

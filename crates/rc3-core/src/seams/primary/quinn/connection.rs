@@ -14,7 +14,7 @@ use super::{
     controller::PacketPacing,
     mtu_discovery::udp_ip_headers,
     sample::{PathSample, without_ack_delay},
-    seam::{received_frames, varint, with_control},
+    seam::{ReceivedFrames, varint, with_control},
 };
 use crate::{
     laws::{departures::DepartureRate, feeding, primary_window::Waiting},
@@ -26,9 +26,14 @@ impl Quic {
     /// Whether the peer's frames have arrived since the last call. A packet has at least one (RFC 9000 §12.4), which
     /// quinn-proto counts once the packet has proved authentic and new.
     pub(super) fn take_frames_received(&mut self) -> bool {
-        let before = self.frames;
-        self.frames = received_frames(&self.conn);
-        self.frames > before
+        let before = self.frames.all;
+        self.frames = ReceivedFrames::of(&self.conn);
+        self.frames.all > before
+    }
+
+    /// Frames with data of streams that have arrived.
+    pub(crate) fn data_frames(&self) -> u64 {
+        self.frames.data
     }
 
     /// The fates of packets since the last call; call it after each datagram and timeout.

@@ -40,8 +40,8 @@ pub(crate) use self::{
     seam::Bounds,
 };
 use self::{
-    controller::ControllerState, mtu_discovery::Search, silence::Silence, steering::SharedSteering,
-    validation::Validation,
+    controller::ControllerState, mtu_discovery::Search, seam::ReceivedFrames, silence::Silence,
+    steering::SharedSteering, validation::Validation,
 };
 use crate::{
     laws::{departures::PacedDepartures, primary_window::Waiting},
@@ -79,7 +79,7 @@ pub(crate) struct Quic {
     /// Whether data of the application's streams was written.
     pub(crate) fed: bool,
     /// Frames received before the last datagram.
-    frames: u64,
+    frames: ReceivedFrames,
     /// Probes of the path MTU that were lost when the last one left.
     lost_probes: u64,
     /// The search for the path MTU, until it is over or the path changes.

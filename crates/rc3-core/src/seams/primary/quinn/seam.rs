@@ -132,7 +132,7 @@ impl Seam {
         validated_before: bool,
         sessions: Option<Arc<ConnectionSessions>>,
     ) -> Quic {
-        let frames = received_frames(&conn);
+        let frames = ReceivedFrames::of(&conn);
         Quic {
             remote: conn.remote_address(),
             validation: Validation::new(conn.remote_address()),
@@ -235,26 +235,36 @@ pub(super) fn varint(number: u64) -> VarInt {
 }
 
 /// Frames that a connection has received.
-pub(super) fn received_frames(conn: &quic::Connection) -> u64 {
-    let stats = conn.stats().frame_rx;
-    let data = [stats.acks, stats.stream, stats.crypto, stats.datagram, stats.ping];
-    let limits = [stats.max_data, stats.max_stream_data, stats.max_streams_bidi, stats.max_streams_uni];
-    let blocked = [
-        stats.data_blocked,
-        stats.stream_data_blocked,
-        stats.streams_blocked_bidi,
-        stats.streams_blocked_uni,
-    ];
-    let ends = [stats.reset_stream, stats.stop_sending, stats.connection_close];
-    let paths = [
-        stats.path_challenge,
-        stats.path_response,
-        stats.new_connection_id,
-        stats.retire_connection_id,
-        stats.new_token,
-        stats.ack_frequency,
-        stats.immediate_ack,
-        stats.handshake_done.into(),
-    ];
-    [&data[..], &limits, &blocked, &ends, &paths].into_iter().flatten().sum()
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReceivedFrames {
+    pub(super) all: u64,
+    /// With data of streams.
+    pub(super) data: u64,
+}
+
+impl ReceivedFrames {
+    pub(super) fn of(conn: &quic::Connection) -> Self {
+        let stats = conn.stats().frame_rx;
+        let data = [stats.acks, stats.stream, stats.crypto, stats.datagram, stats.ping];
+        let limits = [stats.max_data, stats.max_stream_data, stats.max_streams_bidi, stats.max_streams_uni];
+        let blocked = [
+            stats.data_blocked,
+            stats.stream_data_blocked,
+            stats.streams_blocked_bidi,
+            stats.streams_blocked_uni,
+        ];
+        let ends = [stats.reset_stream, stats.stop_sending, stats.connection_close];
+        let paths = [
+            stats.path_challenge,
+            stats.path_response,
+            stats.new_connection_id,
+            stats.retire_connection_id,
+            stats.new_token,
+            stats.ack_frequency,
+            stats.immediate_ack,
+            stats.handshake_done.into(),
+        ];
+        let all = [&data[..], &limits, &blocked, &ends, &paths].into_iter().flatten().sum();
+        Self { all, data: stats.stream }
+    }
 }
