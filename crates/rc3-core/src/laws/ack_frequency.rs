@@ -1,7 +1,7 @@
 //! When an acknowledgment may wait for more packets (RFC 9000 §13.2.2).
 //!
 //! Every second packet is acknowledged, which on a fast path is half of what a transfer costs both hosts beyond its bytes. Where
-//! packets come fast enough, one acknowledgment serves ten: the wait is at most a millisecond, and a twentieth of a round trip.
+//! packets come fast enough, one acknowledgment serves ten: the wait is at most a millisecond, and an eighth of a round trip.
 //! The receiver decides, because only it sees a small window, whose last packets would wait for none.
 //!
 //! Units: packets that carry data of the application.
@@ -15,7 +15,7 @@ const PACKETS: u64 = 10;
 const WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// With shorter round trips the wait would be felt.
-const RTT_MIN: Duration = Duration::from_millis(20);
+const RTT_MIN: Duration = Duration::from_millis(8);
 
 /// With fewer packets in a wait, too little is saved.
 const WAITING_MIN: u32 = 5;
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn where_few_packets_come_or_the_round_trip_is_short_none_waits() {
-        for (apart, rtt) in [(250, 40), (250, 200), (50, 19)] {
+        for (apart, rtt) in [(250, 40), (250, 200), (50, 7)] {
             assert!(acknowledged(apart, rtt).iter().all(|&packets| packets == 1), "{apart} us, {rtt} ms");
         }
     }
