@@ -195,10 +195,7 @@ impl Endpoint {
         }
         while let Some(handle) = self.schedule.changed.pop() {
             self.service(now, handle);
-            let Some(connection) = self.connections.get_mut(handle) else { continue };
-            if connection.let_acks_wait(now) {
-                self.schedule.timers.set(handle, connection.poll_timeout());
-            } else {
+            if self.connections.get(handle).is_some_and(|connection| !connection.acks_may_wait(now)) {
                 self.schedule.primary.push(handle);
             }
         }

@@ -35,16 +35,15 @@ impl Connection {
         self.addresses.local_ip = meta.local_ip.or(self.addresses.local_ip);
         self.memory.on_datagram(len);
         self.note_bytes(meta.arrived_by(now), len);
-        self.ack_frequency.on_packets(now, self.primary.data_frames(), self.primary.min_rtt());
+        self.ack_frequency.on_packets(now, self.primary.stream_frames(), self.primary.min_rtt());
     }
 
-    /// Lets what has arrived wait for its acknowledgment, if it may and there is nothing else to send. Returns whether it
-    /// does.
-    pub(crate) fn let_acks_wait(&mut self, now: Instant) -> bool {
+    /// Whether what has arrived may wait for its acknowledgment, and there is nothing else to send.
+    pub(crate) fn acks_may_wait(&self, now: Instant) -> bool {
         let has_data = self.streams.wants_primary() || self.streams.is_any_fed();
         // The papers compare with a TCP that acknowledges each packet or every second one.
         let may = !has_data && self.config.segment_size.is_none() && self.life.lost.is_none();
-        may && self.ack_frequency.wait(now)
+        may && self.ack_frequency.may_wait(now)
     }
 
     /// A datagram of either loop arrived, of `len` bytes.

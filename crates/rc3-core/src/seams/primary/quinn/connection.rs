@@ -31,9 +31,9 @@ impl Quic {
         self.frames.all > before
     }
 
-    /// Frames with data of streams that have arrived.
-    pub(crate) fn data_frames(&self) -> u64 {
-        self.frames.data
+    /// STREAM frames that have arrived.
+    pub(crate) fn stream_frames(&self) -> u64 {
+        self.frames.stream
     }
 
     /// The fates of packets since the last call; call it after each datagram and timeout.

@@ -238,8 +238,7 @@ pub(super) fn varint(number: u64) -> VarInt {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReceivedFrames {
     pub(super) all: u64,
-    /// With data of streams.
-    pub(super) data: u64,
+    pub(super) stream: u64,
 }
 
 impl ReceivedFrames {
@@ -265,6 +264,6 @@ impl ReceivedFrames {
             stats.handshake_done.into(),
         ];
         let all = [&data[..], &limits, &blocked, &ends, &paths].into_iter().flatten().sum();
-        Self { all, data: stats.stream }
+        Self { all, stream: stats.stream }
     }
 }
