@@ -3,6 +3,7 @@
 //! Each round takes what waits for the primary, up to a limit, and then at most one batch of RLP, so that a flood of
 //! low-priority datagrams never delays the primary. Then the primaries of all connections send; RLP may send only when
 //! they have nothing left, or wait for their window or pacer. After a heavy round, or a few light ones, the task yields.
+//! Where packets come fast, those of a millisecond are read together ([`rc3_core::Endpoint::read_at`]).
 //!
 //! Tasks that wait for data are woken after each received batch: other threads run them while the next one is handled.
 //!
@@ -76,6 +77,8 @@ pub(crate) struct Driver {
     rlp_waits: bool,
     rlp_turn: RlpTurn,
     inbox: Inbox,
+    /// Until then, what arrives stays in the sockets, and nobody waits for them.
+    read_at: Option<Instant>,
     /// There is no work and will be none.
     ended: bool,
     /// Wakers to call as soon as the lock is free.
@@ -103,6 +106,7 @@ impl Driver {
             rlp_waits: false,
             rlp_turn: RlpTurn::default(),
             inbox,
+            read_at: None,
             ended: false,
             wakers: Vec::new(),
             timer,
@@ -143,7 +147,7 @@ impl Driver {
         *received += count;
         let mut load = if count > 0 { RemainingWork::Light } else { RemainingWork::None };
         self.wakers.drain(..).for_each(Waker::wake);
-        let Self { shared, bound, wakers, .. } = self;
+        let Self { shared, bound, wakers, read_at, .. } = self;
         let now = shared.runtime.now();
         let (rebound, completed, closes) = shared.with_later(wakers, |state| {
             state.requests.take_all();
@@ -152,6 +156,7 @@ impl Driver {
             }
             let rebound = (!state.bound.is(bound)).then(|| state.bound.clone());
             self.relays.follow_state(state);
+            *read_at = read_at.or_else(|| state.core.read_at(now));
             (
                 rebound,
                 state.connections.has_completed(),
@@ -192,8 +197,12 @@ impl Driver {
 
     /// Handles what has arrived; returns the number of datagrams.
     fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
-        let Self { shared, bound, primary, low, relays, inbox, wakers, .. } = self;
-        let mut count = 0;
+        let Self { shared, bound, primary, low, relays, inbox, wakers, read_at, .. } = self;
+        let mut count = take_mail(cx, shared, wakers, inbox) + relays.receive(cx, shared, wakers);
+        if read_at.is_some_and(|at| shared.runtime.now() < at) {
+            return Ok(count);
+        }
+        *read_at = None;
         while count < LIGHT_DATAGRAMS_MAX {
             match primary.receive(cx, shared, wakers, &bound.primary)? {
                 0 => break,
@@ -204,8 +213,6 @@ impl Driver {
         if let Some(socket) = &bound.low {
             count += low.receive(cx, shared, wakers, socket)?;
         }
-        count += take_mail(cx, shared, wakers, inbox);
-        count += relays.receive(cx, shared, wakers);
         Ok(count)
     }
 
@@ -312,7 +319,7 @@ impl Driver {
             return Ok(Next::Round);
         }
         let faults = [self.primary.faults.retry_at, self.low.faults.retry_at];
-        let deadline = [deadline, due].into_iter().chain(faults).flatten().min();
+        let deadline = [deadline, due, self.read_at].into_iter().chain(faults).flatten().min();
         let deadline = deadline.unwrap_or_else(|| if self.armed > retry { self.armed } else { retry + FAR });
         if deadline != self.armed {
             self.armed = deadline;

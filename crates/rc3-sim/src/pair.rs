@@ -268,8 +268,8 @@ impl Pair {
 
     fn next(&self) -> Option<Instant> {
         let next = [
-            self.forward.poll_timeout(),
-            self.backward.poll_timeout(),
+            self.forward.poll_timeout().map(|at| self.server.read_at(at)),
+            self.backward.poll_timeout().map(|at| self.client.read_at(at)),
             self.client.endpoint.poll_timeout(),
             self.server.endpoint.poll_timeout(),
             self.background.as_ref().map(|(background, _)| background.poll_timeout()),
@@ -406,9 +406,15 @@ impl Node {
         }
     }
 
+    /// When the node reads what arrives at this time.
+    fn read_at(&self, at: Instant) -> Instant {
+        self.endpoint.read_at(self.now).map_or(at, |read| read.max(at))
+    }
+
     fn receive(&mut self, now: Instant, link: &mut Link<Datagram>, strangers: &mut Strangers) {
+        let reads = self.read_at(now) <= now;
         self.now = now;
-        while let Some(Datagram { meta, to, contents, is_background, .. }) = link.poll_output(now) {
+        while reads && let Some(Datagram { meta, to, contents, is_background, .. }) = link.poll_output(now) {
             if is_background {
                 continue;
             }

@@ -4,6 +4,8 @@
 //! fast enough, one acknowledgment serves ten: the wait is at most a millisecond, and an eighth of a round trip. The receiver
 //! decides, because only it sees a small window, whose last packets would wait for none.
 //!
+//! Once that goes on, the packets of a millisecond are also read together, which saves a wake-up for each.
+//!
 //! Units: STREAM frames, of which a full packet has one. Packets of many streams wait for fewer.
 
 use std::time::{Duration, Instant};
@@ -15,10 +17,16 @@ const PACKETS: u64 = 10;
 const WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// With shorter round trips the wait would be felt.
-const RTT_MIN: Duration = Duration::from_millis(8);
+pub(crate) const RTT_MIN: Duration = Duration::from_millis(8);
 
 /// With fewer packets in a wait, too little is saved.
-const WAITING_MIN: u32 = 5;
+const WAITING_MIN: f64 = 5.0;
+
+/// After so many fast round trips packets may wait in the socket too: a slow start, which waits for each answer, is over.
+const READ_ROUNDS: u32 = 8;
+
+/// Most packets of all connections that stay there in a wait: the buffer that Linux grants everybody holds four times as many.
+const UNREAD_MAX: f64 = 40.0;
 
 /// The packets of one connection that are not acknowledged yet.
 #[derive(Debug, Default)]
@@ -27,12 +35,16 @@ pub(crate) struct AckFrequency {
     packets: u64,
     /// When the current round trip began, and the packets before it.
     round: Option<(Instant, u64)>,
-    /// Whether the last round trip had enough packets.
-    is_fast: bool,
+    /// The packets in a wait, by the last round trip.
+    per_wait: f64,
+    /// Round trips since the last that had too few.
+    fast_rounds: u32,
     /// The packets at the last chance to acknowledge them.
     acknowledged: u64,
     /// When the wait ends, if packets may wait.
     deadline: Option<Instant>,
+    /// Until when the next packets may stay in the socket.
+    read_at: Option<Instant>,
 }
 
 impl AckFrequency {
@@ -42,12 +54,14 @@ impl AckFrequency {
         let (began, before) = *self.round.get_or_insert((now, packets));
         let length = now.saturating_duration_since(began);
         if length >= rtt.max(RTT_MIN) {
-            let waits = length.as_secs_f64() / WAIT_MAX.as_secs_f64();
-            self.is_fast = rtt >= RTT_MIN && (packets - before) as f64 >= waits * f64::from(WAITING_MIN);
+            self.per_wait = (packets - before) as f64 * WAIT_MAX.div_duration_f64(length);
+            self.fast_rounds =
+                if self.per_wait >= WAITING_MIN { self.fast_rounds.saturating_add(1) } else { 0 };
             self.round = Some((now, packets));
         }
-        let waits = self.is_fast && packets > self.acknowledged;
+        let waits = self.fast_rounds > 0 && rtt >= RTT_MIN && packets > self.acknowledged;
         self.deadline = waits.then(|| self.deadline.unwrap_or(now + WAIT_MAX));
+        self.read_at = (self.fast_rounds >= READ_ROUNDS).then(|| now + WAIT_MAX);
     }
 
     /// Whether the packets may go on waiting.
@@ -65,6 +79,20 @@ impl AckFrequency {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
+}
+
+/// When an endpoint reads its socket next, by its connections: `None` for one whose packets have to be read at once.
+pub(crate) fn read_at<'a>(
+    now: Instant,
+    mut connections: impl Iterator<Item = Option<&'a AckFrequency>>,
+) -> Option<Instant> {
+    let (at, packets) =
+        connections.try_fold((None, 0.0), |(at, packets): (Option<Instant>, f64), acks| {
+            let acks = acks?;
+            let next = acks.read_at.filter(|&next| now < next);
+            Some((at.into_iter().chain(next).min(), packets + next.map_or(0.0, |_| acks.per_wait)))
+        })?;
+    at.filter(|_| packets <= UNREAD_MAX)
 }
 
 #[cfg(test)]
@@ -104,6 +132,42 @@ mod tests {
         for (apart, rtt) in [(250, 40), (250, 200), (50, 7)] {
             assert!(acknowledged(apart, rtt).iter().all(|&packets| packets == 1), "{apart} us, {rtt} ms");
         }
+    }
+
+    /// A receiver of a path of 40 ms to which packets come so many microseconds apart, for so many milliseconds.
+    fn receiver(start: Instant, apart: u64, millis: u64) -> AckFrequency {
+        let mut acks = AckFrequency::default();
+        for packet in 1..=millis * 1000 / apart {
+            acks.on_packets(start + Duration::from_micros(packet * apart), packet, Duration::from_millis(40));
+        }
+        acks
+    }
+
+    #[test]
+    fn once_packets_have_come_fast_for_long_they_are_read_together() {
+        let start = Instant::now();
+        let read = |apart, millis| {
+            let now = start + Duration::from_millis(millis);
+            read_at(now, [Some(&receiver(start, apart, millis))].into_iter()).map(|at| at - now)
+        };
+        assert_eq!(read(50, 310), None, "a slow start");
+        assert_eq!(read(50, 330), Some(WAIT_MAX));
+        assert_eq!(read(250, 1000), None, "four in a millisecond");
+        assert_eq!(read(10, 1000), None, "more than fit");
+    }
+
+    #[test]
+    fn connections_are_read_together_if_each_allows_it_and_all_fit() {
+        let start = Instant::now();
+        let now = start + Duration::from_secs(1);
+        let [fast, faster] = [50, 30].map(|apart| receiver(start, apart, 1000));
+        let (slow, before) = (receiver(start, 1000, 1000), receiver(start, 30, 900));
+        let read = |connections: &[Option<&AckFrequency>]| read_at(now, connections.iter().copied());
+        assert_eq!(read(&[Some(&fast), Some(&slow)]), Some(now + WAIT_MAX));
+        assert_eq!(read(&[Some(&fast), None]), None, "on a short path");
+        assert_eq!(read(&[Some(&fast), Some(&faster)]), None, "53 packets in a millisecond");
+        assert_eq!(read(&[Some(&fast), Some(&before)]), Some(now + WAIT_MAX), "it has ended");
+        assert_eq!(read(&[]), None);
     }
 
     #[test]

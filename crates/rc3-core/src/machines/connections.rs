@@ -28,6 +28,15 @@ impl Connections {
         self.row.get_mut(handle.0)?.take()
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Connection> {
+        self.row.iter().flatten().map(Box::as_ref)
+    }
+
+    /// The most connections that there have been at once.
+    pub(crate) fn places(&self) -> usize {
+        self.row.len()
+    }
+
     pub(crate) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> {
         let taken = self.row.iter().enumerate().filter(|(_, place)| place.is_some());
         taken.map(|(number, _)| ConnectionHandle(number))

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use rc3_core::{RlpMode, units::Rate};
+use rc3_core::{ConnectionHandle, RlpMode, units::Rate};
 use rc3_sim::{LinkConfig, Pair, PairConfig};
+
+fn path(mbits: u64, rtt: Duration) -> PairConfig {
+    let rate = Rate::from_bits_per_second(mbits * 1_000_000);
+    let link = LinkConfig { rate, delay: rtt / 2, ..LinkConfig::default() };
+    PairConfig::symmetric(link, 10_000_000)
+}
 
 /// Datagrams that a receiver of `bytes` sends for each that arrives, without RLP.
 fn answers(mbits: u64, rtt: Duration, bytes: u64) -> f64 {
-    let rate = Rate::from_bits_per_second(mbits * 1_000_000);
-    let link = LinkConfig { rate, delay: rtt / 2, ..LinkConfig::default() };
-    let mut config = PairConfig::symmetric(link, 10_000_000);
+    let mut config = path(mbits, rtt);
     for side in [&mut config.client, &mut config.server] {
         side.rlp(RlpMode::Off);
     }
@@ -33,5 +37,22 @@ fn on_slow_and_short_paths_and_in_small_windows_every_second_packet_is_acknowled
     for (mbits, rtt, bytes) in [(20, 60, 3_000_000), (200, 6, 10_000_000), (200, 40, 100_000)] {
         let share = answers(mbits, Duration::from_millis(rtt), bytes);
         assert!((0.45..1.0).contains(&share), "{share}");
+    }
+}
+
+#[test]
+fn packets_of_a_long_fast_flow_are_read_together() {
+    for (rtt, bytes, expected) in
+        [(40, 30_000_000, 0.2..0.4), (40, 1_000_000, 0.7..1.01), (6, 10_000_000, 0.7..1.01)]
+    {
+        let (mut reads, mut received) = (0, 0);
+        let limit = Duration::from_secs(60);
+        let report = Pair::new(path(200, Duration::from_millis(rtt))).flow_watched(bytes, limit, |pair| {
+            let now = pair.server.connection(ConnectionHandle(0)).map_or(0, |c| c.stats().udp_rx.datagrams);
+            reads += u64::from(std::mem::replace(&mut received, now) != now);
+        });
+        let share = reads as f64 / report.expect("it arrives").receiver.udp_rx.datagrams as f64;
+        println!("{rtt} ms, {bytes} bytes: {share:.3}");
+        assert!(expected.contains(&share), "{share}");
     }
 }

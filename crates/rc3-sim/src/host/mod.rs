@@ -67,9 +67,9 @@ pub struct HostConfig {
 /// When a host reads the packets that have arrived, as a process that is not scheduled at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reads {
-    /// It reads at multiples of this time from its first packet. Zero: at once.
+    /// It reads at multiples of this time from its first packet. Zero: when [`Endpoint::read_at`] asks for it.
     pub every: Duration,
-    /// Its kernel stamps packets on arrival, and it reads the stamps.
+    /// Its kernel stamps packets on arrival, and it reads the stamps; those of a process that is never late anyway.
     pub stamped: bool,
 }
 
@@ -315,7 +315,9 @@ impl Agent for Host {
         let Body::Udp { ecn, contents, leading, .. } = parcel.body else { return };
         let remote = address(parcel.from, port_of(parcel.flow));
         self.flows.insert(remote, (parcel.flow, parcel.scheme));
-        let arrived = self.config.reads.stamped.then_some(now);
+        let Reads { every, stamped } = self.config.reads;
+        // A process that reads at once may still leave datagrams in a socket for a moment, as [`Endpoint::read_at`] asks.
+        let arrived = (stamped || every.is_zero()).then_some(now);
         let meta = DatagramMeta {
             remote,
             local_ip: Some(ip_of(self.id).into()),
@@ -324,13 +326,9 @@ impl Agent for Host {
             arrived,
         };
         let datagram = block::restore(&contents);
-        if self.config.reads.every.is_zero() {
-            self.endpoint.handle_datagram(now, meta, datagram);
-            self.take_events(now);
-        } else {
-            self.unread.push(now, self.config.reads.every, (meta, datagram));
-            self.read(now);
-        }
+        let from = self.endpoint.read_at(now).unwrap_or(now);
+        self.unread.push(now, from, every, (meta, datagram));
+        self.read(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -20,14 +20,14 @@ pub(super) struct Unread {
 }
 
 impl Unread {
-    /// One arrives at a host that reads every so often; zero: at once.
-    pub(super) fn push(&mut self, now: Instant, every: Duration, datagram: UnreadDatagram) {
+    /// One arrives at a host that reads every so often, or else at once, and not before `from`.
+    pub(super) fn push(&mut self, now: Instant, from: Instant, every: Duration, datagram: UnreadDatagram) {
         let first = *self.first.get_or_insert(now);
         self.datagrams.push(datagram);
         self.due.get_or_insert_with(|| match every.as_nanos() {
-            0 => now,
+            0 => from,
             every => {
-                let reads = (now - first).as_nanos().div_ceil(every);
+                let reads = (from - first).as_nanos().div_ceil(every);
                 first + Duration::from_nanos(u64::try_from(reads * every).unwrap_or(u64::MAX))
             }
         });
@@ -62,7 +62,7 @@ mod tests {
             let remote = ([10, 0, 0, 1], 9).into();
             let arrived = Some(at(micros));
             let meta = DatagramMeta { remote, local_ip: None, ecn: 0, leading_len: None, arrived };
-            unread.push(at(micros), every, (meta, BytesMut::new()));
+            unread.push(at(micros), at(micros), every, (meta, BytesMut::new()));
         };
         arrive(&mut unread, 0);
         assert_eq!(unread.take(at(0)).len(), 1);

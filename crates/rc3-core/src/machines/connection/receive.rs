@@ -8,6 +8,7 @@ use super::Connection;
 use crate::{
     datagram_meta::DatagramMeta,
     error::{ClosedStream, PeerMisbehaved},
+    laws::ack_frequency::{AckFrequency, RTT_MIN},
     machines::stream::recv::RecvStream,
     quic::{Dir, StreamId, VarInt},
     seams::qlog::QlogEvent,
@@ -44,6 +45,13 @@ impl Connection {
         // The papers compare with a TCP that acknowledges each packet or every second one.
         let may = !has_data && self.config.segment_size.is_none() && self.life.lost.is_none();
         may && self.ack_frequency.may_wait(now)
+    }
+
+    /// Its part in when the socket is read; `None`: packets have to be read at once.
+    pub(crate) fn reading(&self) -> Option<&AckFrequency> {
+        // Nobody knows the path before the handshake ends.
+        let may = !self.is_handshaking() && self.config.segment_size.is_none();
+        Some(&self.ack_frequency).filter(|_| may && self.primary.min_rtt() >= RTT_MIN)
     }
 
     /// A datagram of either loop arrived, of `len` bytes.

@@ -4,9 +4,13 @@
 use std::process::Command;
 
 fn demo(flags: &[&str]) -> std::process::Output {
+    demo_at("50mbit", flags)
+}
+
+fn demo_at(rate: &str, flags: &[&str]) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_rc3"))
         .env_remove("RUST_LOG")
-        .args(["demo", "--runs", "1", "--rate", "50mbit", "--rtt", "20ms"])
+        .args(["demo", "--runs", "1", "--rate", rate, "--rtt", "20ms"])
         .args(flags)
         .output()
         .expect("the demonstration starts")
@@ -50,6 +54,13 @@ fn every_queue_carries_whole_transfers() {
         // A transfer that arrives damaged, or not at all, ends the command.
         assert_eq!(json["results"].as_array().expect("results").len(), 2, "{json}");
     }
+}
+
+/// Its receiver reads its socket once a millisecond, and goes on when the flow is over.
+#[test]
+fn a_long_flow_on_a_fast_link_is_whole() {
+    let output = demo_at("100mbit", &["--sizes", "5M,10k", "--queue", "fifo", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
