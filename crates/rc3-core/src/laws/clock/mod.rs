@@ -104,6 +104,8 @@ pub(crate) struct Clock {
     rtt_min: Duration,
     pub(crate) departures: SentDatagrams,
     estimate: RateEstimate,
+    /// The highest known rate of this busy period, in bytes per second: while others hold both loops back, packets show less.
+    fastest: f64,
     /// Epoch of the local clock.
     epoch: Option<Instant>,
     delay: Delay,
@@ -160,6 +162,7 @@ impl Clock {
             rtt_min: rtt,
             departures: SentDatagrams::new(law),
             estimate: RateEstimate::new(law),
+            fastest: 0.0,
             epoch: None,
             delay: Delay::new(law),
             pacer: Pacer::new(Rate::from_bits_per_second(1_000_000).expect("not zero"), 1),
@@ -232,9 +235,9 @@ impl Clock {
     /// Bytes at which the primary's slow start has filled the path and needs no loss to end: some BDPs, and what others
     /// have in the queue, so that the primary gets its part beside them. `None` until the rate is known.
     pub(crate) fn slow_start_max(&self) -> Option<u64> {
-        let PathRate { rate, .. } = self.estimate.rate().filter(|path| path.known)?;
+        self.estimate.rate().filter(|path| path.known)?;
         let queue = self.vacancy.queue().min(self.delay.queue());
-        Some((rate * (self.rtt_min.mul_f64(self.law.slow_start_max) + queue).as_secs_f64()) as u64)
+        Some((self.fastest * (self.rtt_min.mul_f64(self.law.slow_start_max) + queue).as_secs_f64()) as u64)
     }
 
     /// The pace that is worth remembering, if a rate is known.
@@ -276,6 +279,7 @@ impl Clock {
                 self.remember(pace.or_known(self.remembered));
             }
             self.estimate = RateEstimate::new(self.law);
+            self.fastest = 0.0;
             self.phase = ClockPhase::Start;
         }
     }
@@ -503,6 +507,9 @@ impl Clock {
             (self.missing, self.lost_at) = (missing, Some(now));
         }
         if let Some(PathRate { rate, known, .. }) = self.estimate.rate() {
+            if known {
+                self.fastest = self.fastest.max(rate);
+            }
             let sample = PacketWait {
                 number: arrival.packet_number,
                 delay,
@@ -720,6 +727,18 @@ mod tests {
         world.others = ms(10_000);
         let sent = world.run(ms(0), ms(1000));
         assert!(within(&sent, 100, 1000) <= (900 / 40 + 1) * Law::default().few as usize, "{}", sent.len());
+    }
+
+    #[test]
+    fn slow_start_ends_no_earlier_because_packets_show_less_of_the_path() {
+        let mut world = Bottleneck::new();
+        world.run(ms(0), ms(400));
+        let before = world.clock.slow_start_max().expect("a known rate");
+        world.every = EVERY * 8;
+        world.run(ms(400), ms(3000));
+        let pace = world.clock.pace().expect("a rate").rate.bits_per_second();
+        assert!(pace < 6_000_000, "{pace}");
+        assert!(world.clock.slow_start_max().is_some_and(|bytes| bytes >= before));
     }
 
     #[test]
