@@ -232,12 +232,14 @@ impl Clock {
         Some(Pace { rate, rtt_min: self.rtt_min, measured })
     }
 
-    /// Bytes at which the primary's slow start has filled the path and needs no loss to end: some BDPs, and what others
-    /// have in the queue, so that the primary gets its part beside them. `None` until the rate is known.
+    /// Bytes at which the primary's slow start has filled the path and needs no loss to end: some BDPs, fewer beside others
+    /// but never less than one, and what others have in the queue, so that the primary gets its part. `None` until the rate
+    /// is known, or once packets have shown more.
     pub(crate) fn slow_start_max(&self) -> Option<u64> {
-        self.estimate.rate().filter(|path| path.known)?;
+        let path = self.estimate.rate().filter(|path| path.rate <= self.fastest)?;
+        let bdps = self.law.slow_start_max * self.vacancy.free(path.known).unwrap_or(1.0);
         let queue = self.vacancy.queue().min(self.delay.queue());
-        Some((self.fastest * (self.rtt_min.mul_f64(self.law.slow_start_max) + queue).as_secs_f64()) as u64)
+        Some((self.fastest * (self.rtt_min.mul_f64(bdps.max(1.0)) + queue).as_secs_f64()) as u64)
     }
 
     /// The pace that is worth remembering, if a rate is known.
@@ -650,11 +652,7 @@ mod tests {
             let (mut now, end) = (self.start + from, self.start + to);
             let mut sent = Vec::new();
             while now < end {
-                while let Some(at) = self.reports.iter().position(|(at, _)| *at <= now) {
-                    let (at, report) = self.reports.remove(at);
-                    self.clock.proof.on_delivered(if self.proves { PACKET } else { 0 });
-                    self.clock.on_arrival(at, report, self.honoured);
-                }
+                self.receive(now);
                 let path = PathNow {
                     packet_bytes: PACKET,
                     primary_in_flight: 0,
@@ -671,6 +669,15 @@ mod tests {
                 now += Duration::from_micros(50);
             }
             sent
+        }
+
+        /// Reports that have come.
+        fn receive(&mut self, now: Instant) {
+            while let Some(at) = self.reports.iter().position(|(at, _)| *at <= now) {
+                let (at, report) = self.reports.remove(at);
+                self.clock.proof.on_delivered(if self.proves { PACKET } else { 0 });
+                self.clock.on_arrival(at, report, self.honoured);
+            }
         }
 
         fn send(&mut self, now: Instant) {
@@ -733,12 +740,42 @@ mod tests {
     fn slow_start_ends_no_earlier_because_packets_show_less_of_the_path() {
         let mut world = Bottleneck::new();
         world.run(ms(0), ms(400));
-        let before = world.clock.slow_start_max().expect("a known rate");
+        let bdp = PACKET * RTT.as_micros() as u64 / EVERY.as_micros() as u64;
+        assert!(world.clock.slow_start_max().is_some_and(|bytes| bytes >= bdp));
         world.every = EVERY * 8;
         world.run(ms(400), ms(3000));
         let pace = world.clock.pace().expect("a rate").rate.bits_per_second();
         assert!(pace < 6_000_000, "{pace}");
-        assert!(world.clock.slow_start_max().is_some_and(|bytes| bytes >= before));
+        assert!(world.clock.slow_start_max().is_some_and(|bytes| bytes >= bdp));
+        // More of it again, which proves nothing about the rest.
+        world.every = EVERY;
+        let mut lower_bounds = 0;
+        for at in (3000..3200).step_by(2) {
+            let now = world.start + ms(at);
+            world.receive(now);
+            world.send(now);
+            lower_bounds += u64::from(world.clock.estimate.rate().is_some_and(|path| !path.known));
+            assert!(world.clock.slow_start_max().is_some_and(|bytes| bytes >= bdp), "{at}");
+        }
+        assert!(lower_bounds > 0);
+    }
+
+    #[test]
+    fn slow_start_ends_earlier_beside_others() {
+        let mut world = Bottleneck::new();
+        world.run(ms(0), ms(400));
+        let bdp = PACKET * RTT.as_micros() as u64 / EVERY.as_micros() as u64;
+        let alone = world.clock.slow_start_max().expect("a known rate");
+        assert!(alone > bdp * 14 / 10, "{alone}");
+        // Every second packet waits for others, which leave no standing queue.
+        for at in (500..700).step_by(4) {
+            let now = world.start + ms(at);
+            world.receive(now);
+            world.free = now + ms(at / 4 % 2 * 2);
+            world.send(now);
+        }
+        let beside = world.clock.slow_start_max().expect("a known rate");
+        assert!((bdp..bdp * 12 / 10).contains(&beside), "{beside}, alone {alone}");
     }
 
     #[test]

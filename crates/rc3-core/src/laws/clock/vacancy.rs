@@ -128,8 +128,7 @@ impl Vacancy {
 
     /// Whether packets were lost, and none waited for others: by chance, or at a policer.
     pub(super) fn has_only_losses(&self) -> bool {
-        let sum = |count: fn(&WaitCounts) -> u64| count(&self.seen[0]) + count(&self.seen[1]);
-        sum(|seen| seen.lost) > 0 && sum(|seen| seen.waited) == 0
+        self.sum(|seen| seen.lost) > 0.0 && self.sum(|seen| seen.waited) == 0.0
     }
 
     /// RLP's part of the rate, excluding losses on the path; `None` until two packets have arrived. If the rate is not
@@ -137,15 +136,22 @@ impl Vacancy {
     ///
     /// RLP uses a power of the free fraction, which leaves others room to grow.
     pub(super) fn rlp_share(&self, known: bool) -> Option<f64> {
-        let sum = |count: fn(&WaitCounts) -> u64| (count(&self.seen[0]) + count(&self.seen[1])) as f64;
-        let (idle, waited, lost) = (sum(|seen| seen.idle), sum(|seen| seen.waited), sum(|seen| seen.lost));
-        let came = idle + waited;
-        if came < 2.0 {
-            return None;
-        }
-        let likely = |seen, bad| likely(&self.law, seen, bad);
-        let free = if known { likely(came, waited) } else { likely(came, 0.0) };
-        Some(free.powf(self.law.caution) * if lost > 0.0 { likely(came + lost, lost) } else { 1.0 })
+        let lost = self.sum(|seen| seen.lost);
+        let came = self.sum(|seen| seen.idle + seen.waited);
+        let arrived = if lost > 0.0 { likely(&self.law, came + lost, lost) } else { 1.0 };
+        Some(self.free(known)?.powf(self.law.caution) * arrived)
+    }
+
+    /// The fraction of time in which others leave the link idle.
+    pub(super) fn free(&self, known: bool) -> Option<f64> {
+        let waited = self.sum(|seen| seen.waited);
+        let came = self.sum(|seen| seen.idle) + waited;
+        (came >= 2.0).then(|| likely(&self.law, came, if known { waited } else { 0.0 }))
+    }
+
+    /// Of both round trips.
+    fn sum(&self, count: fn(&WaitCounts) -> u64) -> f64 {
+        (count(&self.seen[0]) + count(&self.seen[1])) as f64
     }
 }
 
