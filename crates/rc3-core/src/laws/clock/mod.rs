@@ -363,7 +363,8 @@ impl Clock {
         } else {
             remembered * self.law.remembered
         };
-        if now >= begun + self.rtt_min * self.law.silence {
+        // A handshake that waited for others took longer than the path does.
+        if now >= begun + self.rtt_min.min(pace.rtt_min) * self.law.silence {
             // Nothing confirmed it. On an unknown path more would have left by now, which must not leave at once.
             self.remembered = None;
             self.enter(now, ClockPhase::Braked);
@@ -620,6 +621,8 @@ mod tests {
         /// Time of one packet on the link.
         every: Duration,
         others: Duration,
+        /// The least round trip of the connection.
+        rtt: Duration,
         sent: u64,
         /// Reports on their way: arrival time and content.
         reports: Vec<(Instant, Arrival)>,
@@ -639,6 +642,7 @@ mod tests {
                 free: start,
                 every: EVERY,
                 others: Duration::ZERO,
+                rtt: RTT,
                 sent: 0,
                 reports: Vec::new(),
                 honoured: false,
@@ -656,7 +660,7 @@ mod tests {
                 let path = PathNow {
                     packet_bytes: PACKET,
                     primary_in_flight: 0,
-                    rtt_min: RTT,
+                    rtt_min: self.rtt,
                     honoured: self.honoured,
                     burst: 0,
                 };
@@ -734,6 +738,19 @@ mod tests {
         world.others = ms(10_000);
         let sent = world.run(ms(0), ms(1000));
         assert!(within(&sent, 100, 1000) <= (900 / 40 + 1) * Law::default().few as usize, "{}", sent.len());
+    }
+
+    #[test]
+    fn a_handshake_behind_a_queue_lets_no_more_leave_without_feedback() {
+        let sent = |rtt| {
+            let mut world = Bottleneck { rtt, others: ms(10_000), ..Bottleneck::new() };
+            world.clock = Clock::new(Law::default(), rtt);
+            let rate = Rate::from_bits_per_second(12_000_000).expect("a rate");
+            world.clock.recall(Pace { rate, rtt_min: RTT, measured: 1_000_000 });
+            world.run(ms(0), rtt * 3).len()
+        };
+        let (usual, late) = (sent(RTT), sent(RTT * 8));
+        assert!(usual >= 80 && late < usual + 10, "{usual}, {late}");
     }
 
     #[test]
