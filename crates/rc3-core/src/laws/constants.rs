@@ -214,7 +214,7 @@ constants! {
     known_excess: f64 = 1.1, off 1.0;
 
     // --- the primary ---
-    /// Slow start ends at so many BDPs and what others have in the queue: fewer would be slow beside others.
+    /// Slow start ends at so many BDPs times the free part, at least one, and what others have in the queue.
     slow_start_max: f64 = 1.5, off 1e9;
 
     // --- the free part of the link ---
