@@ -142,7 +142,8 @@ impl Vacancy {
         Some(self.free(known)?.powf(self.law.caution) * arrived)
     }
 
-    /// The fraction of time in which others leave the link idle.
+    /// The fraction of time in which others leave the link idle; less while few packets have shown it. `None` until two have
+    /// arrived.
     pub(super) fn free(&self, known: bool) -> Option<f64> {
         let waited = self.sum(|seen| seen.waited);
         let came = self.sum(|seen| seen.idle) + waited;
