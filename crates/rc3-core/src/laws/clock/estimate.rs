@@ -27,13 +27,6 @@ struct RatePoint {
     came: u64,
 }
 
-impl RatePoint {
-    /// Datagrams that were overtaken and had not arrived.
-    fn missing(&self) -> u64 {
-        self.passed.saturating_sub(self.came)
-    }
-}
-
 /// The measured rate, in bytes per second.
 #[derive(Debug, Clone, Copy, Default)]
 struct MeasuredRate {
@@ -97,8 +90,6 @@ pub(super) struct RateEstimate {
     jitter: f64,
     points: VecDeque<RatePoint>,
     largest: Largest,
-    /// The same before a sample, up to this point, counted as limited because packets were missing.
-    doubted: Option<(RatePoint, Largest)>,
 }
 
 /// The largest recent samples.
@@ -168,7 +159,6 @@ impl RateEstimate {
         {
             self.points.pop_front();
         }
-        self.reconsider_losses(&point);
         if let Some(first) = self.points.front().copied() {
             self.sample(now, first, point, times);
         }
@@ -212,9 +202,6 @@ impl RateEstimate {
         let passed = to.passed.saturating_sub(from.passed);
         let lost = passed.saturating_sub(to.came.saturating_sub(from.came));
         let is_policed = lost * self.law.lost_of >= passed;
-        if is_policed {
-            self.doubted.get_or_insert((to, self.largest));
-        }
         if is_policed || (is_late && from.departed.run == to.departed.run) {
             self.largest.limit(now, sample, of_run, rtt);
         } else {
@@ -230,18 +217,6 @@ impl RateEstimate {
         let hosts = if sent == 0 { Duration::ZERO } else { bursts }.max(self.law.host_jitter);
         let jitter = (self.law.late_jitters * self.jitter).max(late * 1e6);
         (jitter.max((self.law.gain - 1.0) * sent as f64) as u64).max(hosts.as_micros() as u64)
-    }
-
-    /// By the report of a new point, packets that were missing may have been late.
-    fn reconsider_losses(&mut self, point: &RatePoint) {
-        if let Some((then, before)) = self.doubted {
-            if point.missing() < then.missing() {
-                self.largest = before;
-            }
-            if point.missing() < then.missing() || point.passed >= then.passed + self.law.burst {
-                self.doubted = None;
-            }
-        }
     }
 
     /// The path's rate.
