@@ -68,14 +68,14 @@ pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<()> {
 /// Outside a tokio runtime with I/O and time.
 pub async fn copy_until(stop: impl Future<Output = ()>, job: CopyJob, reporter: &mut Reporter) -> Result<()> {
     let mut stop = pin!(stop);
-    let (mut side, action) = sides(&job)?;
+    let (mut side, mut action) = sides(&job)?;
     if let Side::Send(Found { left_out, dropped, .. }, _) = &side {
         dropped.report(reporter);
         left_out.iter().for_each(|left_out| reporter.report(&Event::from(left_out)));
     }
     let mut tries = Tries::new(job.args.network.give_up_after);
     let skipped = loop {
-        let error = match attempt(stop.as_mut(), &job, &mut side, &action, reporter).await {
+        let error = match attempt(stop.as_mut(), &job, &mut side, &mut action, reporter).await {
             Ok(skipped) => break skipped,
             Err(error) => error,
         };
@@ -123,7 +123,7 @@ async fn attempt(
     mut stop: Pin<&mut impl Future<Output = ()>>,
     job: &CopyJob,
     side: &mut Side,
-    action: &Action,
+    action: &mut Action,
     reporter: &mut Reporter,
 ) -> Result<usize> {
     let CopyArgs { preserve, loops, network, via_ssh, .. } = &job.args;
@@ -155,6 +155,7 @@ async fn attempt(
     };
     if let (Side::Send(found, _), Some(name)) = (&mut *side, &rename) {
         found.rename(name).map_err(|fault| invalid(job, &fault.to_string()))?;
+        action.on_renamed();
     }
     let moved = match transfer(side, met, &mut wire, stop, reporter).await {
         Ok(()) => Ok(0),

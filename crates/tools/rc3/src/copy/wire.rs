@@ -17,7 +17,7 @@ use tokio::{
     sync::oneshot,
 };
 
-use super::relay::Relay;
+use super::{place::path_of, relay::Relay};
 use crate::{
     cli::low::{LoopArgs, PolicyArgs, SelectionArgs},
     error::Error,
@@ -26,6 +26,7 @@ use crate::{
         attributes::Preserve,
         message::{MessageError, Messages, encode},
         network::Marking,
+        paths::directory_of,
         session::Outbox,
         ticket::{FINGERPRINT_BYTES, SECRET_BYTES},
     },
@@ -119,6 +120,16 @@ pub(super) enum Action {
         /// In bits per second.
         rate_limit: Option<u64>,
     },
+}
+
+impl Action {
+    /// A single source has got its new name: in another attempt it goes beside that, and not into it.
+    pub(super) fn on_renamed(&mut self) {
+        if let Self::Receive { path, .. } = self {
+            let there = path_of(path);
+            *path = directory_of(&there).as_os_str().as_encoded_bytes().to_owned();
+        }
+    }
 }
 
 /// How datagrams travel.
