@@ -131,7 +131,11 @@ async fn begin(
             let _ = relayed.send(listener);
         },
     }
-    wire.during(begun).await
+    tokio::select! {
+        begun = begun => begun,
+        // Nobody comes any more.
+        () = wire.run() => Err(Error::gone("ssh or the near end ended")),
+    }
 }
 
 /// The near end, at this port or that one if it comes. Opens the way of its gateway's port.

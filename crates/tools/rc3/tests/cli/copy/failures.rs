@@ -1,6 +1,10 @@
 //! Each failure has one line, a hint and its exit code.
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use rc3::copy::VERSION;
 use tempfile::TempDir;
@@ -184,21 +188,66 @@ fn only_what_was_asked_for_arrives() {
 
 #[test]
 fn a_far_end_that_dies_is_started_again_and_goes_on() {
+    dies_and_goes_on(&["large"], |source, to| [source.join("large"), there(to)]);
+}
+
+/// The directory is there by then, and must not get itself as a content.
+#[test]
+fn a_directory_with_a_new_name_has_it_once_however_often_ssh_ends() {
+    dies_and_goes_on(&["new/", "new/large"], |source, to| [source.to_owned(), there(&to.join("new"))]);
+}
+
+/// Copies a large file, while the far end is killed once, and expects these names at the destination, the file's last.
+fn dies_and_goes_on(expected: &[&str], places: impl Fn(&Path, &Path) -> [PathBuf; 2]) {
     let (from, to) = (temporary(), temporary());
-    let source = from.path().join("large");
-    fs::write(&source, content(20_000_000)).unwrap();
+    let source = from.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("large"), content(20_000_000)).unwrap();
     let pid = from.path().join("pid");
     let fake = Fake::with(&format!("echo $$ >{}", pid.display()));
+    let [source, destination] = places(&source, to.path());
     let flags = ["--rate-limit", "40mbit", "--json"];
-    let child = fake.command(&flags, &[&source, &there(to.path())]).spawn().expect("rc3 starts");
+    let child = fake.command(&flags, &[&source, &destination]).spawn().expect("rc3 starts");
     // More than what is sent before the receiver has answered.
     let arrived = |(_, content): &(String, Vec<u8>)| content.len() > 5_000_000;
     wait_until("nothing arrives", || tree(to.path()).iter().any(arrived));
     // `exec` makes the script the far end.
-    signal(fs::read_to_string(&pid).unwrap().trim().parse().unwrap(), "-KILL");
+    signal(process_in(&pid), "-KILL");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let events = String::from_utf8_lossy(&output.stdout);
     assert!(events.contains("lost the connection: ssh or the far end ended"), "{events}");
-    assert_eq!(tree(to.path()), [("large".to_owned(), content(20_000_000))]);
+    let (names, contents): (Vec<_>, Vec<_>) = tree(to.path()).into_iter().unzip();
+    assert_eq!(names, expected);
+    assert!(contents.last() == Some(&content(20_000_000)), "other content");
+}
+
+#[test]
+fn a_far_end_ends_with_its_ssh_before_both_have_met() {
+    let (from, to) = (temporary(), temporary());
+    fs::write(from.path().join("f"), b"1").unwrap();
+    let pid = from.path().join("pid");
+    // The near end hears nothing.
+    let fake = Fake::with(&format!("echo $$ >{}; exec 3>&1 >/dev/null", pid.display()));
+    let places = [from.path().join("f"), there(to.path())];
+    let mut child = fake.command(&[], &[&places[0], &places[1]]).spawn().expect("rc3 starts");
+    wait_until("no far end", || fs::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')));
+    let far = process_in(&pid);
+    let runs = || fs::read(format!("/proc/{far}/cmdline")).is_ok_and(|line| !line.is_empty());
+    // It has the request by then.
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(runs(), "the far end waits");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // A near end may take a minute to meet.
+    let until = Instant::now() + Duration::from_secs(20);
+    while runs() {
+        assert!(Instant::now() < until, "the far end stays");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The number in a file.
+fn process_in(file: &Path) -> u32 {
+    fs::read_to_string(file).unwrap().trim().parse().unwrap()
 }
