@@ -142,6 +142,8 @@ impl Agreement {
                         destination.adopt(&path, &file);
                     }
                     agreement.there = (agreement.there.0 + 1, agreement.there.1 + file.bytes);
+                    // Where other names of it lead.
+                    file.path = path;
                     agreement.settle(file.entry, &file.path, Verdict::Same);
                 }
                 Fate::Receive(path, change) => {

@@ -409,10 +409,10 @@ impl Transfer<'_> {
         let directories = take(&mut self.agreement.directories);
         let finish = move || {
             let mut finished = Vec::new();
-            for (link, first) in links {
+            for (mut link, first) in links {
                 let made = match &link.link {
                     Some(target) => there.make_link(&link, target),
-                    None => there.make_hard_link(&link, first.as_ref()),
+                    None => there.make_hard_link(&mut link, first.as_ref()),
                 };
                 let made = made.and_then(|()| Ok(there.0.sync_name(link.path.as_path())?));
                 finished.push((link, made));

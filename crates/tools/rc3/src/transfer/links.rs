@@ -19,6 +19,7 @@ use super::{
     destination::{Destination, Existing},
     expected::Expected,
     paths::{Rules, SafePath},
+    places::{NAMES_MAX, numbered},
     verdict::{Fault, Verdict},
 };
 use crate::system;
@@ -56,36 +57,52 @@ pub(super) fn has_target(dir: &Dir, path: &SafePath, target: &[u8]) -> bool {
 }
 
 impl Destination {
-    /// Gives the file of the entry with the path `first` another name.
+    /// Gives the file of the entry with the path `first` another name: the one expected, or one beside it, which `expected`
+    /// has then.
     ///
     /// # Errors
     /// See [`Fault`].
-    pub(super) fn make_hard_link(&self, expected: &Expected, first: Option<&SafePath>) -> Result<(), Fault> {
-        let (dir, path) = (&self.0.dir, expected.path.as_path());
+    pub(super) fn make_hard_link(
+        &self,
+        expected: &mut Expected,
+        first: Option<&SafePath>,
+    ) -> Result<(), Fault> {
+        let dir = &self.0.dir;
         let found = first.and_then(|first| Some((first, identity(dir, first)?.0)));
         let Some((first, id)) = found.filter(|&(first, id)| self.1.has(id, first)) else {
             let reason = "the file of which it is another name is not in place";
             return Err(Fault::Settled(Verdict::Refused(reason.to_owned())));
         };
-        match dir.hard_link(first.as_path(), dir, path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return Ok(made?),
-        }
-        if identity(dir, &expected.path).is_some_and(|(there, _)| there == id) {
+        let takes = |path: &SafePath| match dir.hard_link(first.as_path(), dir, path.as_path()) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok(identity(dir, path).is_some_and(|(there, _)| there == id))
+            }
+            made => made.map(|()| true),
+        };
+        if takes(&expected.path)? {
             return Ok(());
         }
-        if self.policy().existing != Existing::Replace {
+        let existing = self.policy().existing;
+        if existing != Existing::Replace {
             // A copy of it from an earlier transfer, for example.
             let (bytes, hash) = self.content(first)?;
-            let expected = Expected { bytes, ..expected.clone() };
-            return self.claim_same(&expected.path, &expected, hash).map_err(Fault::Settled);
+            let copy = Expected { bytes, ..expected.clone() };
+            let Err(verdict) = self.claim_same(&copy.path, &copy, hash) else { return Ok(()) };
+            let beside = (1..=NAMES_MAX).map_while(|number| numbered(&copy.path, number));
+            for path in beside.take_while(|_| existing == Existing::KeepBoth) {
+                if takes(&path)? {
+                    expected.path = path;
+                    return Ok(());
+                }
+            }
+            return Err(Fault::Settled(verdict));
         }
         if !self.1.may_replace(dir, &expected.path) {
             return Err(Fault::Settled(Verdict::Shared));
         }
         let new = expected.path.part(&self.0.tag(), "");
         dir.hard_link(first.as_path(), dir, &new)?;
-        Ok(dir.rename(&new, dir, path).inspect_err(|_| drop(dir.remove_file(&new)))?)
+        Ok(dir.rename(&new, dir, expected.path.as_path()).inspect_err(|_| drop(dir.remove_file(&new)))?)
     }
 
     /// Makes a symbolic link, with the expected time if possible.

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Most names tried for one file.
-const NAMES_MAX: u32 = 1000;
+pub(super) const NAMES_MAX: u32 = 1000;
 /// Why a file is not kept under another name.
 const TOO_LONG: &str = "its name is taken, and too long for a number";
 
@@ -194,7 +194,7 @@ enum Seen {
 }
 
 /// `name (1).ext` for `name.ext`.
-fn numbered(path: &SafePath, number: u32) -> Option<SafePath> {
+pub(super) fn numbered(path: &SafePath, number: u32) -> Option<SafePath> {
     let whole = path.as_bytes();
     let name_at = path.parent().map_or(0, |parent| parent.len() + 1);
     let name = whole.get(name_at..)?;

@@ -103,6 +103,32 @@ fn both_are_kept_and_repeating_adds_nothing() {
 }
 
 #[test]
+fn both_names_of_a_file_are_kept_beside_others_and_repeating_succeeds() {
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (top, there) = (from.path().join("top"), to.path().join("top"));
+    for (dir, [f, g]) in
+        [(&top, [content(1000), content(1000)]), (&there, [b"mine".to_vec(), b"too".to_vec()])]
+    {
+        fs::create_dir(dir).unwrap();
+        fs::write(dir.join("f"), f).unwrap();
+        fs::write(dir.join("g"), g).unwrap();
+    }
+    fs::remove_file(top.join("g")).unwrap();
+    fs::hard_link(top.join("f"), top.join("g")).unwrap();
+    for _ in 0..2 {
+        let outcome = transfer(&top, to.path(), &["--keep-both", "--hard-links"], &["--hard-links"]);
+        assert_eq!((outcome.0, outcome.1), (Some(0), Some(0)));
+        let id = |name: &str| there.join(name).metadata().unwrap().ino();
+        let mut names = names(&there);
+        names.sort_unstable();
+        assert_eq!(names, ["f", "f (1)", "g", "g (1)"]);
+        assert_eq!(fs::read(there.join("g")).unwrap(), b"too");
+        assert_eq!(fs::read(there.join("g (1)")).unwrap(), content(1000));
+        assert_eq!(id("f (1)"), id("g (1)"));
+    }
+}
+
+#[test]
 fn size_and_time_count_as_the_same_only_where_asked() {
     let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let top = folder(from.path());
