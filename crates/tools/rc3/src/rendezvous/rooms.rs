@@ -6,26 +6,25 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use rc3_core::network_of;
 
 use super::{
     message::{FromParty, FromRendezvous, Pass, TOKEN_BYTES, Why},
     relay::Relay,
 };
 
-/// Most rooms, in all and of the hosts of one network.
+/// Most rooms, in all and of the hosts of one site.
 pub(super) const ROOMS_MAX: usize = 512;
-pub(super) const ROOMS_PER_NETWORK_MAX: usize = 8;
+pub(super) const ROOMS_PER_SITE_MAX: usize = 8;
 /// Time after which a room that nobody uses is forgotten.
 pub(super) const UNUSED_MAX: Duration = Duration::from_secs(600);
-/// Most tries of one network that end without trust, in [`UNUSED_MAX`].
+/// Most tries of one site that end without trust, in [`UNUSED_MAX`].
 pub(super) const GUESSES_MAX: u32 = 5;
-/// Most networks whose failed tries are remembered.
+/// Most sites whose failed tries are remembered.
 const GUESSING_MAX: usize = 1024;
 /// Most messages that each end may have passed on.
 pub(super) const MESSAGES_MAX: usize = 4;
@@ -135,9 +134,9 @@ impl Rooms {
         host: (PartyId, SocketAddr),
         random: [u8; RANDOM_BYTES],
     ) -> Result<(), Why> {
-        let network = network_of(host.1.ip());
-        let of_network = self.rooms.values().filter(|room| network_of(room.host.1.ip()) == network).count();
-        if self.rooms.len() >= ROOMS_MAX || of_network >= ROOMS_PER_NETWORK_MAX {
+        let site = site_of(host.1.ip());
+        let of_site = self.rooms.values().filter(|room| site_of(room.host.1.ip()) == site).count();
+        if self.rooms.len() >= ROOMS_MAX || of_site >= ROOMS_PER_SITE_MAX {
             return Err(Why::Full);
         }
         let [first, second, ..] = random;
@@ -160,12 +159,12 @@ impl Rooms {
         number: u32,
         random: [u8; RANDOM_BYTES],
     ) -> Result<(), Why> {
-        let network = network_of(guest.1.ip());
-        if self.guesses.is_spent(network) {
+        let site = site_of(guest.1.ip());
+        if self.guesses.is_spent(site) {
             return Err(Why::Guesses);
         }
         let Some(room) = self.rooms.get_mut(&number).filter(|room| room.guest.is_none()) else {
-            self.guesses.failed(now, network);
+            self.guesses.failed(now, site);
             return Err(Why::NoSuchRoom);
         };
         (room.guest, room.used) = (Some(guest), now);
@@ -211,7 +210,7 @@ impl Rooms {
             relay.close(now, room.host.0);
         }
         if let Some((_, at)) = room.guest.filter(|_| !room.is_trusted) {
-            self.guesses.failed(now, network_of(at.ip()));
+            self.guesses.failed(now, site_of(at.ip()));
         }
         for (id, _) in [Some(room.host), room.guest].into_iter().flatten() {
             self.parties.remove(&id);
@@ -226,21 +225,29 @@ impl Rooms {
     }
 }
 
-/// Tries of networks that ended without trust: how many, and since when.
+/// An address of IPv4, or the first 48 bits of IPv6: one host can have all networks of a site (RFC 6177).
+fn site_of(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 80 << 80).into(),
+        ip @ IpAddr::V4(_) => ip,
+    }
+}
+
+/// Tries of sites that ended without trust: how many, and since when.
 #[derive(Default)]
 struct Guesses(HashMap<IpAddr, (u32, Instant)>);
 
 impl Guesses {
-    fn is_spent(&self, network: IpAddr) -> bool {
-        self.0.get(&network).is_some_and(|(failed, _)| *failed >= GUESSES_MAX)
+    fn is_spent(&self, site: IpAddr) -> bool {
+        self.0.get(&site).is_some_and(|(failed, _)| *failed >= GUESSES_MAX)
     }
 
-    fn failed(&mut self, now: Instant, network: IpAddr) {
-        if self.0.len() >= GUESSING_MAX && !self.0.contains_key(&network) {
-            let oldest = self.0.iter().min_by_key(|(_, (_, since))| *since).map(|(network, _)| *network);
+    fn failed(&mut self, now: Instant, site: IpAddr) {
+        if self.0.len() >= GUESSING_MAX && !self.0.contains_key(&site) {
+            let oldest = self.0.iter().min_by_key(|(_, (_, since))| *since).map(|(site, _)| *site);
             oldest.map(|oldest| self.0.remove(&oldest));
         }
-        self.0.entry(network).or_insert((0, now)).0 += 1;
+        self.0.entry(site).or_insert((0, now)).0 += 1;
     }
 }
 
@@ -357,7 +364,7 @@ mod tests {
         let mut world = World::new();
         let mut opened = 0;
         for network in 0..=255 {
-            for nth in 0..=ROOMS_PER_NETWORK_MAX as u64 {
+            for nth in 0..=ROOMS_PER_SITE_MAX as u64 {
                 let id = 1000 * u64::from(network) + nth;
                 match &world.say(id, network, FromParty::Open)[..] {
                     [(_, FromRendezvous::Opened { number })] => {
@@ -367,9 +374,28 @@ mod tests {
                     outgoing => assert_eq!(outgoing, ended(id, Why::Full)),
                 }
             }
-            assert!(opened <= (usize::from(network) + 1) * ROOMS_PER_NETWORK_MAX);
+            assert!(opened <= (usize::from(network) + 1) * ROOMS_PER_SITE_MAX);
         }
         assert_eq!((opened, world.rooms.rooms.len()), (ROOMS_MAX, ROOMS_MAX));
+    }
+
+    /// One subscriber may have 65,536 networks.
+    #[test]
+    fn networks_of_one_site_of_ipv6_share_rooms_and_tries() {
+        let mut world = World::new();
+        let at = |subnet| SocketAddr::from(([0x2001, 0xdb8, 1, subnet, 0, 0, 0, 1], 9));
+        let mut hear = |id, message| {
+            world.rooms.hear(world.now, (id, at(id as u16)), message, RANDOM);
+            world.outgoing().pop().unwrap().1
+        };
+        let full = (1..=9)
+            .map(|id| hear(id, FromParty::Open))
+            .filter(|said| *said == FromRendezvous::Ended(Why::Full));
+        assert_eq!(full.count(), 9 - ROOMS_PER_SITE_MAX);
+        for id in 100..100 + u64::from(GUESSES_MAX) {
+            assert_eq!(hear(id, FromParty::Join(u32::MAX)), FromRendezvous::Ended(Why::NoSuchRoom));
+        }
+        assert_eq!(hear(200, FromParty::Join(u32::MAX)), FromRendezvous::Ended(Why::Guesses));
     }
 
     #[test]

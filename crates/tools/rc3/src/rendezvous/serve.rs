@@ -27,7 +27,7 @@ use super::{
     code::Place,
     message::{ALPN, FromParty, FromRendezvous, MESSAGE_BYTES_MAX},
     relay::Relay,
-    rooms::{MESSAGES_MAX, PartyId, ROOMS_MAX, ROOMS_PER_NETWORK_MAX, Rooms, UNUSED_MAX},
+    rooms::{MESSAGES_MAX, PartyId, ROOMS_MAX, ROOMS_PER_SITE_MAX, Rooms, UNUSED_MAX},
     visit::WINDOW,
 };
 use crate::{
@@ -46,7 +46,7 @@ use crate::{
 
 /// Most connections: hosts and guests, in all and of one network. Beyond them the oldest of the network with most gives way.
 const CONNECTIONS_MAX: usize = 2 * ROOMS_MAX;
-const CONNECTIONS_PER_NETWORK_MAX: usize = 3 * ROOMS_PER_NETWORK_MAX;
+const CONNECTIONS_PER_NETWORK_MAX: usize = 3 * ROOMS_PER_SITE_MAX;
 /// Bound in bytes on what all connections together may send ahead.
 const MEMORY_MAX: u64 = 32 << 20;
 /// Time for the handshake, the first message and the last.
@@ -296,7 +296,7 @@ mod tests {
         };
         let work = async {
             let mut visits = Vec::new();
-            for _ in 0..ROOMS_PER_NETWORK_MAX {
+            for _ in 0..ROOMS_PER_SITE_MAX {
                 let (visit, heard) = open().await;
                 assert!(matches!(heard, Ok(FromRendezvous::Opened { .. })));
                 visits.push(visit);
