@@ -261,8 +261,11 @@ impl Destination {
         self.remove_leftover(file);
         let create = |names: &Names| {
             let handle = self.0.create(&names.part, 0o600)?;
-            system::lock(&handle);
-            Ok(handle)
+            if self.0.take(&handle, &names.part) {
+                Ok(handle)
+            } else {
+                Err(io::ErrorKind::AlreadyExists.into())
+            }
         };
         match self.begin(file, Names::new(&file.path, &record::tag(file)), create) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -293,7 +296,8 @@ impl Destination {
     /// The part of an earlier run with its record, if no process uses it.
     pub fn resume(&self, file: &Expected) -> Option<(Part, Vec<u8>)> {
         let names = Names::new(&file.path, &record::tag(file));
-        let handle = self.0.open_ours(&names.part, true).filter(has_one_name).filter(system::lock)?;
+        let is_free = |handle: &File| self.0.take(handle, &names.part) && has_one_name(handle);
+        let handle = self.0.open_ours(&names.part, true).filter(is_free)?;
         rights::narrow(&handle, 0o600).ok()?;
         let mut written_down = Vec::new();
         let record = self.0.open_ours(&names.record, false).filter(has_one_name)?;
@@ -304,7 +308,7 @@ impl Destination {
     /// Removes the part of an earlier run, unless another process is writing it.
     pub fn remove_leftover(&self, file: &Expected) {
         let names = Names::new(&file.path, &record::tag(file));
-        if self.0.open_ours(&names.part, true).is_some_and(|old| system::lock(&old)) {
+        if self.0.open_ours(&names.part, true).is_some_and(|old| self.0.take(&old, &names.part)) {
             names.remove(&self.0.dir);
             self.0.lock().kept.remove(&names.part);
         }
@@ -421,6 +425,12 @@ impl Inner {
     /// Every step under the lock leaves the sets consistent.
     pub(super) fn lock(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks an open part, if no other process has; whether it still has its name by then, and not the part of another.
+    fn take(&self, part: &File, name: &Path) -> bool {
+        let id = |metadata: io::Result<Metadata>| metadata.ok().as_ref().map(file_id);
+        system::lock(part) && id(self.dir.symlink_metadata(name)) == id(Metadata::from_file(part))
     }
 
     /// Opens an existing file without following a link or blocking on a pipe.
@@ -707,6 +717,14 @@ mod tests {
         fs::write(&part, b"part").unwrap();
         fs::write(&record, b"record").unwrap();
         symlink("precious", &next).unwrap();
+        // Another process may remove it, and begin one of its own, before it is locked.
+        let handle = fs::File::open(&part).unwrap();
+        fs::rename(&part, root.path().join("old")).unwrap();
+        fs::write(&part, b"of another").unwrap();
+        assert!(!destination.0.take(&handle, &names.part));
+        drop(handle);
+        assert!(destination.0.take(&fs::File::open(&part).unwrap(), &names.part));
+        fs::rename(root.path().join("old"), &part).unwrap();
         let (resumed, _) = destination.resume(&expected).unwrap();
         resumed.write_down(b"new record").unwrap();
         assert_eq!(fs::read(&record).unwrap(), b"new record");
