@@ -34,7 +34,7 @@ impl Asked {
         match self {
             Self::Anything => true,
             Self::Files => !is_pipe,
-            Self::Pipe => is_pipe || message.name().is_none(),
+            Self::Pipe => is_pipe || (message.name().is_none() && !is_dry(message)),
             Self::Download { names, links } => {
                 is_admitted_kind(message, *links) && message.name().is_none_or(|name| is_below(name, names))
             }
@@ -66,11 +66,13 @@ impl Asked {
 fn is_admitted_kind(message: &FromSender, links: bool) -> bool {
     match message {
         FromSender::Entry(Entry { path, kind: Kind::Link { .. } }) => links && path.contains(&b'/'),
-        FromSender::Entry(Entry { kind: Kind::Pipe, .. }) | FromSender::ManifestEnd { dry_run: true, .. } => {
-            false
-        }
-        _ => true,
+        FromSender::Entry(Entry { kind: Kind::Pipe, .. }) => false,
+        message => !is_dry(message),
     }
+}
+
+fn is_dry(message: &FromSender) -> bool {
+    matches!(message, FromSender::ManifestEnd { dry_run: true, .. })
 }
 
 fn is_below(name: &[u8], names: &Option<Vec<Vec<u8>>>) -> bool {
@@ -120,6 +122,8 @@ mod tests {
             (Asked::Pipe, pipe(b"a"), true),
             (Asked::Pipe, entry(b"a", directory()), false),
             (Asked::Pipe, absent(b"a"), false),
+            (Asked::Pipe, end(true), false),
+            (Asked::Pipe, end(false), true),
         ] {
             assert_eq!(asked.admits(&message), admitted, "{asked:?} {message:?}");
         }
