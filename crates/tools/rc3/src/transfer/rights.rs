@@ -39,7 +39,8 @@ pub(super) fn grant(file: &File, mode: u32) -> io::Result<()> {
     let now = file.metadata()?;
     let Some(was) = system::mode(&now) else { return Ok(()) };
     let mut mode = mode & MODE_BITS;
-    if let Some(acl) = acl::remove(file)? {
+    if let Some(acl) = acl::of(file)? {
+        acl::remove(file)?;
         // What the directory wants for the group; the mask is the group bits with which the file was created.
         mode &= 0o707 | acl.group << 3;
     }
@@ -56,10 +57,10 @@ pub(super) fn grant(file: &File, mode: u32) -> io::Result<()> {
 /// # Errors
 /// When a system call fails, for example on a file of another user.
 pub(super) fn limit(file: &File, mode: u32) -> io::Result<()> {
-    match acl::remove(file)? {
-        Some(acl) => narrow(file, mode & (0o7707 | (acl.group & acl.mask) << 3)),
-        None => narrow(file, mode),
-    }
+    let Some(acl) = acl::of(file)? else { return narrow(file, mode) };
+    // First: the group of a file without entries has the bits of the mask.
+    narrow(file, mode & (0o7707 | (acl.group & acl.mask) << 3))?;
+    acl::remove(file)
 }
 
 /// Removes all permission bits that are not in `mode`.
@@ -150,13 +151,14 @@ mod acl {
         read(|value| getxattr(path, NAME, value))
     }
 
-    /// Removes the ACL of a file, and returns it.
-    pub(super) fn remove(file: &File) -> io::Result<Option<Acl>> {
-        let acl = read(|value| fgetxattr(file, NAME, value))?;
-        if acl.is_some() {
-            fremovexattr(file, NAME)?;
-        }
-        Ok(acl)
+    /// The same of an open file.
+    pub(super) fn of(file: &File) -> io::Result<Option<Acl>> {
+        read(|value| fgetxattr(file, NAME, value))
+    }
+
+    /// Removes it.
+    pub(super) fn remove(file: &File) -> io::Result<()> {
+        Ok(fremovexattr(file, NAME)?)
     }
 
     fn read(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Acl>> {
@@ -187,7 +189,11 @@ mod acl {
         Ok(None)
     }
 
-    pub(super) fn remove(_: &File) -> io::Result<Option<Acl>> {
+    pub(super) fn of(_: &File) -> io::Result<Option<Acl>> {
         Ok(None)
+    }
+
+    pub(super) fn remove(_: &File) -> io::Result<()> {
+        Ok(())
     }
 }
