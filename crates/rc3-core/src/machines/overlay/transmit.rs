@@ -73,6 +73,39 @@ fn write_receipts(
     count
 }
 
+/// The highest bytes of a span, as packets in sending order: ascending, which suits the receiver (RC3 §4.2.3), but a short
+/// datagram last, as segmentation offload requires.
+fn in_packets(
+    stream: u64,
+    span: Span,
+    final_size: Option<u64>,
+    payload_max: usize,
+    packets_max: u64,
+) -> Vec<RlpPacket> {
+    let mut packets = Vec::new();
+    let mut end = span.end;
+    // Sealed with it.
+    let receipt = Receipt::default();
+    let header = |offset| DataHeader { stream, offset, final_size, explicit_len: None, receipt };
+    let start_below = |end: u64, offset| {
+        end.saturating_sub(payload_max.saturating_sub(header(offset).encoded_len()) as u64)
+    };
+    while end > span.start && (packets.len() as u64) < packets_max {
+        // The header's length depends on the offset and the offset on the header's length. The second guess
+        // is exact: two lengths change nowhere as near to each other as the headers differ.
+        let start = start_below(end, start_below(end, end)).max(span.start);
+        packets.push(RlpPacket { header: header(start), span: Span::new(start, end) });
+        end = start;
+    }
+    if span.is_empty() {
+        packets.push(RlpPacket { header: header(end), span });
+    }
+    let short_last = packets.last().is_some_and(|last| last.datagram_len() < packets[0].datagram_len());
+    let full = if short_last { packets.len() - 1 } else { packets.len() };
+    packets[..full].sort_unstable_by_key(|packet| packet.span.start);
+    packets
+}
+
 /// What a batch of data depends on.
 #[derive(Debug)]
 pub(crate) struct DataTurn {
@@ -147,7 +180,8 @@ impl Overlay {
             }
             self.sacks.remove(&id);
         }
-        if buf.len() == payload_start {
+        // Reports leave alone too: they are not taken twice.
+        if buf.len() == frames_start {
             buf.clear();
             return None;
         }
@@ -204,8 +238,7 @@ impl Overlay {
         None
     }
 
-    /// The highest bytes of a stream that RLP may send, as packets in sending order: ascending, which suits the
-    /// receiver (RC3 §4.2.3), but a short one last, as segmentation offload requires.
+    /// The highest bytes of a stream that RLP may send, as packets in sending order.
     fn cut(
         &self,
         streams: &mut Streams,
@@ -225,29 +258,7 @@ impl Overlay {
         let bytes_max = packets_max * payload_max as u64;
         // A stream whose source has not supplied bytes yet is queued again when they arrive.
         let Some(span) = stream.next_for_rlp(bytes_max, ceiling, overlap_max) else { return Vec::new() };
-        let stream = VarInt::from(id).into_inner();
-        let mut packets = Vec::new();
-        let mut end = span.end;
-        // Sealed with it.
-        let receipt = Receipt::default();
-        let header = |offset| DataHeader { stream, offset, final_size, explicit_len: None, receipt };
-        let start_below = |end: u64, offset| {
-            end.saturating_sub(payload_max.saturating_sub(header(offset).encoded_len()) as u64)
-        };
-        while end > span.start && (packets.len() as u64) < packets_max {
-            // The header's length depends on the offset and the offset on the header's length. The second guess
-            // is exact: two lengths change nowhere as near to each other as the headers differ.
-            let start = start_below(end, start_below(end, end)).max(span.start);
-            packets.push(RlpPacket { header: header(start), span: Span::new(start, end) });
-            end = start;
-        }
-        if span.is_empty() {
-            packets.push(RlpPacket { header: header(end), span });
-        }
-        let short_last = packets.last().is_some_and(|last| last.span.len() < packets[0].span.len());
-        let full = if short_last { packets.len() - 1 } else { packets.len() };
-        packets[..full].sort_unstable_by_key(|packet| packet.span.start);
-        packets
+        in_packets(VarInt::from(id).into_inner(), span, final_size, payload_max, packets_max)
     }
 
     fn log_packets(
@@ -305,5 +316,27 @@ impl Overlay {
         self.send_credit.on_usage(more.unwrap_or(0));
         let packet_span = packets.iter().map(|packet| packet.span.len()).max()?;
         Some(Departure { last, packets: packets.len() as u64, at: now, stream: id, span, packet_span })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Offsets from 2^14 and 2^30 on take more bytes than those below.
+    #[test]
+    fn all_datagrams_of_a_batch_but_the_last_are_as_long_as_the_first() {
+        const PAYLOAD: usize = 154;
+        let places =
+            (0..PAYLOAD as u64).flat_map(|above| (0..2 * PAYLOAD as u64).map(move |below| (below, above)));
+        for (power, (below, above)) in
+            [14, 30].into_iter().flat_map(|power| places.clone().map(move |place| (power, place)))
+        {
+            let span = Span::new((1_u64 << power) - below, (1 << power) + above);
+            let packets = in_packets(2, span, None, PAYLOAD, 8);
+            let lens: Vec<_> = packets.iter().map(RlpPacket::datagram_len).collect();
+            let (last, others) = lens.split_last().expect("a packet");
+            assert!(others.iter().all(|len| *len == lens[0]) && *last <= lens[0], "{span:?} {lens:?}");
+        }
     }
 }
