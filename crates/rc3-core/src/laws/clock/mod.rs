@@ -261,7 +261,8 @@ impl Clock {
         let (rate, measured, known) = (self.rate_to_remember(path), path.measured, path.known);
         let (last, evidence) = self.handed_on;
         // What no path limited contradicts no higher rate.
-        let changed = rate > 2.0 * last || known && (rate < last / 2.0 || measured >= 2 * evidence.max(1));
+        let changed = rate > 2.0 * last
+            || known && (rate < last / 2.0 || measured >= evidence.max(1).saturating_mul(2));
         if changed {
             self.handed_on = (rate, measured);
         }
@@ -489,13 +490,12 @@ impl Clock {
         self.rtt_min = self.rtt_min.min(round_trip);
         let reported = self.one_way(departed.at, arrival.micros);
         let delay = reported + self.round_trips.add(now, round_trip, reported, self.rtt_min);
-        // The peer's count is newer than the receipts that are missing.
-        let unproved = self.proof.lost as f64 / self.packet_bytes();
         let passed = self.departures.passed;
         let overtaken = passed.saturating_sub(arrival.datagrams);
         self.reordering.on_report(overtaken);
         let late = self.late();
-        let missing = overtaken.max(unproved as u64);
+        // The peer's count is newer than the receipts that are missing.
+        let missing = overtaken.max(self.proof.lost);
         let arrival = Arrival { datagrams: passed.saturating_sub(missing), ..arrival };
         let shown = Shown {
             rlp: self.proof.of_rlp(departed),
@@ -751,6 +751,22 @@ mod tests {
         };
         let (usual, late) = (sent(RTT), sent(RTT * 8));
         assert!(usual >= 80 && late < usual + 10, "{usual}, {late}");
+    }
+
+    #[test]
+    fn what_an_earlier_flow_lost_does_not_grow_in_a_flow_of_short_packets() {
+        let mut world = Bottleneck::new();
+        world.run(ms(0), ms(400));
+        world.clock.proof.on_lost(10);
+        world.clock.start_busy_period();
+        let stream = StreamId::new(Side::Client, Dir::Uni, 0);
+        let (at, bytes) = (world.start + ms(500), world.sent * PACKET);
+        let span = Span::new(0, 10);
+        let departure = Departure { last: world.sent, packets: 1, at, stream, span, packet_span: 10 };
+        world.clock.on_rlp_sent(at, departure, 60);
+        let report = Arrival { packet_number: world.sent, datagrams: world.sent + 1, bytes, micros: 600_000 };
+        world.clock.on_arrival(at + RTT, report, false);
+        assert_eq!(world.clock.missing, 10);
     }
 
     #[test]

@@ -9,8 +9,9 @@ const OVERHEAD_OF: u64 = 24;
 #[derive(Debug, Default)]
 pub(crate) struct Proof {
     pub(super) delivered: u64,
-    /// In all busy periods, and of those that were overtaken those without a receipt.
+    /// In all busy periods.
     total: u64,
+    /// Datagrams that were overtaken and have no receipt, in all busy periods.
     pub(super) lost: u64,
     /// Bytes of UDP payload that RLP had sent with the newest proved datagram.
     newest: u64,
@@ -30,9 +31,9 @@ impl Proof {
         self.total += bytes;
     }
 
-    /// `bytes` of overtaken datagrams have no receipt.
-    pub(crate) fn on_lost(&mut self, bytes: u64) {
-        self.lost += bytes;
+    /// Overtaken `datagrams` have no receipt.
+    pub(crate) fn on_lost(&mut self, datagrams: u64) {
+        self.lost += datagrams;
     }
 
     /// The peer has acknowledged `bytes` of UDP payload of the primary.

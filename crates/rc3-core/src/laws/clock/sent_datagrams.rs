@@ -43,6 +43,8 @@ pub(crate) struct Loss {
     pub stream: StreamId,
     /// Its bytes in the overtaken datagrams.
     pub span: Span,
+    /// Its bytes in one of them.
+    pub packet_span: u64,
 }
 
 /// When a datagram left, and in which run: a time in which RLP never lacked data.
@@ -153,7 +155,8 @@ impl SentDatagrams {
         while let Some(&NumberedBatch { departure: first, .. }) = self.batches.front()
             && first.last + reordering <= packet_number
         {
-            self.lost.push(Loss { stream: first.stream, span: first.span });
+            let Departure { stream, span, packet_span, .. } = first;
+            self.lost.push(Loss { stream, span, packet_span });
             self.pop();
         }
         let at = self.batches.partition_point(|batch| batch.departure.last < packet_number);
@@ -243,7 +246,7 @@ mod tests {
         assert_eq!(departures.on_arrival(17, 0), Some(departed));
         assert_eq!(
             departures.take_lost(),
-            [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span }]
+            [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span, packet_span: 1 }]
         );
         assert_eq!(departures.take_lost(), []);
         // Old reports, and numbers that were never sent.

@@ -85,7 +85,7 @@ impl Connection {
         }
         let delivered: u64 = self.telemetry.sent.levels.iter().map(|level| level.delivered_bytes).sum();
         let allowed = REOPENED_FREE + self.telemetry.sent.primary_bytes + REOPENED_PER_DELIVERED * delivered;
-        for Loss { stream: id, span } in lost {
+        for Loss { stream: id, span, packet_span } in lost {
             if self.telemetry.sent.reopened_bytes > allowed {
                 break;
             }
@@ -94,7 +94,7 @@ impl Connection {
                 self.telemetry.sent.reopened_bytes += reopened;
                 self.streams.queue_for_rlp(id);
                 if let Some(watch) = self.watch() {
-                    watch.clock.proof.on_lost(reopened);
+                    watch.clock.proof.on_lost(reopened.div_ceil(packet_span.max(1)));
                 }
             }
         }
