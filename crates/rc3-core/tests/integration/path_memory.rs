@@ -91,6 +91,25 @@ fn a_process_that_moves_to_another_network_starts_without_memory() {
     assert!(remembers(&mut pair));
 }
 
+#[test]
+fn what_a_connection_has_measured_does_not_count_in_another_network() {
+    let forgets_at = |address: &str| {
+        let mut pair = pair(Duration::ZERO, 1);
+        let handle = pair.connect();
+        assert!(pair.drive_until(LIMIT, |pair| !pair.client.connection(handle).unwrap().is_handshaking()));
+        let stream = pair.client.with(handle, |c| c.open(Dir::Uni)).unwrap();
+        let taken = pair.client.with(handle, |c| c.write(stream, vec![0; 4_000_000].into())).unwrap();
+        assert!(taken > 2_000_000, "{taken}");
+        let knows =
+            |pair: &mut Pair| pair.client.connection(handle).unwrap().stats().clock.unwrap().rate.is_some();
+        assert!(pair.drive_until(Duration::from_millis(150), knows));
+        pair.client.set_address(address.parse().unwrap());
+        pair.drive_until(Duration::from_millis(200), |pair| !knows(pair))
+    };
+    assert!(!forgets_at("10.0.0.1:4444"), "another port");
+    assert!(forgets_at("192.0.2.77:4433"));
+}
+
 /// A path from the client's network, or another one, to a host that the client never meets here.
 fn import_elsewhere(pair: &mut Pair, megabits: u64, rtt: Duration, network: &str) {
     let rate = Rate::from_bits_per_second(megabits * 1_000_000).expect("not zero");

@@ -41,7 +41,7 @@ pub(super) struct PeerAddresses {
     announced: Option<Instant>,
     /// Packets of the primary to send so that the peer learns this address.
     pings: u16,
-    /// Another address was validated, and the endpoint has not asked since.
+    /// Another address was validated, or this host has moved, and the endpoint has not asked since.
     changed: bool,
     /// Where the newest authentic datagram of the primary arrived, if the socket says so.
     pub(super) local_ip: Option<IpAddr>,
@@ -228,7 +228,16 @@ impl Connection {
         self.change_receiver_id();
     }
 
-    /// Whether another address of the peer was validated since the last call.
+    /// This host is in another network: nothing is known of the path from there.
+    pub(super) fn leave_network(&mut self) {
+        let rtt = self.primary.rtt();
+        self.addresses.changed = true;
+        if let Some(rlp) = self.rlp() {
+            rlp.leave_path(rtt);
+        }
+    }
+
+    /// Whether the path has changed since the last call: another address of the peer was validated, or this host has moved.
     pub(crate) fn take_path_change(&mut self) -> bool {
         mem::take(&mut self.addresses.changed)
     }

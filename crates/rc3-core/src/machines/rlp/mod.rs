@@ -166,9 +166,15 @@ impl Rlp {
     pub(crate) fn on_new_path(&mut self, before: SocketAddr, remote: SocketAddr, rtt: Duration) {
         self.wake = None;
         // Another port is another mapping of the same address (RFC 4787), most likely on the same path.
-        if remote.ip() != before.ip()
-            && let Some(watch) = &mut self.watch
-        {
+        if remote.ip() != before.ip() {
+            self.leave_path(rtt);
+        }
+    }
+
+    /// Nothing that was measured counts any more. The round trip of the new path is about `rtt`.
+    pub(crate) fn leave_path(&mut self, rtt: Duration) {
+        self.wake = None;
+        if let Some(watch) = &mut self.watch {
             watch.on_new_path(rtt);
         }
     }
