@@ -160,6 +160,11 @@ impl RecvStream {
         Poll::Ready(Ok(()))
     }
 
+    /// Where the fetched piece begins that comes next.
+    pub(crate) fn next_offset(&self) -> Option<u64> {
+        Some(self.fetched.last()?.offset)
+    }
+
     /// At most `max` bytes of the fetched piece that comes next.
     fn next_fetched(&mut self, max: usize) -> Option<Chunk> {
         let next = self.fetched.last_mut()?;

@@ -58,7 +58,10 @@ impl RecvStream {
         let id = self.id();
         let base = self.stream.access(Access::Command, |core, _| core.read_out_of_order(id));
         let base = base.map_err(|unavailable| recv_error(unavailable.into()))?;
-        let base = base.map_err(|ClosedStream| RecvFileError::ClosedStream)?;
+        // What was fetched comes first, and may be all.
+        let fetched = self.next_offset();
+        let base =
+            fetched.ok_or(ClosedStream).or(base).map_err(|ClosedStream| RecvFileError::ClosedStream)?;
         let result = self.write_to(Arc::new(sink), base, size_max).await;
         if matches!(result, Err(RecvFileError::Write { .. } | RecvFileError::TooLong)) {
             // It may have arrived completely.
@@ -82,7 +85,8 @@ impl RecvStream {
                 Some(writing) => await_write(writing).await,
                 None => Ok(WriteBatch::default()),
             };
-            let (ended, spare) = (ended?, spare?);
+            // The sink's fault is older, and may be why the peer has gone.
+            let (spare, ended) = (spare?, ended?);
             total += batch.bytes.len() as u64;
             let sink = Arc::clone(&sink);
             let full = std::mem::replace(&mut batch, spare);

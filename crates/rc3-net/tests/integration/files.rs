@@ -120,6 +120,34 @@ fn what_was_written_before_is_read_before() {
     });
 }
 
+/// A piece that is taken leaves others that have been fetched with it.
+#[test]
+fn pieces_that_were_fetched_before_belong_to_the_file() {
+    run(async {
+        let (client, server) = endpoints("127.0.0.1", |_| {});
+        let (near, far) = connect(&client, &server).await;
+        for len in [100, 3_000_000] {
+            let data = pattern(len, 2);
+            let sink = Arc::new(Memory::default());
+            let sending = async {
+                let mut stream = near.open_uni().await.unwrap();
+                stream.write_all(&[b"head", &data[..]].concat()).await.unwrap();
+                stream.finish().unwrap();
+                stream.stopped().await.unwrap();
+            };
+            let receiving = async {
+                let mut stream = far.accept_uni().await.unwrap();
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                let head = stream.read_chunk(4, true).await.unwrap().unwrap();
+                assert_eq!(&head.bytes[..], b"head");
+                assert_eq!(stream.recv_file(sink.clone(), u64::MAX).await.unwrap(), len as u64);
+            };
+            tokio::join!(sending, receiving);
+            assert!(sink.content() == data, "{len}");
+        }
+    });
+}
+
 #[test]
 fn empty_files_are_files() {
     run(async {
