@@ -4,6 +4,7 @@ use std::{
     future::{Future, poll_fn},
     io::{self, IoSlice},
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
@@ -321,8 +322,9 @@ impl Drop for SendStream {
         // Without a connection there is nothing to finish.
         let forgotten = self.stream.access(Access::Read, |core, state| {
             state.writers.remove(&id);
-            // A future of `stopped` can still ask.
-            if !state.stopped.contains_key(&id) {
+            // A future of `stopped` that waits can still ask.
+            if state.stopped.get(&id).is_none_or(|waiter| Arc::strong_count(waiter) == 1) {
+                state.stopped.remove(&id);
                 core.release(id);
             }
             state.error.is_some() || core.writable(id) == Err(core::WriteError::ClosedStream)

@@ -30,7 +30,8 @@ impl EndpointState {
     /// The other process reads the port.
     #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(crate) fn on_successor_reads(&mut self) {
-        self.restart.successor_reads = true;
+        // It may have gone by now, and this one read again.
+        self.restart.successor_reads = self.is_handed_over();
         self.wake_driver();
     }
 
