@@ -98,7 +98,10 @@ impl HttpMessage {
 /// Whether the answer to the request that begins with these bytes may have any content.
 pub(crate) fn allows_any_content(request: &[u8]) -> bool {
     let header = Beginning::parse(request).filter(|(frame, _)| frame.kind == HEADERS);
-    let header =
-        header.and_then(|(frame, size)| request.get(size..)?.get(..usize::try_from(frame.len).ok()?));
+    // Of a long one only the beginning is here, which has the method.
+    let header = header.and_then(|(frame, size)| {
+        let rest = request.get(size..)?;
+        rest.get(..usize::try_from(frame.len).ok()?.min(rest.len()))
+    });
     header.is_some_and(|header| fields::method(header) != Method::Other)
 }
