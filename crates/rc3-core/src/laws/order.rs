@@ -93,7 +93,7 @@ impl OrderTrial {
     /// The rate of another path says nothing about this one.
     pub(crate) fn on_new_path(&mut self) {
         self.start_busy_period();
-        self.needed = None;
+        (self.needed, self.sent) = (None, 0);
     }
 
     /// The path takes `packets` in [`Constants::evident_min`](super::constants::Constants::evident_min). So many of a burst

@@ -138,6 +138,8 @@ pub(crate) struct Clock {
     reordering: Reordering,
     /// Datagrams overtaken by one that arrived, and not arrived themselves.
     pub(crate) missing: u64,
+    /// Datagrams that the receiver had counted before any of this path; known from its first report on.
+    pub(crate) came_before: Option<u64>,
     /// When that number last grew.
     lost_at: Option<Instant>,
 }
@@ -183,6 +185,7 @@ impl Clock {
             round_trips: RoundTrips::new(law),
             reordering: Reordering::new(law),
             missing: 0,
+            came_before: None,
             lost_at: None,
         }
     }
@@ -491,7 +494,8 @@ impl Clock {
         let reported = self.one_way(departed.at, arrival.micros);
         let delay = reported + self.round_trips.add(now, round_trip, reported, self.rtt_min);
         let passed = self.departures.passed;
-        let overtaken = passed.saturating_sub(arrival.datagrams);
+        let before = *self.came_before.get_or_insert(arrival.datagrams.saturating_sub(passed));
+        let overtaken = passed.saturating_sub(arrival.datagrams.saturating_sub(before));
         self.reordering.on_report(overtaken);
         let late = self.late();
         // The peer's count is newer than the receipts that are missing.
@@ -627,6 +631,8 @@ mod tests {
         /// Reports on their way: arrival time and content.
         reports: Vec<(Instant, Arrival)>,
         honoured: bool,
+        /// What the receiver counts besides.
+        counted: u64,
         /// The receiver's clock error as a function of an interval.
         haste: u32,
         /// Whether it has receipts.
@@ -646,6 +652,7 @@ mod tests {
                 sent: 0,
                 reports: Vec::new(),
                 honoured: false,
+                counted: 0,
                 haste: 1,
                 proves: true,
             }
@@ -701,7 +708,7 @@ mod tests {
             let micros = (arrives - self.start).as_micros() as u64 / u64::from(self.haste);
             let report = Arrival {
                 packet_number: self.sent - 1,
-                datagrams: self.sent,
+                datagrams: self.sent + self.counted,
                 bytes: self.sent * PACKET,
                 micros,
             };
@@ -751,6 +758,16 @@ mod tests {
         };
         let (usual, late) = (sent(RTT), sent(RTT * 8));
         assert!(usual >= 80 && late < usual + 10, "{usual}, {late}");
+    }
+
+    #[test]
+    fn what_the_receiver_counted_on_another_path_hides_no_loss() {
+        let mut world = Bottleneck { counted: 10_000, ..Bottleneck::new() };
+        world.run(ms(0), ms(400));
+        assert_eq!(world.clock.missing, 0);
+        world.counted -= 5;
+        world.run(ms(400), ms(600));
+        assert_eq!(world.clock.missing, 5);
     }
 
     #[test]
