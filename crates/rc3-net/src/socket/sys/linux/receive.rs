@@ -35,6 +35,8 @@ pub(in crate::socket) struct Scratch {
     pub(super) controls: Box<[Control<RECV_CONTROL>; RECV_MESSAGES_MAX]>,
     names: Box<[Control<NAME>; RECV_MESSAGES_MAX]>,
     pub(super) filled: [Filled; RECV_MESSAGES_MAX],
+    /// When it was used last.
+    clocks: Option<Clocks>,
 }
 
 impl Default for Scratch {
@@ -43,6 +45,7 @@ impl Default for Scratch {
             controls: Box::new([const { Control::new() }; RECV_MESSAGES_MAX]),
             names: Box::new([const { Control::new() }; RECV_MESSAGES_MAX]),
             filled: [Filled::default(); RECV_MESSAGES_MAX],
+            clocks: None,
         }
     }
 }
@@ -57,7 +60,9 @@ impl SocketState {
         }
         let received = receive(io, slots, scratch).map_err(|error| self.counters.recv_failed(error))?;
         self.counters.add(|stats| &mut stats.recv_syscalls, 1);
-        let clocks = self.timestamps.then(Clocks::read);
+        let read = self.timestamps.then(Clocks::read);
+        let before = std::mem::replace(&mut scratch.clocks, read);
+        let clocks = read.filter(|read| before.is_none_or(|before| read.go_on_from(&before)));
         let mut longest_fragments = [None; RECV_MESSAGES_MAX];
         let mut datagrams = 0;
         for (index, slot) in slots.iter_mut().enumerate().take(received) {

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// No process leaves a datagram unread for longer: an older stamp is from before the clock was set.
 const AGE_MAX: Duration = Duration::from_secs(1);
+/// A larger difference between what passed by either clock is a step of the calendar. It may also be a thousandth of the time:
+/// the calendar's clock is slewed by up to 500 ppm (adjtimex(2)).
+const STEP_MIN: Duration = Duration::from_millis(1);
 
 /// Both clocks at one time.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +23,13 @@ impl Clocks {
     pub(super) fn read() -> Self {
         let calendar = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { calendar, monotonic: Instant::now() }
+    }
+
+    /// Whether the calendar was not set since `before`: otherwise stamps have no age.
+    pub(super) fn go_on_from(&self, before: &Self) -> bool {
+        let monotonic = self.monotonic.saturating_duration_since(before.monotonic);
+        let calendar = self.calendar.checked_sub(before.calendar);
+        calendar.is_some_and(|calendar| calendar.abs_diff(monotonic) <= STEP_MIN + monotonic / 1000)
     }
 
     /// The time of a stamp; `None` if it is in the future or too old.
@@ -74,6 +84,22 @@ mod tests {
         }
         // The calendar is before 1970.
         assert_eq!(Clocks { calendar: Duration::ZERO, ..clocks }.instant(NOW), None);
+    }
+
+    #[test]
+    fn a_step_of_the_calendar_is_seen() {
+        let before = clocks();
+        let after = |calendar: Duration, monotonic: Duration| {
+            Clocks { calendar: NOW + calendar, monotonic: before.monotonic + monotonic }.go_on_from(&before)
+        };
+        let [ms, second] = [Duration::from_millis(1), Duration::from_secs(1)];
+        assert!(
+            after(Duration::ZERO, Duration::ZERO)
+                && after(ms, ms)
+                && after(100 * second, 100 * second + 50 * ms)
+        );
+        assert!(!after(500 * ms, ms) && !after(Duration::ZERO, 3 * ms));
+        assert!(!Clocks { calendar: NOW - ms, ..before }.go_on_from(&before), "back");
     }
 
     #[test]
