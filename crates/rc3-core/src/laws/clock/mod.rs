@@ -494,7 +494,7 @@ impl Clock {
         let reported = self.one_way(departed.at, arrival.micros);
         let delay = reported + self.round_trips.add(now, round_trip, reported, self.rtt_min);
         let passed = self.departures.passed;
-        let before = *self.came_before.get_or_insert(arrival.datagrams.saturating_sub(passed));
+        let before = *self.came_before.get_or_insert_with(|| arrival.datagrams.saturating_sub(passed));
         let overtaken = passed.saturating_sub(arrival.datagrams.saturating_sub(before));
         self.reordering.on_report(overtaken);
         let late = self.late();
