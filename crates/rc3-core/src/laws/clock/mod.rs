@@ -139,7 +139,7 @@ pub(crate) struct Clock {
     /// Datagrams overtaken by one that arrived, and not arrived themselves.
     pub(crate) missing: u64,
     /// Datagrams that the receiver had counted before any of this path; known from its first report on.
-    pub(crate) came_before: Option<u64>,
+    came_before: Option<u64>,
     /// When that number last grew.
     lost_at: Option<Instant>,
 }
@@ -494,8 +494,8 @@ impl Clock {
         let reported = self.one_way(departed.at, arrival.micros);
         let delay = reported + self.round_trips.add(now, round_trip, reported, self.rtt_min);
         let passed = self.departures.passed;
-        let before = *self.came_before.get_or_insert_with(|| arrival.datagrams.saturating_sub(passed));
-        let overtaken = passed.saturating_sub(arrival.datagrams.saturating_sub(before));
+        self.came_before.get_or_insert_with(|| arrival.datagrams.saturating_sub(passed));
+        let overtaken = passed.saturating_sub(self.came(arrival.datagrams));
         self.reordering.on_report(overtaken);
         let late = self.late();
         // The peer's count is newer than the receipts that are missing.
@@ -531,6 +531,11 @@ impl Clock {
         }
         self.change(now, honoured);
         Some(delay)
+    }
+
+    /// How many of the datagrams that the receiver has counted are of this path; none before its first report.
+    pub(crate) fn came(&self, counted: u64) -> u64 {
+        self.came_before.map_or(0, |before| counted.saturating_sub(before))
     }
 
     /// The part of a delay, in seconds, that was a queue: beyond the lateness of hosts and a few packets.

@@ -44,7 +44,7 @@ pub(super) struct PeerAddresses {
     /// Another address was validated, or this host has moved, and the endpoint has not asked since.
     changed: bool,
     /// Where the newest authentic datagram of the primary arrived, if the socket says so.
-    pub(super) local_ip: Option<IpAddr>,
+    local_ip: Option<IpAddr>,
 }
 
 impl PeerAddresses {
@@ -228,8 +228,17 @@ impl Connection {
         self.change_receiver_id();
     }
 
-    /// This host is in another network: nothing is known of the path from there.
-    pub(super) fn leave_network(&mut self) {
+    /// An authentic datagram of the primary arrived at this address. If that is in another network, nothing is known of the
+    /// path from there.
+    pub(super) fn arrived_at(&mut self, local_ip: Option<IpAddr>) {
+        if local_ip.is_none() || local_ip == self.addresses.local_ip {
+            return;
+        }
+        let before = self.network();
+        self.addresses.local_ip = local_ip;
+        if before.is_none() || self.network() == before {
+            return;
+        }
         let rtt = self.primary.rtt();
         self.addresses.changed = true;
         if let Some(rlp) = self.rlp() {

@@ -33,11 +33,7 @@ impl Connection {
 
     /// A datagram of the primary arrived, of `len` bytes: its content is in a buffer of that length.
     pub(crate) fn on_primary_datagram(&mut self, meta: DatagramMeta, now: Instant, len: usize) {
-        let network = self.network();
-        self.addresses.local_ip = meta.local_ip.or(self.addresses.local_ip);
-        if network.is_some() && self.network() != network {
-            self.leave_network();
-        }
+        self.arrived_at(meta.local_ip);
         self.memory.on_datagram(len);
         self.note_bytes(meta.arrived_by(now), len);
         self.ack_frequency.on_packets(now, self.primary.stream_frames(), self.primary.min_rtt());

@@ -151,8 +151,7 @@ impl PathLaws {
 
     /// The receiver's report of what the PROBE has overtaken. Returns whether the path is now known to ignore marks.
     pub(super) fn on_order(&mut self, now: Instant, order: Order) -> bool {
-        let came = self.clock.came_before.map_or(0, |before| order.came.saturating_sub(before));
-        let answer = self.order.on_order(Order { came, ..order });
+        let answer = self.order.on_order(Order { came: self.clock.came(order.came), ..order });
         self.on_answer(now, answer)
     }
 

@@ -123,7 +123,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// A single source has got its new name: in another attempt it goes beside that, and not into it.
+    /// A single source has its new name: another attempt asks for the directory above it, or it would land inside itself.
     pub(super) fn on_renamed(&mut self) {
         if let Self::Receive { path, .. } = self {
             let there = path_of(path);
