@@ -88,7 +88,8 @@ impl Listener {
     /// listener.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotConnected`] once the endpoint is closed.
+    /// [`io::ErrorKind::NotConnected`] once the endpoint is closed or handed over. If it takes its port back
+    /// ([`Endpoint::hand_over`]), make another listener of [`Self::endpoint`].
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing.

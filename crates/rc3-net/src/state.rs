@@ -254,6 +254,7 @@ impl EndpointState {
     /// The driver ends: nothing will ever happen again.
     pub(crate) fn on_driver_lost(&mut self, waiters: &EndpointWaiters) {
         let error = self.lifetime.on_driver_lost();
+        self.restart.successor = None;
         self.handshakes.waiting.clear();
         for _ in 0..self.connections.lose_all(&error, &mut self.wakers) {
             self.member.remove_connection();

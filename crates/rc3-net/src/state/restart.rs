@@ -22,7 +22,8 @@ impl EndpointState {
     #[cfg(all(target_os = "linux", not(rc3_portable)))]
     pub(crate) fn hand_over(&mut self, bound: Bound, successor: SuccessorLink) {
         self.bound = bound;
-        self.restart.successor = Some(successor);
+        // Without a driver nobody would stop reading, and the caller would wait for that.
+        self.restart.successor = Some(successor).filter(|_| self.lifetime.failure.is_none());
         self.core.retire(self.runtime.now());
         self.wake_driver();
     }
@@ -61,7 +62,7 @@ impl EndpointState {
 
     /// Whether datagrams from one process to another pass through this one.
     pub(crate) fn is_between(&self) -> bool {
-        self.is_handed_over() && self.core.has_predecessor()
+        self.is_handed_over() && self.core.has_predecessor() && self.lifetime.failure.is_none()
     }
 
     /// Whether nothing will ever happen again after a hand-over: no connection is left, no peer waits.

@@ -433,6 +433,24 @@ fn a_hand_over_that_is_given_up_changes_nothing() {
     });
 }
 
+#[test]
+fn an_endpoint_whose_runtime_has_ended_keeps_nobody_waiting() {
+    run(async {
+        let service = Service::new(options(2));
+        let ended = mortal();
+        let old = {
+            let _guard = ended.enter();
+            service.start()
+        };
+        ended.shutdown_background();
+        let (to_new, to_old) = UnixStream::pair().unwrap();
+        let taking = Endpoint::take_over(options(2), Some(service.server_config.clone()), to_old);
+        let (handed, taken) = tokio::join!(old.hand_over(to_new), taking);
+        assert!(handed.is_err() && taken.is_err());
+        old.wait_idle().await;
+    });
+}
+
 #[tokio::test]
 async fn what_cannot_be_handed_over_is_refused_with_a_reason() {
     let service = Service::new(options(2));
