@@ -57,6 +57,13 @@ impl Connection {
         self.schedule.needs_service = true;
     }
 
+    /// The stream with this number; `None` for the local control stream, which is not the peer's to hold or to hasten.
+    fn sent_by_application(&self, number: u64) -> Option<StreamId> {
+        let id = VarInt::from_u64(number).map(StreamId::from).ok()?;
+        let control = self.overlay.as_ref().and_then(|overlay| overlay.control);
+        (control != Some(id)).then_some(id)
+    }
+
     /// Reports to the peer how much credit a locally reset stream had used.
     pub(super) fn report_reset(&mut self, id: StreamId) {
         if self.overlay.is_some()
@@ -119,7 +126,7 @@ impl Connection {
                 }
             }
             ControlFrame::MaxRlpStreamData { stream, limit } => {
-                let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
+                let Some(id) = self.sent_by_application(stream) else { return };
                 self.streams.with_send(id, |stream| stream.rlp_limit = stream.rlp_limit.max(limit));
                 self.streams.queue_for_rlp(id);
             }
@@ -130,8 +137,7 @@ impl Connection {
             ControlFrame::Early(secret) => self.on_early_secret(&secret),
             ControlFrame::ReceiverId { number, id } => self.on_receiver_id(number, id),
             ControlFrame::Pause { stream, paused } => {
-                let Ok(id) = VarInt::from_u64(stream).map(StreamId::from) else { return };
-                if overlay.control != Some(id) {
+                if let Some(id) = self.sent_by_application(stream) {
                     self.streams.set_paused(id, paused);
                 }
             }
