@@ -136,8 +136,8 @@ impl Scenario {
         Ok(Self { document, spec, registry: registry.clone() })
     }
 
-    /// Sets a key, `workload.load=0.5` or `scheme.RC3.paced=true`. Strings need no quotation marks. A key that is swept has
-    /// this value only.
+    /// Sets a key, `workload.load=0.5` or `scheme.RC3.paced=true`. Strings need no quotation marks. A key that is swept, or that
+    /// cases set, has this value only.
     ///
     /// # Errors
     /// If there is no such key, or the value is invalid; the scenario stays unchanged then.
@@ -150,6 +150,14 @@ impl Scenario {
         let (key, text) = (key.trim(), text.trim());
         let value = text.parse().unwrap_or_else(|_| Value::String(text.to_owned()));
         let mut document = self.document.clone();
+        for (n, case) in self.spec.case.iter().enumerate() {
+            let mut keys = flatten(&case.set);
+            if let Some((_, set)) = keys.iter_mut().find(|(set, _)| set == key) {
+                *set = &value;
+                let keys: Table = keys.into_iter().map(|(key, value)| (key, value.clone())).collect();
+                document.set(&format!("case.{n}.set"), Value::Table(keys), None).map_err(fault)?;
+            }
+        }
         set_for_all(&mut document, key, value, None).map_err(fault)?;
         self.spec = read(&document, &self.registry)?;
         self.document = document;

@@ -335,6 +335,19 @@ fn a_scenario_written_out_reads_the_same() {
 }
 
 #[test]
+fn a_key_that_is_set_has_its_value_in_cases_too() {
+    let cases = "[[case]]\nname = \"a\"\nset = { topology.rtt = \"80ms\", measure.repetitions = 5 }\n\
+                 [[case]]\nname = \"b\"\nset = { \"measure.repetitions\" = 3 }\n";
+    let mut scenario = parse(cases).unwrap();
+    assert_eq!(labels(&scenario).len(), 2 * (5 + 3));
+    scenario.set("measure.repetitions=1").unwrap();
+    assert_eq!(labels(&scenario), ["a, TCP", "a, RC3", "b, TCP", "b, RC3"]);
+    assert!(scenario.expand().unwrap()[0].topology.mean_rtt() > Duration::from_millis(60));
+    let again = Scenario::parse(&scenario.to_toml(), "again.toml").unwrap();
+    assert_eq!(labels(&again), labels(&scenario));
+}
+
+#[test]
 fn cases_sweeps_runs_and_repetitions_multiply_in_that_order() {
     let scenario = parse(
         r#"
