@@ -25,6 +25,7 @@ use crate::{
         manifest::Selection,
         message,
         network::Marking,
+        outage::GIVE_UP_RANGE,
         patterns::Patterns,
         progress::Style,
     },
@@ -521,8 +522,7 @@ impl OutputArgs {
 
 fn parse_give_up_after(text: &str) -> Result<Duration, String> {
     let time = parse_time(text).map_err(|error| error.to_string())?;
-    let range = Duration::from_millis(100)..=Duration::from_secs(7 * 86_400);
-    if range.contains(&time) { Ok(time) } else { Err("choose a time from 100ms to 7d".to_owned()) }
+    if GIVE_UP_RANGE.contains(&time) { Ok(time) } else { Err("choose a time from 100ms to 7d".to_owned()) }
 }
 
 pub(crate) fn rate(text: &str) -> Result<Rate, UnitError> {

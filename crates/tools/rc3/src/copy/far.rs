@@ -37,6 +37,7 @@ use crate::{
         meet::{Listener, Settings},
         message::{encode, listen_up_to},
         network::{Network, path_memory},
+        outage::GIVE_UP_RANGE,
         progress::{Observer, Reporter, Style},
         punch::Punch,
         reachable::{beyond_link, bind},
@@ -217,10 +218,14 @@ struct Listening {
 
 impl Listening {
     fn settings(&self, carrier: Carrier) -> Settings {
-        let Terms { loops, marks, .. } = self.terms;
+        let Terms { loops, marks, remembers, give_up_after, .. } = self.terms;
         let maps_ports = carrier == Carrier::Udp && self.terms.udp.as_ref().is_some_and(|udp| udp.maps_ports);
-        let network =
-            Network { marking: marks, path_memory: path_memory(), maps_ports, ..Network::default() };
+        let network = Network {
+            marking: marks,
+            path_memory: path_memory().filter(|_| remembers),
+            give_up_after: give_up_after.clamp(*GIVE_UP_RANGE.start(), *GIVE_UP_RANGE.end()),
+            maps_ports,
+        };
         settings(loops, network, carrier)
     }
 
@@ -256,6 +261,28 @@ fn addresses(reached: Option<IpAddr>, own: Vec<IpAddr>) -> Vec<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        cli::low::{CongestionChoice, LoopArgs, RlpChoice},
+        transfer::network::Marking,
+    };
+
+    #[test]
+    fn the_far_end_remembers_paths_and_gives_up_as_the_near_end_asks() {
+        let loops =
+            LoopArgs { rlp: RlpChoice::Guard, congestion: CongestionChoice::Cubic, background: false };
+        let network = |remembers, hours: u64| {
+            let give_up_after = Duration::from_secs(hours * 3600);
+            let terms =
+                Terms { sends: true, udp: None, loops, marks: Marking::Auto, remembers, give_up_after };
+            Listening { identity: new_identity().unwrap(), terms }.settings(Carrier::Udp).network
+        };
+        assert_eq!(network(true, 2).path_memory, path_memory());
+        assert_eq!(network(false, 2).path_memory, None);
+        assert_eq!(network(true, 2).give_up_after, Duration::from_secs(7200));
+        // What the command line refuses.
+        assert_eq!(network(true, 1000).give_up_after, *GIVE_UP_RANGE.end());
+        assert_eq!(network(true, 0).give_up_after, *GIVE_UP_RANGE.start());
+    }
 
     #[test]
     fn sshd_reports_the_address_that_was_reached() {

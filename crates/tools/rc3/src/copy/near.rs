@@ -22,7 +22,7 @@ use super::{
         skip_banner,
     },
 };
-use crate::cli::high::network;
+use crate::cli::{high::network, low::NetworkArgs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::transfer::{
     addresses::{addresses_of, ordered, single_hosts},
@@ -128,12 +128,14 @@ async fn attempt(
 ) -> Result<usize> {
     let CopyArgs { preserve, loops, network, via_ssh, .. } = &job.args;
     let sends = matches!(side, Side::Send(..));
-    let (loops, marks) = (*loops, network.marks);
+    let NetworkArgs { marks, no_path_memory, give_up_after, .. } = *network;
     let network = settings_of(job, Carrier::Udp).network;
     let direct = (*via_ssh != ViaSsh::Always).then(|| NearPort::open(job, &network)).transpose()?;
     let mapping = direct.as_ref().map(|port| Mapping::ask(&port.direct.endpoint, &network));
     let udp = direct.as_ref().map(|direct| direct.terms(job.args.port, network.maps_ports)).transpose()?;
-    let (mut ssh, from, to) = Ssh::start(job, &Terms { sends: !sends, udp, loops, marks })?;
+    let (sends_there, loops, remembers) = (!sends, *loops, !no_path_memory);
+    let terms = Terms { sends: sends_there, udp, loops, marks, remembers, give_up_after };
+    let (mut ssh, from, to) = Ssh::start(job, &terms)?;
     let (outbox, _) = outbox(to);
     let request = Request { action: action.clone(), preserve: *preserve };
     let _ = outbox.send(encode(&Frame::Request(request))).await;

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// The version of the frames.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 /// Begins the first line of the far end; ends with its version.
 pub(super) const MAGIC: &str = "rc3-copy-peer ";
 /// Most bytes of a remote shell before the magic line.
@@ -66,6 +66,10 @@ pub(super) struct Terms {
     pub(super) udp: Option<UdpTerms>,
     pub(super) loops: LoopArgs,
     pub(super) marks: Marking,
+    /// Whether the far end uses and stores remembered paths.
+    pub(super) remembers: bool,
+    /// As [`NetworkArgs::give_up_after`](crate::cli::low::NetworkArgs::give_up_after).
+    pub(super) give_up_after: Duration,
 }
 
 /// Where the far end listens, and where the near end waits for packets that open the way of its own.
@@ -330,7 +334,8 @@ mod tests {
         for udp in [None, Some(udp)] {
             let (rlp, congestion) = (RlpChoice::Guard, CongestionChoice::Cubic);
             let loops = LoopArgs { rlp, congestion, background: false };
-            let terms = Terms { sends: true, udp, loops, marks: Marking::Auto };
+            let (marks, give_up_after) = (Marking::Auto, Duration::from_secs(7200));
+            let terms = Terms { sends: true, udp, loops, marks, remembers: false, give_up_after };
             let word = terms.to_word();
             assert!(word.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{word}");
             assert_eq!(Terms::from_word(&word), Some(terms));

@@ -1,6 +1,7 @@
 //! Outages: the other side answers nothing, and the connection waits for the path to come back.
 
 use std::{
+    ops::RangeInclusive,
     pin::pin,
     time::{Duration, Instant},
 };
@@ -14,6 +15,9 @@ use crate::error::{Error, ErrorKind, Result};
 /// Default time after which a side that answers nothing is given up: a night without network ends a transfer, a lunch
 /// break does not. The lower one of both sides counts (RFC 9000 §10.1).
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(3600);
+/// What it may be.
+pub(crate) const GIVE_UP_RANGE: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(7 * 86_400);
 
 /// Time between two looks at the path.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
