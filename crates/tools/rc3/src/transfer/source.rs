@@ -8,13 +8,13 @@ use std::{
     fs::File,
     io,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use bytes::Bytes;
 use rc3_core::units::Rate;
 use rc3_net::file::ReadAt;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{
     destination::fill_at,
@@ -29,6 +29,8 @@ use super::{
 
 /// Fewest bytes of one read, however low the limit.
 pub const READ_BYTES_MIN: usize = 16 << 10;
+/// Most time of the limit that a pause leaves for later.
+const CATCH_UP_MAX: Duration = Duration::from_secs(1);
 
 /// Where the bytes are.
 #[derive(Debug)]
@@ -187,18 +189,18 @@ impl ReadAt for FileSource {
     }
 }
 
-/// Keeps the mean rate of reads below a limit.
+/// Keeps the mean rate of reads below a limit. What a pause of more than [`CATCH_UP_MAX`] left unused is not caught up.
 #[derive(Debug)]
 pub struct Throttle {
     limit: Option<Rate>,
-    started: Instant,
-    bytes: Mutex<u64>,
+    /// When the limit allows the next byte.
+    due: Mutex<Instant>,
 }
 
 impl Throttle {
     /// A limit that starts now.
     pub fn new(limit: Option<Rate>) -> Self {
-        Self { limit, started: Instant::now(), bytes: Mutex::new(0) }
+        Self { limit, due: Mutex::new(Instant::now()) }
     }
 
     /// Bytes of one read: about a tenth of a second's worth, so that slow limits are smooth.
@@ -215,10 +217,11 @@ impl Throttle {
     /// Time until this many more bytes are allowed, which then count.
     pub fn pause(&self, bytes: usize) -> Duration {
         let Some(rate) = self.limit else { return Duration::ZERO };
-        let mut read = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = self.started + rate.time_for(*read);
-        *read += bytes as u64;
-        due.saturating_duration_since(Instant::now())
+        let now = Instant::now();
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = now.checked_sub(CATCH_UP_MAX).map_or(*due, |earliest| earliest.max(*due));
+        *due = begin + rate.time_for(bytes as u64);
+        begin.saturating_duration_since(now)
     }
 }
 
@@ -226,8 +229,23 @@ impl Throttle {
 mod tests {
     use std::fs;
 
+    use tokio::time::advance;
+
     use super::*;
     use crate::transfer::manifest::{Found, Selection};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_catches_up_a_second_at_most_after_an_outage() {
+        let throttle = Throttle::new(Rate::from_bits_per_second(8_000));
+        let second = || throttle.pause(1000);
+        let of = Duration::from_secs;
+        assert_eq!([second(), second(), second()], [of(0), of(1), of(2)]);
+        let half = Duration::from_millis(500);
+        advance(of(3) + half).await;
+        assert_eq!([second(), second()], [of(0), half], "what was late is caught up");
+        advance(of(1800)).await;
+        assert_eq!([second(), second(), second()], [of(0), of(0), of(1)]);
+    }
 
     #[test]
     fn a_hash_is_known_once_all_was_read_and_what_changes_then_is_not_read_again() {
