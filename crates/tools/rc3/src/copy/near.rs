@@ -127,6 +127,7 @@ async fn attempt(
     reporter: &mut Reporter,
 ) -> Result<usize> {
     let CopyArgs { preserve, loops, network, via_ssh, .. } = &job.args;
+    let request = requested(Request { action: action.clone(), preserve: *preserve })?;
     let sends = matches!(side, Side::Send(..));
     let NetworkArgs { marks, no_path_memory, give_up_after, .. } = *network;
     let network = settings_of(job, Carrier::Udp).network;
@@ -137,8 +138,7 @@ async fn attempt(
     let terms = Terms { sends: sends_there, udp, loops, marks, remembers, give_up_after };
     let (mut ssh, from, to) = Ssh::start(job, &terms)?;
     let (outbox, _) = outbox(to);
-    let request = Request { action: action.clone(), preserve: *preserve };
-    let _ = outbox.send(encode(&Frame::Request(request))).await;
+    let _ = outbox.send(request).await;
     let mut telling = JoinSet::new();
     if let Some(mapping) = &mapping {
         telling.spawn(tell(mapping.mapped(), outbox.clone()));
@@ -177,6 +177,16 @@ async fn attempt(
         ssh.exit_code().await;
     }
     moved.map(|here| here + left_out as usize)
+}
+
+/// The frame of a request, which the far end reads up to [`FRAME_BYTES_MAX`].
+fn requested(request: Request) -> Result<Vec<u8>> {
+    let frame = encode(&Frame::Request(request));
+    if frame.len() > FRAME_BYTES_MAX {
+        let message = format!("the paths there and the patterns are longer than {FRAME_BYTES_MAX} bytes");
+        return Err(Error::usage(message, "name their directory, or run several commands"));
+    }
+    Ok(frame)
 }
 
 /// What the far end says when it has prepared the copy.
@@ -402,7 +412,11 @@ mod tests {
     use tokio::io::{AsyncWriteExt, BufReader};
 
     use super::*;
-    use crate::{copy::wire::MAGIC, transfer::ticket::ADDRESSES_MAX};
+    use crate::{
+        cli::low::SelectionArgs,
+        copy::wire::MAGIC,
+        transfer::{attributes::Preserve, ticket::ADDRESSES_MAX},
+    };
 
     /// How the near end fails if the far end sends `frames`, one each 20 ms, and then nothing.
     async fn heard(frames: Vec<Reply>) -> Result<u32, &'static str> {
@@ -429,6 +443,21 @@ mod tests {
             }),
             () = saying => unreachable!(),
         }
+    }
+
+    #[test]
+    fn a_request_that_the_far_end_would_not_read_is_a_usage_error() {
+        let request = |paths| {
+            let action = Action::Send {
+                paths: vec![vec![b'a'; 4000]; paths],
+                selection: SelectionArgs { links: false, include: Vec::new(), exclude: Vec::new() },
+                rename: None,
+                rate_limit: None,
+            };
+            requested(Request { action, preserve: Preserve::default() })
+        };
+        assert!(request(250).is_ok());
+        assert_eq!(request(300).unwrap_err().kind(), ErrorKind::Usage);
     }
 
     #[tokio::test]
