@@ -400,7 +400,9 @@ impl Transfer<'_> {
     /// Makes the links, after all files, then sets modes and times of directories, and syncs what the policy wants.
     async fn finish(&mut self, reporter: &mut Reporter) -> Result<()> {
         let Some(there) = self.destination.cloned() else { return Ok(()) };
-        let links = take(&mut self.agreement.links);
+        let mut links = take(&mut self.agreement.links);
+        // A hard link may get a number, and must find the names of the others taken.
+        links.sort_by_key(|link| link.first.is_some());
         let with_first = |link: Expected| {
             let first = link.first.and_then(|first| Some(self.file(first)?.path.clone()));
             (link, first)
