@@ -13,13 +13,14 @@ use rc3::{
         low::{LowArgs, LowCommand},
         usage,
     },
-    copy::{self, copy},
+    copy::{self, copy_until},
     error::{Error, ErrorKind, Result},
     log, metrics, rendezvous, system,
     transfer::{
+        interrupted,
         progress::{Reporter, Style},
         receive::receive,
-        send::{Content, send},
+        send::{Content, send_until},
     },
     tunnel::{client, serve},
 };
@@ -70,12 +71,12 @@ fn run(command: LowCommand) -> Result<Exit> {
         LowCommand::Send(args) => {
             let (style, job) = (args.output.style(), args.resolve()?);
             let grace = if matches!(job.content, Content::Paths(..)) { GRACE } else { Duration::ZERO };
-            transfer(style, "sending", grace, async |reporter| send(job, reporter).await)
+            transfer(style, "sending", grace, async |reporter| send_until(interrupted(), job, reporter).await)
         }
         LowCommand::Meet(args) => with_runtime(GRACE, rendezvous::serve::serve(args), until_stopped),
         LowCommand::Copy(args) => {
             let (style, job) = (args.output.style(), args.resolve()?);
-            transfer(style, "copying", GRACE, async |reporter| copy(job, reporter).await)
+            transfer(style, "copying", GRACE, async |reporter| copy_until(interrupted(), job, reporter).await)
         }
         LowCommand::CopyPeer { listening } => {
             let work = async {

@@ -11,7 +11,7 @@ use std::{path::PathBuf, pin::pin, time::Duration};
 use tokio::time::timeout;
 
 pub use far::serve;
-pub use near::{copy, copy_until};
+pub use near::copy_until;
 pub use place::Place;
 
 use cli::CopyArgs;

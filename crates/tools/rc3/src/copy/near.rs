@@ -28,7 +28,6 @@ use crate::transfer::{
     addresses::{addresses_of, ordered, single_hosts},
     asked::Asked,
     direct::Met,
-    interrupted,
     manifest::Found,
     mapping::Mapping,
     meet::{Settings, join, open},
@@ -48,18 +47,7 @@ const START_PATIENCE: Duration = Duration::from_secs(75);
 /// Time for each further message of the far end, which sends one every few seconds until it listens.
 const WORK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Copies, by UDP or through ssh, until the user interrupts.
-///
-/// # Errors
-/// See [`Error`].
-///
-/// # Panics
-/// Outside a tokio runtime with I/O and time.
-pub async fn copy(job: CopyJob, reporter: &mut Reporter) -> Result<()> {
-    copy_until(interrupted(), job, reporter).await
-}
-
-/// As [`copy`], but `stop` interrupts it instead of the user's signals, so that a program keeps its own handlers.
+/// Copies, by UDP or through ssh, until `stop` interrupts it.
 ///
 /// # Errors
 /// See [`Error`].

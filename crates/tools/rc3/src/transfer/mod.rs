@@ -112,7 +112,7 @@ fn ticks() -> tokio::time::Interval {
 }
 
 /// Returns on Ctrl-C or a request to terminate.
-pub(crate) async fn interrupted() {
+pub async fn interrupted() {
     stopped_by().await;
 }
 

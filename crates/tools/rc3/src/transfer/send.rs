@@ -15,7 +15,6 @@ use super::{
     background,
     conclude::conclude,
     direct::Met,
-    interrupted,
     manifest::{Found, Selection},
     meet::{Settings, join, open},
     outage::Tries,
@@ -76,18 +75,7 @@ pub enum Content {
 /// Time for the end of a transfer after that of its relay.
 const RELAY_LINGERS: Duration = Duration::from_secs(1);
 
-/// Sends everything, until it is in place at the receiver or the user interrupts.
-///
-/// # Errors
-/// See [`Error`].
-///
-/// # Panics
-/// Outside a tokio runtime with I/O and time.
-pub async fn send(job: SendJob, reporter: &mut Reporter) -> Result<()> {
-    send_until(interrupted(), job, reporter).await
-}
-
-/// As [`send`], but `stop` interrupts it instead of the user's signals, so that a program keeps its own handlers.
+/// Sends everything, until it is in place at the receiver or `stop` interrupts it.
 ///
 /// # Errors
 /// See [`Error`].

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    future::pending,
     net::{Ipv4Addr, SocketAddr},
     path::Path,
     sync::Arc,
@@ -15,7 +16,7 @@ use rc3::transfer::{
     meet::Settings,
     message::{self, ALPN, FromReceiver, FromSender, Hello, Refusal, Work},
     progress::{Reporter, Style},
-    send::{Content, SendJob, send},
+    send::{Content, SendJob, send_until},
     ticket::{Secret, Ticket},
     verdict::Verdict,
 };
@@ -101,7 +102,8 @@ where
             settings,
         };
         let mut reporter = Reporter::new(Style::Quiet, "sending");
-        let sent = tokio::time::timeout(Duration::from_secs(30), send(job, &mut reporter)).await;
+        let sent =
+            tokio::time::timeout(Duration::from_secs(30), send_until(pending(), job, &mut reporter)).await;
         let sent = sent.expect("the sender comes to an end");
         tokio::time::timeout(Duration::from_secs(10), receiver)
             .await
