@@ -214,7 +214,7 @@ impl Visit<'_> {
         };
         let settings = Settings { rlp: mode, network: self.job.network.clone(), ..Settings::default() };
         let (tls, transport) =
-            (identity::client(self.job.ticket.fingerprint(), ALPN)?, settings.transport(1, 1)?);
+            (identity::client(Some(self.job.ticket.fingerprint()), ALPN)?, settings.transport(1, 1)?);
         let hello = Hello { version: VERSION, secret: self.job.ticket.secret().0, request };
         let met = meet::connect(self.endpoint, self.remotes, COMMAND, tls, transport, &hello).await?;
         *self.remotes = vec![met.connection.remote_address()];

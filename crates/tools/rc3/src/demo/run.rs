@@ -106,7 +106,7 @@ struct Ends {
 impl Ends {
     fn open(scenario: &DemoScenario) -> Result<Self> {
         let identity = Identity::generate()?;
-        let client = Arc::new(identity::client(identity.fingerprint(), ALPN)?);
+        let client = Arc::new(identity::client(Some(identity.fingerprint()), ALPN)?);
         let config = |mode| {
             let mut config = ClientConfig::new(Arc::clone(&client));
             config.transport_config(Arc::new(transport(scenario, mode)));

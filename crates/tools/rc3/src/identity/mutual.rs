@@ -43,7 +43,7 @@ pub fn server(identity: &Identity, alpn: &[u8]) -> error::Result<ServerConfig> {
 /// # Errors
 /// When the key does not fit the provider.
 pub fn client(identity: &Identity, fingerprint: Fingerprint, alpn: &[u8]) -> error::Result<ClientConfig> {
-    let mut config = identity::client(fingerprint, alpn)?;
+    let mut config = identity::client(Some(fingerprint), alpn)?;
     config.client_auth_cert_resolver = identity.certified()?;
     config.resumption = Resumption::disabled();
     Ok(config)

@@ -244,7 +244,7 @@ mod tests {
     use crate::{
         error::ErrorKind,
         transfer::{
-            identity::{SERVER_NAME, client_of_anybody},
+            identity::{self, SERVER_NAME},
             meet::Settings,
             message::MessageError,
         },
@@ -271,7 +271,7 @@ mod tests {
         place: &Place,
         bytes: &[u8],
     ) -> (SendStream, Result<FromRendezvous, MessageError>) {
-        let config = rc3_net::ClientConfig::new(Arc::new(client_of_anybody(ALPN).unwrap()));
+        let config = rc3_net::ClientConfig::new(Arc::new(identity::client(None, ALPN).unwrap()));
         let at = place.to_string().parse().unwrap();
         let connection = client.connect_with(config, at, SERVER_NAME).unwrap().await.unwrap();
         let (mut send, recv) = connection.open_bi().await.unwrap();

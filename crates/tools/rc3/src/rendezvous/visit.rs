@@ -15,7 +15,7 @@ use crate::{
     transfer::{
         addresses::addresses_of,
         direct::failed,
-        identity::client_of_anybody,
+        identity::client,
         mapping::Mapped,
         meet::{Settings, connect},
         punch::Punch,
@@ -69,7 +69,7 @@ impl Visit {
         let mut transport = settings.transport(0, 0)?;
         transport.rlp(RlpMode::Off).keep_alive_interval(Some(ASK_EVERY)).receive_window(WINDOW);
         transport.max_idle_timeout(UNUSED_MAX.try_into().ok());
-        let control = connect(endpoint, &found, COMMAND, client_of_anybody(ALPN)?, transport, first).await?;
+        let control = connect(endpoint, &found, COMMAND, client(None, ALPN)?, transport, first).await?;
         let channel = Channel::new(MESSAGE_BYTES_MAX, control, PATIENCE);
         Ok(Self { endpoint: endpoint.clone(), channel })
     }

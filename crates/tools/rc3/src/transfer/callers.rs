@@ -55,7 +55,7 @@ mod tests {
         let (found, mut further) = mpsc::channel(2 * CALLERS_MAX);
         let strangers: Vec<_> = (0..2 * CALLERS_MAX).map(|_| Endpoint::client(local()).unwrap()).collect();
         let at = endpoint.local_addr().unwrap();
-        let config = ClientConfig::new(Arc::new(client(Fingerprint([1; 32]), ALPN).unwrap()));
+        let config = ClientConfig::new(Arc::new(client(Some(Fingerprint([1; 32])), ALPN).unwrap()));
         let call = |stranger: &Endpoint| stranger.connect_with(config.clone(), at, SERVER_NAME).unwrap();
         let calls: Vec<_> = strangers.iter().flat_map(|stranger| [call(stranger), call(stranger)]).collect();
         watch(endpoint.clone(), found).await;

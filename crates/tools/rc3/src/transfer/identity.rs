@@ -126,23 +126,12 @@ impl Identity {
     }
 }
 
-/// TLS configuration of a sender that accepts only the certificate with this fingerprint.
+/// TLS configuration of a client that accepts only the certificate with this fingerprint; with `None` it trusts nothing of
+/// the server, and accepts any.
 ///
 /// # Errors
 /// When the provider does not support TLS 1.3.
-pub fn client(fingerprint: Fingerprint, alpn: &[u8]) -> Result<rustls::ClientConfig> {
-    client_of(Some(fingerprint), alpn)
-}
-
-/// TLS configuration of a client that trusts nothing of the server: it accepts any certificate.
-///
-/// # Errors
-/// When the provider does not support TLS 1.3.
-pub(crate) fn client_of_anybody(alpn: &[u8]) -> Result<rustls::ClientConfig> {
-    client_of(None, alpn)
-}
-
-fn client_of(fingerprint: Option<Fingerprint>, alpn: &[u8]) -> Result<rustls::ClientConfig> {
+pub fn client(fingerprint: Option<Fingerprint>, alpn: &[u8]) -> Result<rustls::ClientConfig> {
     let provider = crypto_provider();
     let algorithms = provider.signature_verification_algorithms;
     let mut config = rustls::ClientConfig::builder_with_provider(provider)

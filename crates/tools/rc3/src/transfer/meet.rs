@@ -152,7 +152,7 @@ pub(crate) fn towards(
     settings: &Settings,
 ) -> Result<(rustls::ClientConfig, TransportConfig)> {
     let ((alpn, _), (_, streams_max)) = (role(sends), role(!sends));
-    Ok((client(fingerprint, alpn)?, settings.transport(streams_max, 0)?))
+    Ok((client(Some(fingerprint), alpn)?, settings.transport(streams_max, 0)?))
 }
 
 /// The first message to a listener with this secret.

@@ -23,7 +23,7 @@ pub(crate) struct Punch(ClientConfig);
 impl Punch {
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         // Nobody has a certificate with this hash.
-        let tls = client(Fingerprint([0; FINGERPRINT_BYTES]), ALPN)?;
+        let tls = client(Some(Fingerprint([0; FINGERPRINT_BYTES])), ALPN)?;
         let mut transport = settings.transport(0, 0)?;
         // It takes no part of the memory that bounds the window of the real connection.
         transport.receive_window(VarInt::from_u32(0)).rlp(RlpMode::Off);

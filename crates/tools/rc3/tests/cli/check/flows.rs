@@ -225,7 +225,7 @@ impl Intruder {
     /// Connects, and says nothing.
     async fn silent(ticket: &Ticket) -> Self {
         let endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).expect("a socket");
-        let crypto = identity::client(ticket.fingerprint(), ALPN).expect("settings");
+        let crypto = identity::client(Some(ticket.fingerprint()), ALPN).expect("settings");
         let to = SocketAddr::new(ticket.host().parse().expect("an address"), ticket.port());
         let mut transport = TransportConfig::default();
         transport.rlp(RlpMode::Off);

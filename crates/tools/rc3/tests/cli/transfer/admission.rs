@@ -29,7 +29,7 @@ async fn silent_in(ticket: &Ticket, from: IpAddr, mode: RlpMode) -> Option<(Endp
     let mut transport = TransportConfig::default();
     transport.rlp(mode);
     let endpoint = Endpoint::client(SocketAddr::new(from, 0)).expect("a socket");
-    let crypto = identity::client(ticket.fingerprint(), ALPN).expect("settings");
+    let crypto = identity::client(Some(ticket.fingerprint()), ALPN).expect("settings");
     let to = SocketAddr::new(ticket.host().parse().expect("an address"), ticket.port());
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport));

@@ -58,7 +58,7 @@ fn ticket(server: &Server) -> Ticket {
 
 impl Rogue {
     async fn anonymous(server: &Server) -> Result<Self, ConnectionError> {
-        connect(server, identity::client(ticket(server).fingerprint(), ALPN).unwrap()).await
+        connect(server, identity::client(Some(ticket(server).fingerprint()), ALPN).unwrap()).await
     }
 
     async fn with_new_identity(server: &Server) -> Self {
