@@ -14,7 +14,7 @@ use crate::{
         meet::Settings,
         network::Network,
         reachable::beyond_link,
-        ticket::Ticket,
+        ticket::{Fingerprint, Secret},
     },
 };
 
@@ -23,15 +23,17 @@ pub(super) struct NearPort {
     pub(super) direct: Direct,
     /// The addresses of the host that ssh connects to; ends when dropped.
     finding: JoinSet<Vec<IpAddr>>,
+    /// As ssh takes it.
+    host: String,
 }
 
 impl NearPort {
     /// Opens the port, and begins to find addresses.
     pub(super) fn open(job: &CopyJob, network: &Network) -> Result<Self> {
         let mut finding = JoinSet::new();
-        let job = job.clone();
+        let (job, host) = (job.clone(), job.host.clone());
         finding.spawn(async move { ssh::addresses(&job).await });
-        Ok(Self { direct: Direct::open(network)?, finding })
+        Ok(Self { direct: Direct::open(network)?, finding, host })
     }
 
     /// What the far end needs to know, which listens at one of these ports.
@@ -49,12 +51,12 @@ impl NearPort {
         mut self,
         addresses: &[SocketAddr],
         mapped: oneshot::Receiver<SocketAddr>,
-        ticket: &Ticket,
+        port: u16,
+        trust: (Fingerprint, Secret),
         sends: bool,
         settings: &Settings,
-        host: &str,
     ) -> Result<Met> {
-        let (found, port) = (self.direct.found.clone(), ticket.port());
+        let found = self.direct.found.clone();
         // These addresses may come later, or never.
         let of_ssh = async {
             if let Some(Ok(ips)) = self.finding.join_next().await {
@@ -72,8 +74,7 @@ impl NearPort {
             tokio::join!(of_ssh, of_gateway);
             std::future::pending().await
         };
-        let trust = (ticket.fingerprint(), ticket.secret());
-        let silent = |tried: &[SocketAddr]| no_udp(host, tried);
+        let silent = |tried: &[SocketAddr]| no_udp(&self.host, tried);
         tokio::select! {
             met = self.direct.connect(addresses, None, trust, sends, settings, silent) => met,
             never = finding => never,

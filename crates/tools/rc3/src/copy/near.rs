@@ -39,7 +39,7 @@ use crate::transfer::{
     send::or_stop,
     session::{Outbox, outbox},
     side::Side,
-    ticket::{Fingerprint, Secret, Ticket},
+    ticket::{Fingerprint, Secret},
 };
 
 /// Time for ssh to log in and start rc3 there. People may type a password meanwhile.
@@ -202,15 +202,15 @@ async fn begin(
     reporter: &mut Reporter,
 ) -> Result<(Met, Wire, Prepared), Unanswered> {
     let (reply, messages) = reply(from, START_PATIENCE).await?;
-    let (ticket, ips) = listening(reply)?;
+    let (port, trust, ips) = listening(reply)?;
     let (mut wire, mut prepared) = (Wire::new(messages, outbox), None);
     let met = match direct {
         Some(direct) => {
             let mapped = wire.mapped();
             let connecting = async {
-                let addresses = addresses(job.args.address.as_deref(), &ips, ticket.port()).await?;
+                let addresses = addresses(job.args.address.as_deref(), &ips, port).await?;
                 let settings = settings_of(job, Carrier::Udp);
-                direct.connect(&addresses, mapped, &ticket, sends, &settings, &job.host).await
+                direct.connect(&addresses, mapped, port, trust, sends, &settings).await
             };
             match meet(&mut wire, &mut prepared, connecting).await {
                 Err(Unanswered::Here(error))
@@ -218,12 +218,12 @@ async fn begin(
                 {
                     reporter.note(&format!("{error}; the data goes through ssh"));
                     let _ = wire.outbox.send(encode(&Frame::ThroughSsh)).await;
-                    through_ssh(job, sends, &ticket, &mut wire, &mut prepared).await
+                    through_ssh(job, sends, trust, &mut wire, &mut prepared).await
                 }
                 met => met,
             }
         }
-        None => through_ssh(job, sends, &ticket, &mut wire, &mut prepared).await,
+        None => through_ssh(job, sends, trust, &mut wire, &mut prepared).await,
     };
     match (met, prepared) {
         (Ok(met), Some(prepared)) => Ok((met, wire, prepared)),
@@ -262,7 +262,7 @@ async fn meet(
 async fn through_ssh(
     job: &CopyJob,
     sends: bool,
-    ticket: &Ticket,
+    trust: (Fingerprint, Secret),
     wire: &mut Wire,
     prepared: &mut Option<Prepared>,
 ) -> Result<Met, Unanswered> {
@@ -271,7 +271,7 @@ async fn through_ssh(
     let port = endpoint.local_addr().map_err(|error| Error::local("relay through ssh", error))?.port();
     let at = [wire.relay_to(port).await?];
     let joining =
-        async { Ok(Met { control: join(sends, &endpoint, &at, ticket, &settings).await?, endpoint }) };
+        async { Ok(Met { control: join(sends, &endpoint, &at, trust, &settings).await?, endpoint }) };
     meet(wire, prepared, joining).await
 }
 
@@ -309,18 +309,15 @@ async fn ready(wire: &mut Wire, patience: Duration) -> Result<Prepared, Unanswer
     }
 }
 
-/// What the far end shows and wants to be shown, and the addresses that it names.
-fn listening(reply: Reply) -> Result<(Ticket, Vec<IpAddr>), Unanswered> {
+/// The far end's port, what it shows and wants to be shown, and the addresses that it names.
+fn listening(reply: Reply) -> Result<(u16, (Fingerprint, Secret), Vec<IpAddr>), Unanswered> {
     match reply {
         Reply::Failed { message, hint } => Err(Unanswered::Failed { message, hint }),
         Reply::Working | Reply::Ready { .. } => {
             Err(Unanswered::Invalid("it works before it listens".to_owned()))
         }
         Reply::Listening { addresses, port, fingerprint, secret } => {
-            // The host of the ticket is that of the relay.
-            let host = Ipv4Addr::LOCALHOST.to_string();
-            let ticket = Ticket::new(&host, port, Fingerprint(fingerprint), Secret(secret));
-            Ok((ticket.map_err(|error| Unanswered::Invalid(error.to_string()))?, addresses))
+            Ok((port, (Fingerprint(fingerprint), Secret(secret)), addresses))
         }
     }
 }

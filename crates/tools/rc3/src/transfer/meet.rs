@@ -160,16 +160,16 @@ pub(crate) fn hello(secret: Secret) -> Hello {
     Hello { version: VERSION, secret: secret.0 }
 }
 
-/// Connects to the listener of a ticket, and shows its secret. This side sends or receives.
+/// Connects to the listener with this certificate, and shows its secret. This side sends or receives.
 pub(crate) async fn join(
     sends: bool,
     endpoint: &Endpoint,
     addresses: &[SocketAddr],
-    ticket: &Ticket,
+    (fingerprint, secret): (Fingerprint, Secret),
     settings: &Settings,
 ) -> Result<Control> {
-    let (tls, transport) = towards(ticket.fingerprint(), sends, settings)?;
-    connect(endpoint, addresses, COMMAND, tls, transport, &hello(ticket.secret())).await
+    let (tls, transport) = towards(fingerprint, sends, settings)?;
+    connect(endpoint, addresses, COMMAND, tls, transport, &hello(secret)).await
 }
 
 /// An endpoint for connections to these addresses.

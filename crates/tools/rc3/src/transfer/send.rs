@@ -129,12 +129,13 @@ async fn send_found(
         }
     };
     let addresses = or_stop(stop.as_mut(), resolve(ticket)).await?;
+    let trust = (ticket.fingerprint(), ticket.secret());
     let endpoint = open(&job.settings.network, &addresses)?;
     let work = async {
         let (mut tries, mut input) = (Tries::new(job.settings.network.give_up_after), input);
         loop {
             let once = async {
-                let control = join(true, &endpoint, &addresses, ticket, &job.settings).await?;
+                let control = join(true, &endpoint, &addresses, trust, &job.settings).await?;
                 let patience = job.settings.patience;
                 let outbound = Outbound::new(control, patience, found, job.dry_run, job.rate_limit);
                 outbound.run(&mut input, endpoint.marks(), reporter).await

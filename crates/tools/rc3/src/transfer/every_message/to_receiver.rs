@@ -143,13 +143,13 @@ async fn converse(asked: Asked, existing: Existing, steps: Vec<Step>) {
     let policy = Policy { existing, preserve, ..Policy::default() };
     let destination = Destination::open(&place.at("inside"), policy, [7; 32]).unwrap();
     let endpoint = open(&settings.network, &[listener.address]).unwrap();
-    let ticket = listener.ticket(None).unwrap();
+    let trust = (listener.fingerprint, listener.secret);
     // The progress of a pipe may name what was not asked for.
     let (observed, done) = reporter();
     let mut reporter = if asked.is_download() { observed } else { Reporter::new(Style::Quiet, "") };
     let side = Side::Receive(destination.clone(), asked.clone());
     let fetching = async {
-        let control = join(false, &endpoint, &[listener.address], &ticket, &settings).await?;
+        let control = join(false, &endpoint, &[listener.address], trust, &settings).await?;
         side.run(&endpoint, control, settings.patience, &mut reporter).await
     };
     let (outcome, replies) = tokio::join!(fetching, act(&listener, &steps));
