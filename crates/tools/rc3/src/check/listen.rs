@@ -30,7 +30,7 @@ use crate::{
     transfer::{
         FAILED,
         identity::Identity,
-        meet::{self, Settings},
+        meet::{self, MEMORY_MAX, Settings},
         message,
         network::Network,
         newcomers::Newcomers,
@@ -100,7 +100,7 @@ impl CheckListener {
         let network = Network { path_memory: None, ..network.clone() };
         let settings = Settings { network: network.clone(), ..Settings::default() };
         config.transport_config(Arc::new(settings.transport(1, 1)?));
-        let endpoint = meet::bind(&config, &identity, &network, address)?;
+        let endpoint = meet::bind(&config, &identity, &network, address, 0, MEMORY_MAX)?;
         let bound = endpoint.local_addr().map_err(unusable)?;
         Ok(Self { endpoint, config, network, identity, bound, secret, patience })
     }
@@ -140,9 +140,9 @@ impl CheckListener {
                 () = &mut stop => return Ok(()),
             }
             drop(socket);
-            let reopened =
-                again(|| meet::bind(&self.config, &self.identity, &self.network, Some(bound))).await;
-            self.endpoint = reopened?;
+            let reopen =
+                || meet::bind(&self.config, &self.identity, &self.network, Some(bound), 0, MEMORY_MAX);
+            self.endpoint = again(reopen).await?;
         }
     }
 

@@ -10,10 +10,7 @@ use std::{
 };
 
 use rc3_cli::output;
-use rc3_net::{
-    Connection, Endpoint, EndpointOptions, Incoming, RlpMode, ServerConfig, Slot, Slots, TransportConfig,
-    VarInt,
-};
+use rc3_net::{Connection, Endpoint, Incoming, RlpMode, ServerConfig, Slot, Slots, TransportConfig, VarInt};
 use tokio::{
     io::BufReader,
     net::UdpSocket,
@@ -37,7 +34,9 @@ use crate::{
     transfer::{
         addresses::canonical,
         identity::Identity,
+        meet,
         message::{encode, listen_up_to},
+        network::Network,
         random::random,
         reachable, serve_until_stopped,
         session::{finished, outbox},
@@ -108,15 +107,10 @@ fn bind(at: Option<SocketAddr>) -> Result<Endpoint> {
         .stream_receive_window(WINDOW)
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
         .max_concurrent_uni_streams(VarInt::from_u32(0));
-    let mut config = ServerConfig::with_crypto(Arc::new(Identity::generate()?.server(ALPN)?));
+    let identity = Identity::generate()?;
+    let mut config = ServerConfig::with_crypto(Arc::new(identity.server(ALPN)?));
     config.transport_config(Arc::new(transport));
-    let open = |at| Endpoint::bind(EndpointOptions::default(), Some(config.clone()), at);
-    let endpoint = reachable::bind(at, PORT, open).map_err(|error| {
-        let at = at.map_or_else(|| format!("UDP port {PORT}"), |at| at.to_string());
-        Error::local(format!("listen on {at}"), error)
-    })?;
-    endpoint.set_memory_max(MEMORY_MAX);
-    Ok(endpoint)
+    meet::bind(&config, &identity, &Network::default(), at, PORT, MEMORY_MAX)
 }
 
 async fn relay_socket(at: SocketAddr) -> io::Result<(UdpSocket, u16)> {

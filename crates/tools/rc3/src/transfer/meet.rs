@@ -1,6 +1,12 @@
 //! How two ends meet: one listens with a secret, the other connects and shows it in [`Hello`]. Either may be the sender.
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 
 use rc3_net::{
     ClientConfig, Congestion, Connection, ConnectionError, Endpoint, RlpMode, ServerConfig, TransportConfig,
@@ -39,7 +45,7 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(20);
 const MEET_PATIENCE: Duration = Duration::from_secs(60);
 /// Bound on the memory in bytes that all senders together can use, with and without a ticket, and on what they may still
 /// send. A transfer writes its bytes on arrival; half of this allows it 1 Gbit/s x 400 ms in flight.
-const MEMORY_MAX: u64 = 256 << 20;
+pub(crate) const MEMORY_MAX: u64 = 256 << 20;
 
 /// Settings of the transport.
 #[derive(Debug, Clone)]
@@ -197,7 +203,7 @@ impl Listener {
         let transport = settings.transport(streams_max, 1)?;
         let mut config = ServerConfig::with_crypto(Arc::new(identity.server(alpn)?));
         config.transport_config(Arc::new(transport));
-        let endpoint = bind(&config, identity, &settings.network, address)?;
+        let endpoint = bind(&config, identity, &settings.network, address, 0, MEMORY_MAX)?;
         let found = endpoint.local_addr();
         let address = found.map_err(|error| Error::local("find the port", error))?;
         Ok(Self { endpoint, address, fingerprint: identity.fingerprint(), secret: *secret })
@@ -237,33 +243,32 @@ impl Listener {
     }
 }
 
-/// A listening endpoint of `identity` at this address.
-pub(crate) fn listen(
-    config: &ServerConfig,
-    identity: &Identity,
-    network: &Network,
-    address: SocketAddr,
-) -> io::Result<Endpoint> {
-    let mut options = network.options(address.ip(), None);
-    // Any free port is another after a restart.
-    if address.port() != 0 {
-        identity.reset_predecessor(address.port(), &mut options.protocol);
-    }
-    Endpoint::bind(options, Some(config.clone()), address)
-}
-
-/// A listening endpoint of `identity` with bounded memory.
+/// A listening endpoint of `identity` with bounded memory; without an address at this port of any.
 pub(crate) fn bind(
     config: &ServerConfig,
     identity: &Identity,
     network: &Network,
     address: Option<SocketAddr>,
+    usual_port: u16,
+    memory_max: u64,
 ) -> Result<Endpoint> {
-    let open = |address| listen(config, identity, network, address);
-    let endpoint = reachable::bind(address, 0, open).map_err(|error| {
-        let at = address.map_or_else(|| "any address".to_owned(), |address| address.to_string());
-        Error::local(format!("listen on {at}"), error)
+    let open = |address: SocketAddr| {
+        let mut options = network.options(address.ip(), None);
+        // Any free port is another after a restart.
+        if address.port() != 0 {
+            identity.reset_predecessor(address.port(), &mut options.protocol);
+        }
+        Endpoint::bind(options, Some(config.clone()), address)
+    };
+    let endpoint = reachable::bind(address, usual_port, open).map_err(|error| {
+        not_listening(address.unwrap_or((Ipv6Addr::UNSPECIFIED, usual_port).into()), error)
     })?;
-    endpoint.set_memory_max(MEMORY_MAX);
+    endpoint.set_memory_max(memory_max);
     Ok(endpoint)
+}
+
+/// This side cannot listen at an address.
+pub(crate) fn not_listening(address: SocketAddr, error: io::Error) -> Error {
+    let hint = "choose another address or port, or stop the program that uses it";
+    Error::local(format!("listen on {address}"), error).hinted(hint)
 }

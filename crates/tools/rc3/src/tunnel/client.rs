@@ -19,7 +19,7 @@ use super::{
     connect::{self, PeerChoice, Tunnel},
     dial::dial,
     flows::Flows,
-    local, not_listening,
+    local,
     notes::Failures,
     open::{Open, OpenAnswer},
     proxy,
@@ -41,6 +41,7 @@ use crate::{
         FAILED,
         conclude::{Parting, conclude},
         ended,
+        meet::not_listening,
         outage::Tries,
     },
 };

@@ -5,8 +5,6 @@
 //! (`relay`). A UDP flow has one as well (`flows`). [`attained`] decides which streams go first. The control stream ([`control`]) authenticates and requests
 //! remote listeners. docs/TUNNEL.md describes messages and files.
 
-use std::{io, net::SocketAddr};
-
 use rc3_net::VarInt;
 
 use crate::{error::Error, system::Stop, transfer::stopped_by};
@@ -49,12 +47,6 @@ const DONE: VarInt = VarInt::from_u32(0);
 async fn stopped(stop: &mut Stop) -> Error {
     *stop = stopped_by().await;
     Error::interrupted(0).hinted("run it again to continue; TCP connections through the tunnel have ended")
-}
-
-/// This side cannot listen at an address.
-fn not_listening(address: SocketAddr, error: io::Error) -> Error {
-    let hint = "choose another address or port, or stop the program that uses it";
-    Error::local(format!("listen on {address}"), error).hinted(hint)
 }
 
 /// Reset and stop code of a stream whose TCP connection broke.

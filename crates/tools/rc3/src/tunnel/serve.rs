@@ -1,11 +1,6 @@
 //! The side that listens: authorises peers, connects to targets, and listens for them.
 
-use std::{
-    collections::HashSet,
-    net::{Ipv6Addr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use ::metrics::{counter, gauge};
 use rc3_net::{Connection, Endpoint, ServerConfig};
@@ -18,7 +13,6 @@ use super::{
     control::{FromClient, FromServer, VERSION},
     dial::{dial, dial_udp},
     flows::Flows,
-    not_listening,
     open::{Open, OpenAnswer},
     relay::{self, TargetStream},
     remote,
@@ -35,11 +29,8 @@ use crate::{
     identity::{mutual, peers::AuthorizedPeers},
     log, metrics, notify,
     transfer::{
-        BUSY, FAILED, REFUSED, UNAUTHORISED, ended,
-        identity::Identity,
-        meet,
+        BUSY, FAILED, REFUSED, UNAUTHORISED, ended, meet,
         message::{self, MessageError},
-        network::Network,
         newcomers::{Newcomers, Rejection},
         progress::count,
         pulse::Pulses,
@@ -73,7 +64,7 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     let mut config = ServerConfig::with_crypto(Arc::new(mutual::server(&identity, ALPN)?));
     let network = network(args.network.clone());
     config.transport_config(transport(rlp(args.rlp), &network));
-    let endpoint = bind(&config, &identity, &network, args.bind)?;
+    let endpoint = meet::bind(&config, &identity, &network, args.bind, PORT, MEMORY_MAX)?;
     let secret = (!args.no_ticket).then(random::<SECRET_BYTES>).transpose()?.map(Secret);
     let bound = endpoint.local_addr().map_err(|error| Error::local("find the port", error))?;
     log::line(format_args!("listening on UDP {bound}"));
@@ -88,21 +79,6 @@ pub async fn serve(args: &TunnelArgs) -> Result<()> {
     let stop = serve_until_stopped(&endpoint, serving, &status(0)).await;
     endpoint.save_paths().await;
     stop.conclude(Err(Error::interrupted(0)))
-}
-
-fn bind(
-    config: &ServerConfig,
-    identity: &Identity,
-    network: &Network,
-    address: Option<SocketAddr>,
-) -> Result<Endpoint> {
-    let open = |address| meet::listen(config, identity, network, address);
-    let endpoint = reachable::bind(address, PORT, open).map_err(|error| {
-        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT));
-        not_listening(address.unwrap_or(any), error)
-    })?;
-    endpoint.set_memory_max(MEMORY_MAX);
-    Ok(endpoint)
 }
 
 /// Serves every authorised peer in a task, until the endpoint closes.
