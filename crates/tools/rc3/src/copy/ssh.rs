@@ -37,7 +37,7 @@ impl Ssh {
         }
         command.arg(&job.host).arg(format!(
             "{} {PEER_COMMAND} {}",
-            shell_word(&job.args.rc3_path),
+            shell_word(&job.args.rc3_path)?,
             terms.to_word()
         ));
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -94,16 +94,11 @@ impl Drop for Ssh {
 }
 
 /// A path for the remote shell, which expands a leading `~/` only.
-fn shell_word(path: &str) -> String {
-    let (home, rest) = match path.strip_prefix("~/") {
-        Some(rest) => ("~/", rest),
-        None => ("", path),
-    };
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if !rest.is_empty() && rest.chars().all(is_plain) {
-        return path.to_owned();
-    }
-    format!("{home}'{}'", rest.replace('\'', r"'\''"))
+fn shell_word(path: &str) -> Result<String> {
+    let (home, rest) = path.strip_prefix("~/").map_or(("", path), |rest| ("~/", rest));
+    let quoted = shlex::try_quote(rest);
+    let quoted = quoted.map_err(|_| Error::usage("--rc3-path has a NUL", "write a path"))?;
+    Ok(format!("{home}{quoted}"))
 }
 
 #[cfg(test)]
@@ -119,9 +114,10 @@ mod tests {
 
     #[test]
     fn paths_reach_the_remote_shell_as_one_word() {
-        assert_eq!(shell_word("rc3"), "rc3");
-        assert_eq!(shell_word("~/bin/rc3"), "~/bin/rc3");
-        assert_eq!(shell_word("/my programs/rc3; rm x"), "'/my programs/rc3; rm x'");
-        assert_eq!(shell_word("~/it's"), r"~/'it'\''s'");
+        let word = |path| shell_word(path).unwrap();
+        assert_eq!(word("rc3"), "rc3");
+        assert_eq!(word("~/bin/rc3"), "~/bin/rc3");
+        assert_eq!(word("/my programs/rc3; rm x"), "'/my programs/rc3; rm x'");
+        assert_eq!(word("~/it's"), r#"~/"it's""#);
     }
 }
