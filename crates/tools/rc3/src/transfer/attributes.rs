@@ -9,7 +9,10 @@ use std::{fs::File, path::Path};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::progress::{Event, Reporter};
+use super::{
+    progress::{Event, Reporter},
+    xattr,
+};
 
 /// Most bytes of a value.
 pub const VALUE_BYTES_MAX: usize = 4096;
@@ -18,7 +21,7 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// Most bytes of all attributes of a manifest: bounds the receiver's memory.
 pub(super) const ALL_BYTES_MAX: usize = 64 << 20;
 /// Where Linux keeps the ACL of a file, and the one that a directory hands down.
-const ACCESS: &[u8] = b"system.posix_acl_access";
+pub(super) const ACCESS: &[u8] = b"system.posix_acl_access";
 const DEFAULT: &[u8] = b"system.posix_acl_default";
 /// What each attribute counts beside its bytes.
 const OVERHEAD_BYTES: usize = 64;
@@ -129,7 +132,7 @@ impl Dropped {
 pub(super) fn of(path: &Path, room: usize) -> (Vec<Attribute>, bool) {
     let (mut found, mut left) = (Vec::new(), room);
     let mut is_whole = true;
-    for attribute in system::list(path) {
+    for attribute in list(path) {
         match left.checked_sub(attribute.cost()).filter(|_| attribute.is_valid()) {
             Some(rest) => {
                 left = rest;
@@ -144,85 +147,30 @@ pub(super) fn of(path: &Path, room: usize) -> (Vec<Attribute>, bool) {
 /// Sets those that are in `preserve`; returns whether the system took all of them.
 pub(super) fn set(file: &File, attributes: &[Attribute], preserve: Preserve) -> bool {
     let wanted = attributes.iter().filter(|attribute| attribute.is_in(preserve));
-    let refused = wanted.filter(|attribute| !system::has(file, attribute) && !system::set(file, attribute));
+    let refused = wanted.filter(|attribute| {
+        !has(file, attribute) && xattr::set(file, &attribute.name, &attribute.value).is_err()
+    });
     refused.count() == 0
 }
 
 /// Whether a file has the ACL among these attributes already, and this side keeps ACLs.
 pub(super) fn has_acl(file: &File, attributes: &[Attribute], preserve: Preserve) -> bool {
     let acl = attributes.iter().find(|attribute| attribute.name == ACCESS);
-    preserve.acls && acl.is_some_and(|acl| system::has(file, acl))
+    preserve.acls && acl.is_some_and(|acl| has(file, acl))
 }
 
-/// A list of names or a value, which `get` writes into a buffer.
-#[cfg(target_os = "linux")]
-pub(super) fn whole(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> rustix::io::Result<Vec<u8>> {
-    // Most files have few names or none. 512 bytes are enough for an ACL of 60 entries, 64 KiB for any list and value.
-    let mut bytes = vec![0; 512];
-    let length = get(&mut bytes).or_else(|error| match error {
-        rustix::io::Errno::RANGE => {
-            bytes.resize(64 << 10, 0);
-            get(&mut bytes)
-        }
-        error => Err(error),
-    });
-    bytes.truncate(length?);
-    Ok(bytes)
+/// The attributes that matter here.
+fn list(path: &Path) -> impl Iterator<Item = Attribute> {
+    let names = xattr::names(path).ok().flatten().unwrap_or_default();
+    let names = names.split(|&byte| byte == 0).filter(|name| Namespace::of(name).is_some());
+    let names: Vec<_> = names.map(<[u8]>::to_vec).collect();
+    names
+        .into_iter()
+        .filter_map(move |name| Some(Attribute { value: xattr::get_at(path, &name).ok()??, name }))
 }
 
-#[cfg(target_os = "linux")]
-mod system {
-    use std::{fs::File, path::Path};
-
-    use rustix::fs::{XattrFlags, fgetxattr, fsetxattr, getxattr, listxattr};
-
-    use super::{Attribute, Namespace, VALUE_BYTES_MAX, whole};
-
-    /// The attributes that matter here. A value that is too long is one byte longer than allowed.
-    pub(super) fn list(path: &Path) -> Vec<Attribute> {
-        let names = whole(|names| listxattr(path, names)).unwrap_or_default();
-        let names = names.split(|&byte| byte == 0).filter(|name| Namespace::of(name).is_some());
-        names.filter_map(|name| read(path, name)).collect()
-    }
-
-    pub(super) fn has(file: &File, Attribute { name, value }: &Attribute) -> bool {
-        let mut there = vec![0; value.len()];
-        fgetxattr(file, name.as_slice(), &mut there).is_ok_and(|length| there.get(..length) == Some(value))
-    }
-
-    fn read(path: &Path, name: &[u8]) -> Option<Attribute> {
-        let mut value = vec![0; VALUE_BYTES_MAX + 1];
-        let length = match getxattr(path, name, &mut value) {
-            Err(rustix::io::Errno::RANGE) => value.len(),
-            length => length.ok()?,
-        };
-        value.truncate(length);
-        value.shrink_to_fit();
-        Some(Attribute { name: name.to_vec(), value })
-    }
-
-    pub(super) fn set(file: &File, Attribute { name, value }: &Attribute) -> bool {
-        fsetxattr(file, name.as_slice(), value, XattrFlags::empty()).is_ok()
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod system {
-    use std::{fs::File, path::Path};
-
-    use super::Attribute;
-
-    pub(super) fn list(_: &Path) -> Vec<Attribute> {
-        Vec::new()
-    }
-
-    pub(super) fn has(_: &File, _: &Attribute) -> bool {
-        false
-    }
-
-    pub(super) fn set(_: &File, _: &Attribute) -> bool {
-        false
-    }
+fn has(file: &File, Attribute { name, value }: &Attribute) -> bool {
+    xattr::get(file, name).is_ok_and(|there| there.as_ref() == Some(value))
 }
 
 #[cfg(test)]

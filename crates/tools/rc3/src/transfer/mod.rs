@@ -87,6 +87,7 @@ pub mod ticket_file;
 pub mod tree;
 pub mod unlisted;
 pub mod verdict;
+mod xattr;
 
 /// Close code of a failed connection.
 pub(crate) const FAILED: VarInt = VarInt::from_u32(1);

@@ -13,6 +13,7 @@ use std::{
     path::Path,
 };
 
+use super::{attributes::ACCESS, xattr};
 use crate::system;
 
 /// Permission bits that are sent: all except setuid, setgid and sticky.
@@ -22,7 +23,7 @@ pub(super) const MODE_BITS: u32 = 0o777;
 /// anyone; `None` if the system has none. `path` is followed.
 pub(super) fn of(path: &Path, metadata: &Metadata) -> Option<u32> {
     let mode = system::mode(metadata)? & MODE_BITS;
-    Some(match acl::of_path(path) {
+    Some(match Acl::of(xattr::get_at(path, ACCESS)) {
         Ok(None) => mode,
         Ok(Some(acl)) => acl.copied(mode),
         // What it grants to the group is unknown.
@@ -39,8 +40,8 @@ pub(super) fn grant(file: &File, mode: u32) -> io::Result<()> {
     let now = file.metadata()?;
     let Some(was) = system::mode(&now) else { return Ok(()) };
     let mut mode = mode & MODE_BITS;
-    if let Some(acl) = acl::of(file)? {
-        acl::remove(file)?;
+    if let Some(acl) = Acl::of(xattr::get(file, ACCESS))? {
+        xattr::remove(file, ACCESS)?;
         // What the directory wants for the group; the mask is the group bits with which the file was created.
         mode &= 0o707 | acl.group << 3;
     }
@@ -57,10 +58,10 @@ pub(super) fn grant(file: &File, mode: u32) -> io::Result<()> {
 /// # Errors
 /// When a system call fails, for example on a file of another user.
 pub(super) fn limit(file: &File, mode: u32) -> io::Result<()> {
-    let Some(acl) = acl::of(file)? else { return narrow(file, mode) };
+    let Some(acl) = Acl::of(xattr::get(file, ACCESS))? else { return narrow(file, mode) };
     // First: the group of a file without entries has the bits of the mask.
     narrow(file, mode & (0o7707 | (acl.group & acl.mask) << 3))?;
-    acl::remove(file)
+    xattr::remove(file, ACCESS)
 }
 
 /// Removes all permission bits that are not in `mode`.
@@ -85,115 +86,74 @@ pub(super) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-#[cfg(target_os = "linux")]
-mod acl {
-    use std::{fs::File, io, path::Path};
+/// The version of an ACL (`posix_acl_xattr.h`), and the tags of its entries: tag, rights and id, little-endian.
+const VERSION: [u8; 4] = 2_u32.to_le_bytes();
+const USER: u16 = 0x02;
+const GROUP_OBJ: u16 = 0x04;
+const GROUP: u16 = 0x08;
+const MASK: u16 = 0x10;
 
-    use rustix::{
-        fs::{fgetxattr, fremovexattr, getxattr},
-        io::Errno,
-    };
+/// What counts of an ACL with more entries than permission bits. Rights have three bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Acl {
+    /// Of the file's group, as far as the mask allows.
+    group: u32,
+    /// The most that named users, named groups and the group have.
+    mask: u32,
+    /// What every named user has, within the mask.
+    every_user: u32,
+    /// The same of every named group.
+    every_group: u32,
+}
 
-    use super::super::attributes::whole;
-
-    /// Where Linux keeps the ACL of a file (acl(5) of the kernel: `posix_acl_xattr.h`).
-    const NAME: &str = "system.posix_acl_access";
-    /// Its version, and the tags of its entries: tag, rights and id, little-endian.
-    const VERSION: [u8; 4] = 2_u32.to_le_bytes();
-    const USER: u16 = 0x02;
-    const GROUP_OBJ: u16 = 0x04;
-    const GROUP: u16 = 0x08;
-    const MASK: u16 = 0x10;
-
-    /// What counts of an ACL with more entries than permission bits. Rights have three bits.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub(super) struct Acl {
-        /// Of the file's group, as far as the mask allows.
-        pub(super) group: u32,
-        /// The most that named users, named groups and the group have.
-        pub(super) mask: u32,
-        /// What every named user has, within the mask.
-        every_user: u32,
-        /// The same of every named group.
-        every_group: u32,
+impl Acl {
+    /// The most bits of a copy, on which every named user and group counts as one of the group or of the others.
+    fn copied(self, mode: u32) -> u32 {
+        let others = mode & self.every_user & self.every_group & 0o007;
+        mode & 0o700 | (self.group & self.mask & self.every_user) << 3 | others
     }
 
-    impl Acl {
-        /// The most bits of a copy, on which every named user and group counts as one of the group or of the others.
-        pub(super) fn copied(self, mode: u32) -> u32 {
-            let others = mode & self.every_user & self.every_group & 0o007;
-            mode & 0o700 | (self.group & self.mask & self.every_user) << 3 | others
-        }
-
-        fn parse(value: &[u8]) -> io::Result<Self> {
-            let entries = value.strip_prefix(&VERSION).ok_or(io::ErrorKind::InvalidData)?;
-            let (mut group, mut mask) = (0, 0o7);
-            let (mut users, mut groups): (Option<u32>, Option<u32>) = (None, None);
-            for entry in entries.chunks_exact(8) {
-                let [t0, t1, r0, r1, ..] = *entry else { continue };
-                let rights = u32::from(u16::from_le_bytes([r0, r1])) & 0o7;
-                match u16::from_le_bytes([t0, t1]) {
-                    GROUP_OBJ => group = rights,
-                    MASK => mask = rights,
-                    USER => users = Some(users.unwrap_or(0o7) & rights),
-                    GROUP => groups = Some(groups.unwrap_or(0o7) & rights),
-                    _ => {}
-                }
+    fn parse(value: &[u8]) -> io::Result<Self> {
+        let entries = value.strip_prefix(&VERSION).ok_or(io::ErrorKind::InvalidData)?;
+        let (mut group, mut mask) = (0, 0o7);
+        let (mut users, mut groups): (Option<u32>, Option<u32>) = (None, None);
+        for entry in entries.chunks_exact(8) {
+            let [t0, t1, r0, r1, ..] = *entry else { continue };
+            let rights = u32::from(u16::from_le_bytes([r0, r1])) & 0o7;
+            match u16::from_le_bytes([t0, t1]) {
+                GROUP_OBJ => group = rights,
+                MASK => mask = rights,
+                USER => users = Some(users.unwrap_or(0o7) & rights),
+                GROUP => groups = Some(groups.unwrap_or(0o7) & rights),
+                _ => {}
             }
-            // Without a name nobody is limited.
-            let every = |rights: Option<u32>| rights.map_or(0o7, |rights| rights & mask);
-            Ok(Self { group, mask, every_user: every(users), every_group: every(groups) })
         }
+        // Without a name nobody is limited.
+        let every = |rights: Option<u32>| rights.map_or(0o7, |rights| rights & mask);
+        Ok(Self { group, mask, every_user: every(users), every_group: every(groups) })
     }
 
-    /// The ACL of a file; `None` if it has only permission bits.
-    pub(super) fn of_path(path: &Path) -> io::Result<Option<Acl>> {
-        read(|value| getxattr(path, NAME, value))
-    }
-
-    /// The same of an open file.
-    pub(super) fn of(file: &File) -> io::Result<Option<Acl>> {
-        read(|value| fgetxattr(file, NAME, value))
-    }
-
-    /// Removes it.
-    pub(super) fn remove(file: &File) -> io::Result<()> {
-        Ok(fremovexattr(file, NAME)?)
-    }
-
-    fn read(get: impl Fn(&mut [u8]) -> rustix::io::Result<usize>) -> io::Result<Option<Acl>> {
-        match whole(get) {
-            Ok(value) => Acl::parse(&value).map(Some),
-            Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+    /// The ACL of a file with this value of [`ACCESS`]; `None` if it has only permission bits.
+    fn of(value: io::Result<Option<Vec<u8>>>) -> io::Result<Option<Self>> {
+        value?.map(|value| Self::parse(&value)).transpose()
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-mod acl {
-    use std::{fs::File, io, path::Path};
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
 
-    pub(super) struct Acl {
-        pub(super) group: u32,
-        pub(super) mask: u32,
-    }
+    use super::*;
 
-    impl Acl {
-        pub(super) fn copied(&self, mode: u32) -> u32 {
-            mode
-        }
-    }
-
-    pub(super) fn of_path(_: &Path) -> io::Result<Option<Acl>> {
-        Ok(None)
-    }
-
-    pub(super) fn of(_: &File) -> io::Result<Option<Acl>> {
-        Ok(None)
-    }
-
-    pub(super) fn remove(_: &File) -> io::Result<()> {
-        Ok(())
+    #[test]
+    fn a_group_whose_rights_cannot_be_read_gets_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+        let metadata = path.metadata().unwrap();
+        assert_eq!(of(&path, &metadata), Some(0o664), "it has no ACL");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(of(&path, &metadata), Some(0o604));
     }
 }
