@@ -212,7 +212,8 @@ impl Config {
             let is_same = |other: &PortConfig| (&other.name, &other.netns) == (&port.name, &port.netns);
             let problem = format_args!("another port is named `{}`", port.name);
             Fault::unless(!others.iter().any(is_same), key("name"), problem)?;
-            let is_taken = |route: &&IpNet| others.iter().any(|other| other.routes.contains(route));
+            let mut taken = others.iter().flat_map(|other| &other.routes).map(IpNet::trunc);
+            let is_taken = |route: &&IpNet| taken.any(|other| other == route.trunc());
             if let Some(route) = port.routes.iter().find(is_taken) {
                 return Err(Fault::new(key("routes"), format!("another port has the route {route}")));
             }
@@ -397,7 +398,10 @@ rate = "10mbit"
             "f.toml:10: `port.1.delya`: unknown key `delya`, did you mean `delay`?"
         );
         assert!(fails("delay = \"1m\"").starts_with("f.toml:10: `port.1.delay`: "));
-        assert!(fails("routes = [\"10.0.0.0/24\"]").starts_with("f.toml:10: `port.1.routes`: another port"));
+        for same in ["10.0.0.0/24", "10.0.0.1/24"] {
+            let error = fails(&format!("routes = [\"{same}\"]"));
+            assert!(error.starts_with("f.toml:10: `port.1.routes`: another port"), "{error}");
+        }
         assert!(fails("queue = { kind = \"strict-priority\", levels = { 64 = 1 } }").contains("levels.64`"));
         assert!(fails("kickass = { rcp = { gamma = 2.0 } }").contains("`port.1.kickass.rcp.gamma`"));
         assert!(fails("kickass = { fixed = \"1mbit\", rcp = { alpha = 1.0 } }").contains("not both"));
