@@ -113,6 +113,10 @@ impl CheckArgs {
         };
         let visit =
             ticket.map(|ticket| VisitJob { ticket, probes, plan, network, patience: listen::PATIENCE });
+        if picture.is_some() && visit.as_ref().is_none_or(|visit| visit.plan.is_none()) {
+            let hint = "add the ticket of the other host, and `flows` to --only";
+            return Err(Error::usage("a picture shows flows, and this check has none", hint));
+        }
         Ok(CheckJob { host, visit, style: Style::choose(self.json, false), picture })
     }
 }
@@ -334,6 +338,10 @@ mod tests {
         assert_eq!(only("host"), (true, None));
         assert_eq!(refused(&["check", "--only", "probes"]), "no ticket");
         assert_eq!(check(&["--picture", "a.PNG"]).picture, Some((PathBuf::from("a.PNG"), Format::Png)));
+        for without_flows in [&["check"][..], &["check", &ticket, "--only", "host,probes"]] {
+            let refused = refused(&[without_flows, &["--picture", "a.png"]].concat());
+            assert!(refused.contains("this check has none"), "{refused}");
+        }
         assert!(refused(&["check", &ticket, "--sizes", "2G"]).contains("at most 32 sizes"));
         assert!(
             refused(&["check", &ticket, "--picture", "a.gif"]).contains("the format of the picture a.gif")
