@@ -112,8 +112,8 @@ pub struct DemoArgs {
     /// Probability that a packet is lost, 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "P", value_parser = parse_probability)]
     pub loss: f64,
-    /// Background traffic at normal priority, as a fraction of the rate, 0 to below 1
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = parse_share)]
+    /// Background traffic at normal priority, as a fraction of the rate, 0 to 0.999999
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = parse_load)]
     pub load: f64,
     /// Sizes to send, separated by commas
     #[arg(long, default_value = "10k,100k,1M,5M,20M", value_delimiter = ',', value_parser = parse_size)]
@@ -530,16 +530,15 @@ pub(crate) fn rate(text: &str) -> Result<Rate, UnitError> {
 }
 
 fn parse_probability(text: &str) -> Result<f64, String> {
-    parse_share(text).or_else(|error| if text.trim() == "1" { Ok(1.0) } else { Err(error) })
+    let number = text.trim().parse().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "choose a number from 0 to 1, for example 0.01".to_owned())
 }
 
-fn parse_share(text: &str) -> Result<f64, String> {
-    let number: f64 = text.trim().parse().map_err(|_| "not a number, write for example 0.01".to_owned())?;
-    if (0.0..1.0).contains(&number) {
-        Ok(number)
-    } else {
-        Err("choose a number from 0 to below 1".to_owned())
-    }
+/// Closer to 0, the gaps between packets are longer than any time; closer to 1, the ideal is.
+fn parse_load(text: &str) -> Result<f64, String> {
+    let load = parse_probability(text).ok();
+    let load = load.filter(|load| *load == 0.0 || (0.000_001..=0.999_999).contains(load));
+    load.ok_or_else(|| "choose 0, or a number from 0.000001 to 0.999999".to_owned())
 }
 
 pub(super) fn parse_bind(text: &str) -> Result<SocketAddr, String> {
@@ -623,10 +622,13 @@ mod tests {
     }
 
     #[test]
-    fn shares_and_probabilities_have_their_ranges() {
-        assert_eq!(parse_share("0.3"), Ok(0.3));
-        assert!(parse_share("1").is_err() && parse_share("-0.1").is_err() && parse_share("NaN").is_err());
-        assert_eq!(parse_probability("1"), Ok(1.0));
-        assert!(parse_probability("1.1").is_err());
+    fn loads_and_probabilities_have_their_ranges() {
+        assert_eq!((parse_load("0"), parse_load(" 0.3")), (Ok(0.0), Ok(0.3)));
+        assert_eq!((parse_load("0.000001"), parse_load("0.999999")), (Ok(1e-6), Ok(0.999_999)));
+        for text in ["1", "-0.1", "NaN", "1e-25", "0.9999999999999999", "x"] {
+            assert!(parse_load(text).is_err(), "{text}");
+        }
+        assert_eq!((parse_probability("1"), parse_probability("1e-25")), (Ok(1.0), Ok(1e-25)));
+        assert!(parse_probability("1.1").is_err() && parse_probability("NaN").is_err());
     }
 }

@@ -166,5 +166,8 @@ mod tests {
             scenario.headline(),
             "link 200mbit x 80ms, strict priority with push-out, buffer 2M, card 2gbit, background 50 %"
         );
+        scenario.emulated =
+            EmulatorConfig { load: 0.999_999, ..EmulatorConfig::new(rate(1), Duration::ZERO) };
+        assert!(scenario.patience(SIZE_BYTES_MAX) > scenario.ideal(SIZE_BYTES_MAX), "not beyond all times");
     }
 }

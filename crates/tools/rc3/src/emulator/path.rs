@@ -136,9 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_zero_is_no_background() {
-        let rate = Rate::from_bits_per_second(1_000_000).unwrap();
+    fn a_load_of_zero_is_no_background_and_the_least_one_is() {
+        let rate = Rate::from_bits_per_second(1).unwrap();
         assert!(background(Instant::now(), rate, 0.0, 1).is_none());
+        assert!(background(Instant::now(), rate, 1e-6, 1).is_some());
     }
 
     #[test]
