@@ -1,4 +1,4 @@
-//! The results as a table, as two sentences, and as one JSON object.
+//! The results as a table, as a picture, and as one JSON object.
 //!
 //! Byte counts are the receiver's: bytes that the primary brought first, bytes that each RLP level brought first, and
 //! duplicates. They are those of the run with the median FCT, so that they belong together. With an even number of
@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use rc3_picture::chart::{Chart, Colour};
-use rc3_text::units::{about_bytes, about_time, rate_text, three_digits};
+use rc3_text::units::about_bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -17,7 +17,6 @@ use super::{
     scenario::DemoScenario,
 };
 use crate::{
-    emulator::EmulatorConfig,
     picture::{PictureLine, chart},
     scheme::Scheme,
     table::{align, median, milliseconds, time},
@@ -138,13 +137,12 @@ impl DemoReport {
     pub fn text(&self, look: Look) -> String {
         let runs = self.runs_text();
         format!(
-            "\n{}\nplain QUIC and rc3, FCT from connect to the last byte, {runs}, every transfer verified\n{}\n{}\n\n{}\n{}\n{}\n",
+            "\n{}\nplain QUIC and rc3, FCT from connect to the last byte, {runs}, every transfer verified\n{}\n{}\n\n{}\n{}",
             self.scenario.headline(),
             self.scenario.memory_text(),
             self.scenario.ideal_text(),
             self.table(),
             bars::picture(self, look),
-            self.meaning(),
         )
     }
 
@@ -195,58 +193,6 @@ impl DemoReport {
         align(&lines)
     }
 
-    /// A summary in two sentences.
-    pub fn meaning(&self) -> String {
-        let Some(best) = self.rows.iter().max_by(|a, b| a.reduction().total_cmp(&b.reduction())) else {
-            return String::new();
-        };
-        let worst = self.rows.iter().min_by(|a, b| a.reduction().total_cmp(&b.reduction())).unwrap_or(best);
-        let EmulatorConfig { rate, rtt, .. } = &self.scenario.emulated;
-        let link = format!("{} with a round trip of {}", rate_text(rate.bits_per_second()), about_time(*rtt));
-        let first = if best.reduction() < 1.0 {
-            format!(
-                "On this link ({link}) rc3 gains nothing: at best it takes {} for {} \
-                 where plain QUIC takes {}.",
-                time(best.rc3.fct_ms_median),
-                about_bytes(best.rc3.bytes),
-                time(best.plain.fct_ms_median),
-            )
-        } else {
-            let saved = (best.plain.fct_ms_median - best.rc3.fct_ms_median) / milliseconds(*rtt);
-            let rest = if std::ptr::eq(best, worst) {
-                String::new()
-            } else if worst.reduction() < 0.5 {
-                let slower = three_digits((-worst.reduction()).max(0.0));
-                format!(", while {} is {slower} % slower", about_bytes(worst.rc3.bytes))
-            } else {
-                format!(", and {} % at {}", three_digits(worst.reduction()), about_bytes(worst.rc3.bytes))
-            };
-            format!(
-                "On this link ({link}) rc3 saves most at {}: {} instead of {}, {} % \
-                 or {} round trips less{rest}.",
-                about_bytes(best.rc3.bytes),
-                time(best.rc3.fct_ms_median),
-                time(best.plain.fct_ms_median),
-                three_digits(best.reduction()),
-                three_digits(saved),
-            )
-        };
-        let total: u64 = self.rows.iter().map(|row| row.rc3.bytes).sum();
-        let rlp: u64 = self.rows.iter().flat_map(|row| &row.rc3.rlp_bytes).sum();
-        let twice: u64 = self.rows.iter().map(|row| row.rc3.duplicate_bytes).sum();
-        let share = |bytes: u64| three_digits(100.0 * bytes as f64 / total.max(1) as f64);
-        let ratios = || self.rows.iter().map(|row| row.rc3.over_ideal());
-        let second = format!(
-            "The low-priority loop brought {} % of the bytes, from the tail, while the primary was still \
-             opening its window, {} % arrived twice, and rc3 took {} to {} times the ideal.",
-            share(rlp),
-            share(twice),
-            three_digits(ratios().fold(f64::INFINITY, f64::min)),
-            three_digits(ratios().fold(0.0, f64::max)),
-        );
-        format!("{first} {second}")
-    }
-
     /// The worst level that brought bytes.
     fn levels_used(&self) -> usize {
         let used =
@@ -275,7 +221,7 @@ pub(super) mod tests {
     use rc3_core::{Ladder, units::Rate};
 
     use super::*;
-    use crate::demo::scenario::Runs;
+    use crate::{demo::scenario::Runs, emulator::EmulatorConfig};
 
     pub(in crate::demo) fn scenario() -> DemoScenario {
         let rate = Rate::from_bits_per_second(200_000_000).unwrap();
@@ -369,15 +315,5 @@ pub(super) mod tests {
         assert_eq!(svg.matches("<circle").count(), 8);
         let both = Links { link: report(), fast_card: Some(report()) }.svg();
         assert_eq!(both.matches("<circle").count(), 16);
-    }
-
-    #[test]
-    fn meaning_follows_the_numbers() {
-        let mut report = report();
-        let meaning = report.meaning();
-        assert!(meaning.contains("168 ms instead of 410 ms, 59 % or 3.02 round trips less"), "{meaning}");
-        assert!(meaning.contains("brought 90 % of the bytes"), "{meaning}");
-        report.rows[0].rc3.fct_ms_median = 500.0;
-        assert!(report.meaning().contains("gains nothing"));
     }
 }

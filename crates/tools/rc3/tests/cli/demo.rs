@@ -64,14 +64,14 @@ fn a_long_flow_on_a_fast_link_is_whole() {
 }
 
 #[test]
-fn table_picture_and_meaning_are_printed_and_drawn() {
+fn table_and_picture_are_printed_and_drawn() {
     let directory = tempfile::tempdir().unwrap();
     let svg = directory.path().join("fct.svg");
     let output =
         demo(&["--sizes", "100k", "--loss", "0.01", "--load", "0.3", "--svg", svg.to_str().unwrap()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
-    for words in ["loss 1 %, background 30 %", "rc3/ideal", "every transfer verified", "On this link"] {
+    for words in ["loss 1 %, background 30 %", "rc3/ideal", "every transfer verified", "100 kB  plain"] {
         assert!(text.contains(words), "{words} is missing in\n{text}");
     }
     assert_eq!(text.matches("every transfer verified").count(), 2, "one table for each link\n{text}");
