@@ -18,7 +18,7 @@ use crate::{
     demo::{
         DemoJob,
         links::Links,
-        scenario::{DemoScenario, RUNS_MAX, Runs, SIZE_BYTES_MAX, SIZES_MAX},
+        scenario::{DemoScenario, Runs, SIZE_BYTES_MAX, SIZES_MAX},
     },
     emulator::EmulatorConfig,
     error::{Error, Result},
@@ -78,7 +78,7 @@ fn scenario(args: DemoArgs) -> Result<DemoScenario> {
         forget: args.forget,
         ladder: rc3_core::Ladder::geometric(40, 10, args.levels),
         sizes: args.sizes,
-        runs: args.runs.map_or(Runs::USUAL, |runs| Runs::Exactly(runs.min(RUNS_MAX))),
+        runs: args.runs.map_or(Runs::USUAL, Runs::Exactly),
     })
 }
 

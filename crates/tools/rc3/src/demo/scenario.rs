@@ -13,8 +13,6 @@ use crate::emulator::{Discipline, EmulatorConfig};
 pub const SIZES_MAX: usize = 32;
 /// Largest size.
 pub const SIZE_BYTES_MAX: u64 = 1 << 30;
-/// Most runs per size.
-pub const RUNS_MAX: u32 = 100;
 
 /// How often each size is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
