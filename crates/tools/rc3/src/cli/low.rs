@@ -28,6 +28,7 @@ use crate::{
         outage::GIVE_UP_RANGE,
         patterns::Patterns,
         progress::Style,
+        ticket::{parts, positive},
     },
     tunnel::control,
 };
@@ -562,21 +563,15 @@ pub(super) fn parse_bind(text: &str) -> Result<SocketAddr, String> {
 
 pub(crate) fn parse_advertise(text: &str) -> Result<(String, Option<u16>), String> {
     let wrong = || "write HOST, HOST:PORT or [IPV6]:PORT".to_owned();
-    let port = |text: &str| text.parse().ok().filter(|&port| port != 0).ok_or_else(wrong);
-    if let Some(rest) = text.strip_prefix('[') {
-        let (host, after) = rest.split_once(']').ok_or_else(wrong)?;
-        let number = match after.strip_prefix(':') {
-            Some(number) => Some(port(number)?),
-            None if after.is_empty() => None,
-            None => return Err(wrong()),
-        };
-        return Ok((host.to_owned(), number));
+    // An address without brackets, perhaps with a zone.
+    if text.split('%').next().is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok()) {
+        return Ok((text.to_owned(), None));
     }
-    match text.split_once(':') {
-        // More than one colon: an IPv6 address without brackets.
-        Some((_, rest)) if rest.contains(':') => Ok((text.to_owned(), None)),
-        Some((host, number)) if !host.is_empty() => Ok((host.to_owned(), Some(port(number)?))),
-        None if !text.is_empty() => Ok((text.to_owned(), None)),
+    match parts(text).as_deref() {
+        Some([host]) if !host.is_empty() => Ok(((*host).to_owned(), None)),
+        Some([host, port]) if !host.is_empty() => {
+            Ok(((*host).to_owned(), Some(positive(port).ok_or_else(wrong)?)))
+        }
         _ => Err(wrong()),
     }
 }
@@ -615,8 +610,10 @@ mod tests {
         assert_eq!(error, "there is no interface no-such-link");
         assert_eq!(parse_advertise("h:7"), Ok(("h".to_owned(), Some(7))));
         assert_eq!(parse_advertise("2001:db8::1"), Ok(("2001:db8::1".to_owned(), None)));
+        assert_eq!(parse_advertise("fe80::1%eth0"), Ok(("fe80::1%eth0".to_owned(), None)));
         assert_eq!(parse_advertise("[::1]:7"), Ok(("::1".to_owned(), Some(7))));
-        for wrong in ["", ":7", "h:0", "h:x", "[::1", "[::1]7"] {
+        assert_eq!(parse_advertise("[::1]"), Ok(("::1".to_owned(), None)));
+        for wrong in ["", ":7", "h:0", "h:x", "[::1", "[::1]7", "a:b:c", "h:7:7", "[]:7"] {
             assert!(parse_advertise(wrong).is_err(), "{wrong}");
         }
     }

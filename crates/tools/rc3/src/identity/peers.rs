@@ -18,7 +18,7 @@ use crate::{
     system,
     transfer::{
         paths::{directory_of, printable_path},
-        ticket::{Fingerprint, authority},
+        ticket::{Fingerprint, authority, parts, positive},
     },
 };
 
@@ -169,9 +169,8 @@ impl KnownPeers {
 fn known(entry: &str) -> Option<KnownPeer> {
     let mut words = entry.split_whitespace();
     let (name, address, fingerprint) = (words.next()?, words.next()?, words.next()?);
-    let (host, port) = address.rsplit_once(':')?;
-    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    let port = port.parse().ok().filter(|&port| port != 0)?;
+    let [host, port] = parts(address)?[..] else { return None };
+    let port = positive(port)?;
     let fingerprint = fingerprint.parse().ok()?;
     words.next().is_none().then(|| KnownPeer {
         name: name.to_owned(),

@@ -176,9 +176,11 @@ impl FromStr for Ticket {
     fn from_str(text: &str) -> Result<Self, TicketError> {
         let rest = text.trim().strip_prefix(SCHEME).ok_or(TicketError::Scheme)?;
         let (address, code) = rest.split_once("/#").ok_or(TicketError::NoCode)?;
-        let (host, port) = address.rsplit_once(':').ok_or(TicketError::Port)?;
-        let port = port.parse().ok().filter(|&port| port != 0).ok_or(TicketError::Port)?;
-        let host = without_brackets(host).ok_or(TicketError::Host)?;
+        let (host, port) = match parts(address).as_deref() {
+            Some([host, port]) => (*host, positive(port).ok_or(TicketError::Port)?),
+            Some([_]) => return Err(TicketError::Port),
+            _ => return Err(TicketError::Host),
+        };
         let code = BASE32.decode(code.as_bytes()).map_err(|_| TicketError::Code)?;
         let (&version, rest) = code.split_first().ok_or(TicketError::Code)?;
         let rest = match code.split_last_chunk::<CHECKSUM_BYTES>() {
@@ -209,12 +211,25 @@ pub(crate) fn is_host(text: &str) -> bool {
     (1..=HOST_BYTES_MAX).contains(&text.len()) && text.chars().all(allowed)
 }
 
-/// The host of HOST:PORT; `None` if an IPv6 address is not in brackets.
-pub(crate) fn without_brackets(host: &str) -> Option<&str> {
-    match host.strip_prefix('[') {
-        Some(inner) => inner.strip_suffix(']'),
-        None => (!host.contains(':')).then_some(host),
+/// Splits at colons outside brackets, and removes the brackets; `None` if those do not match.
+pub(crate) fn parts(text: &str) -> Option<Vec<&str>> {
+    let (mut parts, mut rest) = (Vec::new(), text);
+    loop {
+        let (part, after) = match rest.strip_prefix('[') {
+            Some(inner) => inner.split_once(']')?,
+            None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
+        };
+        parts.push(part);
+        match after.strip_prefix(':') {
+            Some(more) => rest = more,
+            None => return after.is_empty().then_some(parts),
+        }
     }
+}
+
+/// A port other than 0.
+pub(crate) fn positive(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|&port| port != 0)
 }
 
 /// HOST:PORT, with an IPv6 address in brackets.

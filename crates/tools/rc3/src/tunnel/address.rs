@@ -8,7 +8,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::transfer::ticket::{authority, is_host};
+use crate::transfer::ticket::{authority, is_host, parts, positive};
 
 /// Where a TCP connection or a UDP flow goes: the side that connects resolves the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +69,8 @@ impl FromStr for Target {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        match parts(text)?.as_slice() {
-            [host, port] => Self::new(host, positive(port)?),
+        match parts(text).ok_or(AddressError::Host)?.as_slice() {
+            [host, port] => Self::new(host, positive(port).ok_or(AddressError::Port)?),
             _ => Err(AddressError::Form("HOST:PORT")),
         }
     }
@@ -92,12 +92,13 @@ impl FromStr for Forward {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let (text, udp) = text.strip_suffix("/udp").map_or((text, false), |text| (text, true));
-        let (bind, port, host, target) = match parts(text)?.as_slice() {
+        let (bind, port, host, target) = match parts(text).ok_or(AddressError::Host)?.as_slice() {
             [port, host, target] => (None, *port, *host, *target),
             [bind, port, host, target] => (Some(*bind), *port, *host, *target),
             _ => return Err(AddressError::Form("[BIND:]PORT:HOST:HOSTPORT[/udp]")),
         };
-        Ok(Self { listen: listen(bind, port)?, target: Target::new(host, positive(target)?)?, udp })
+        let target = Target::new(host, positive(target).ok_or(AddressError::Port)?)?;
+        Ok(Self { listen: listen(bind, port)?, target, udp })
     }
 }
 
@@ -106,33 +107,11 @@ impl FromStr for Forward {
 /// # Errors
 /// See [`AddressError`].
 pub fn dynamic(text: &str) -> Result<SocketAddr, AddressError> {
-    match parts(text)?.as_slice() {
+    match parts(text).ok_or(AddressError::Host)?.as_slice() {
         [port] => listen(None, port),
         [bind, port] => listen(Some(bind), port),
         _ => Err(AddressError::Form("[BIND:]PORT")),
     }
-}
-
-/// Splits at colons outside brackets, and removes the brackets.
-fn parts(text: &str) -> Result<Vec<&str>, AddressError> {
-    let (mut parts, mut rest) = (Vec::new(), text);
-    loop {
-        let (part, after) = match rest.strip_prefix('[') {
-            Some(inner) => inner.split_once(']').ok_or(AddressError::Host)?,
-            None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
-        };
-        parts.push(part);
-        match after.strip_prefix(':') {
-            Some(more) => rest = more,
-            None if after.is_empty() => return Ok(parts),
-            None => return Err(AddressError::Host),
-        }
-    }
-}
-
-/// A port other than 0.
-pub(super) fn positive(text: &str) -> Result<u16, AddressError> {
-    text.parse().ok().filter(|&port| port != 0).ok_or(AddressError::Port)
 }
 
 fn listen(bind: Option<&str>, port: &str) -> Result<SocketAddr, AddressError> {

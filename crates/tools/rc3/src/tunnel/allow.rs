@@ -7,8 +7,8 @@ use std::{
     str::FromStr,
 };
 
-use super::address::{AddressError, Target, positive};
-use crate::transfer::ticket::without_brackets;
+use super::address::{AddressError, Target};
+use crate::transfer::ticket::{parts, positive};
 
 /// The name that is always this host's.
 const LOCAL: &str = "localhost";
@@ -26,18 +26,17 @@ impl FromStr for TargetPattern {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let form = AddressError::Form("HOST:PORT; either may be `*`");
-        let (host, port) = text.rsplit_once(':').ok_or(form)?;
+        let parts = parts(text).ok_or(AddressError::Host)?;
+        let [host, port] = parts[..] else {
+            return Err(AddressError::Form("HOST:PORT; either may be `*`"));
+        };
         let port = match port {
             "*" => None,
-            port => Some(positive(port)?),
+            port => Some(positive(port).ok_or(AddressError::Port)?),
         };
         let host = match host {
             "*" => None,
-            host => {
-                let host = without_brackets(host).ok_or(AddressError::Host)?;
-                Some(Target::new(host, 1)?.host().to_owned())
-            }
+            host => Some(Target::new(host, 1)?.host().to_owned()),
         };
         Ok(Self { host, port })
     }
