@@ -1,10 +1,6 @@
 //! TCP connections and UDP sockets to targets.
 
-use std::{
-    io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
-    time::Duration,
-};
+use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::{
     net::{TcpStream, UdpSocket},
@@ -12,6 +8,7 @@ use tokio::{
 };
 
 use super::{address::Target, allow::reachable, open::OpenAnswer};
+use crate::transfer::reachable::unspecified;
 
 /// Time limit for resolving a name, and for each connection attempt.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -23,39 +20,36 @@ async fn resolve(target: &Target) -> Result<Vec<SocketAddr>, OpenAnswer> {
     Ok(reachable(target, found.map_err(|_| OpenAnswer::NotFound)?))
 }
 
-/// A UDP socket of this host that is connected to a target: datagrams of others do not reach it.
-pub(super) async fn dial_udp(target: &Target) -> Result<UdpSocket, OpenAnswer> {
+/// The first of a target's addresses with which this succeeds.
+async fn first<T, F: Future<Output = Result<T, OpenAnswer>>>(
+    target: &Target,
+    dial: impl Fn(SocketAddr) -> F,
+) -> Result<T, OpenAnswer> {
     let mut last = OpenAnswer::NotFound;
     for address in resolve(target).await? {
-        let local =
-            if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let opened = UdpSocket::bind(SocketAddr::new(local, 0)).await;
-        let connected = match opened {
-            Ok(socket) => socket.connect(address).await.map(|()| socket),
-            Err(error) => Err(error),
-        };
-        match connected {
-            Ok(socket) => {
-                // Until the runtime has seen that, sends without waiting fail.
-                let _ = socket.writable().await;
-                return Ok(socket);
-            }
-            Err(_) => last = OpenAnswer::Unreachable,
+        match dial(address).await {
+            Ok(dialled) => return Ok(dialled),
+            Err(answer) => last = answer,
         }
     }
     Err(last)
 }
 
+/// A UDP socket of this host that is connected to a target: datagrams of others do not reach it.
+pub(super) async fn dial_udp(target: &Target) -> Result<UdpSocket, OpenAnswer> {
+    let open = |address| async move {
+        let socket = UdpSocket::bind((unspecified(address), 0)).await?;
+        socket.connect(address).await?;
+        // Until the runtime has seen that, sends without waiting fail.
+        let _ = socket.writable().await;
+        io::Result::Ok(socket)
+    };
+    first(target, |address| async move { open(address).await.map_err(|_| OpenAnswer::Unreachable) }).await
+}
+
 /// Connects to a target.
 pub(super) async fn dial(target: &Target) -> Result<TcpStream, OpenAnswer> {
-    let mut last = OpenAnswer::NotFound;
-    for address in resolve(target).await? {
-        match attempt(address).await {
-            Ok(stream) => return Ok(stream),
-            Err(answer) => last = answer,
-        }
-    }
-    Err(last)
+    first(target, attempt).await
 }
 
 async fn attempt(address: SocketAddr) -> Result<TcpStream, OpenAnswer> {
