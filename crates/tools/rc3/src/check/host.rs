@@ -14,6 +14,8 @@ use rc3_net::{
 };
 use serde::{Serialize, Serializer};
 
+use crate::transfer::mapping::default_route;
+
 /// Longest wait for a datagram over loopback, in milliseconds.
 const LOOPBACK_PATIENCE_MS: u32 = 200;
 
@@ -95,7 +97,9 @@ impl HostReport {
             default_qdisc: fs::read_to_string("/proc/sys/net/core/default_qdisc")
                 .ok()
                 .map(|text| text.trim().to_owned()),
-            device: fs::read_to_string("/proc/net/route").ok().and_then(|table| default_device(&table)),
+            device: fs::read_to_string("/proc/net/route")
+                .ok()
+                .and_then(|table| Some(default_route(&table)?.0.to_owned())),
             advice: Vec::new(),
         };
         report.advice = report.advise();
@@ -216,15 +220,6 @@ fn dscp_survives(ip: IpAddr) -> Option<bool> {
     None
 }
 
-/// The device of the default route, in the format of `/proc/net/route`.
-fn default_device(table: &str) -> Option<String> {
-    table.lines().skip(1).find_map(|line| {
-        let mut fields = line.split_whitespace();
-        let device = fields.next()?;
-        (fields.next()? == "00000000").then(|| device.to_owned())
-    })
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -256,8 +251,8 @@ pub(super) mod tests {
 
     #[test]
     fn a_queue_that_knows_no_priority_gets_a_line_for_the_device_of_the_default_route() {
-        let device = default_device("Iface\tDestination\nlo\t0000007F\t0\neth7\t00000000\t0101A8C0\n");
-        let blind = HostReport { default_qdisc: Some("fq_codel".to_owned()), device, ..healthy() };
+        let (default_qdisc, device) = (Some("fq_codel".to_owned()), Some("eth7".to_owned()));
+        let blind = HostReport { default_qdisc, device, ..healthy() };
         assert_eq!(blind.advise()[0].commands, ["tc qdisc replace dev eth7 root handle 1: prio bands 3"]);
     }
 }

@@ -101,7 +101,7 @@ struct Gateway {
 impl Gateway {
     /// That of this host, if its own address is private. Only Linux has the table.
     fn of_this_host() -> Option<Self> {
-        let ip = default_gateway(&fs::read_to_string("/proc/net/route").ok()?)?;
+        let ip = default_route(&fs::read_to_string("/proc/net/route").ok()?)?.1?;
         match route_to((ip, GATEWAY_PORT).into())? {
             IpAddr::V4(own) if is_translated(own) => Some(Self { ip, own }),
             _ => None,
@@ -153,17 +153,18 @@ impl Gateway {
     }
 }
 
-/// The gateway of the default route with the lowest metric, in the form of `/proc/net/route`.
-fn default_gateway(table: &str) -> Option<Ipv4Addr> {
-    let of_line = |line: &str| {
+/// The device of the default route with the lowest metric, in the form of `/proc/net/route`, and its gateway: what leaves
+/// by a tunnel passes none.
+pub(crate) fn default_route(table: &str) -> Option<(&str, Option<Ipv4Addr>)> {
+    let routes = table.lines().filter_map(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
-        let [_, "00000000", gateway, _, _, _, metric, "00000000", ..] = fields[..] else { return None };
+        let [device, "00000000", gateway, _, _, _, metric, "00000000", ..] = fields[..] else { return None };
         // The bytes are in the order of the network, whatever number they are here.
         let gateway = Ipv4Addr::from(u32::from_str_radix(gateway, 16).ok()?.to_ne_bytes());
-        Some((metric.parse::<u32>().ok()?, gateway))
-    };
-    let (_, gateway) = table.lines().filter_map(of_line).min_by_key(|(metric, _)| *metric)?;
-    (!gateway.is_unspecified()).then_some(gateway)
+        let gateway = Some(gateway).filter(|gateway| !gateway.is_unspecified());
+        Some((metric.parse::<u32>().ok()?, (device, gateway)))
+    });
+    routes.min_by_key(|(metric, _)| *metric).map(|(_, route)| route)
 }
 
 /// Whether an address means nothing outside of its network (RFC 1918, RFC 6598).
@@ -180,17 +181,24 @@ mod tests {
     fn the_default_route_of_the_lowest_metric_counts() {
         let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
         let route = |to: &str, via: [u8; 4], metric: u32, mask: &str| {
-            format!("eth0\t{to}\t{:08X}\t0003\t0\t0\t{metric}\t{mask}\t0\t0\t0\n", u32::from_ne_bytes(via))
+            let via = u32::from_ne_bytes(via);
+            format!("eth{metric}\t{to}\t{via:08X}\t0003\t0\t0\t{metric}\t{mask}\t0\t0\t0\n")
         };
         let lan = route("0001A8C0", [0; 4], 0, "00FFFFFF");
         let far = route("00000000", [192, 168, 1, 1], 600, "00000000");
         let near = route("00000000", [192, 168, 2, 1], 100, "00000000");
         let tunnel = route("00000000", [0; 4], 50, "00000000");
-        let gateway = |routes: &[&str]| default_gateway(&format!("{head}{}", routes.concat()));
-        assert_eq!(gateway(&[&lan, &far, &near]), Some([192, 168, 2, 1].into()));
-        assert_eq!(gateway(&[&lan]), None);
-        assert_eq!(gateway(&[&far, &tunnel]), None, "what leaves by a tunnel passes no gateway");
-        assert_eq!(gateway(&["x\n", "a 00000000 zz 3 0 0 0 00000000\n"]), None);
+        // Half of all addresses, by a device of its own.
+        let half = route("00000000", [0; 4], 1, "00000080");
+        let found = |routes: &[&str]| {
+            let table = format!("{head}{}", routes.concat());
+            default_route(&table).map(|(device, gateway)| (device.to_owned(), gateway))
+        };
+        let near_gateway = Some([192, 168, 2, 1].into());
+        assert_eq!(found(&[&half, &lan, &far, &near]), Some(("eth100".to_owned(), near_gateway)));
+        assert_eq!(found(&[&lan, &half]), None);
+        assert_eq!(found(&[&far, &tunnel]), Some(("eth50".to_owned(), None)), "a tunnel has no gateway");
+        assert_eq!(found(&["x\n", "a 00000000 zz 3 0 0 0 00000000\n"]), None);
     }
 
     #[test]
