@@ -128,10 +128,9 @@ impl WanRouter {
     /// Reads a batch from a device.
     fn receive(&mut self, nth: usize) -> io::Result<()> {
         for _ in 0..READ_BATCH {
-            let mut bytes = Vec::with_capacity(usize::from(MTU));
-            if !self.devices[nth].read(&mut bytes)? {
-                break;
-            }
+            let mut bytes = vec![0; usize::from(MTU)];
+            let Some((len, _)) = self.devices[nth].read_offloaded(&mut bytes, &mut [])? else { break };
+            bytes.truncate(len);
             let Ok(packet) = Packet::parse(bytes) else { continue };
             let now = Instant::now();
             let Some(packet) = self.meddler.handle(now, nth == 1, packet) else { continue };

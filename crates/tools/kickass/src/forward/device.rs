@@ -12,7 +12,6 @@ use std::{
 use ipnet::IpNet;
 use kickass::offload::{Offload, SegmentRun};
 use rustix::{
-    buffer::spare_capacity,
     fd::BorrowedFd,
     io::{Errno, ioctl_fionbio, readv, writev},
     thread::{LinkNameSpaceType, move_into_link_name_space},
@@ -86,17 +85,8 @@ impl Device {
         }
     }
 
-    /// Reads one packet into an empty buffer; false if there is none. Not for devices with offloads.
-    ///
-    /// # Errors
-    /// If the system fails; a device that is down has no packets.
-    pub fn read(&self, buffer: &mut Vec<u8>) -> io::Result<bool> {
-        Ok(none_if_down(rustix::io::read(&self.device, spare_capacity(buffer)))?
-            .is_some_and(|bytes| bytes > 0))
-    }
-
-    /// Reads one packet into `short` as far as it fits, and the rest into the same place of `long`. Returns its length
-    /// and what it leaves to the device; `None` if there is no packet.
+    /// Reads one packet into `short` as far as it fits, and the rest into the same place of `long`, which a device without
+    /// offloads does not need. Returns its length and what it leaves to the device; `None` if there is no packet.
     ///
     /// # Errors
     /// If the system fails; a device that is down has no packets.
