@@ -77,7 +77,7 @@ impl Tries {
     }
 
     /// The pause before the next try, if there is one after this failure.
-    pub(crate) fn pause_after(&mut self, error: &Error) -> Option<Duration> {
+    fn pause_after(&mut self, error: &Error) -> Option<Duration> {
         let limit = match error.kind() {
             ErrorKind::Gone => {
                 *self = Self { met: true, ..Self::new(self.give_up_after) };

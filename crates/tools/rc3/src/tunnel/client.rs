@@ -3,13 +3,12 @@
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use rc3_net::{Connection, RecvStream, SendStream};
-use rc3_text::units::about_time;
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream, UdpSocket},
     sync::Semaphore,
     task::JoinSet,
-    time::{sleep, timeout},
+    time::timeout,
 };
 
 use super::{
@@ -21,7 +20,7 @@ use super::{
     flows::Flows,
     local,
     notes::Failures,
-    open::{Open, OpenAnswer},
+    open::{OPEN_PATIENCE, Open, OpenAnswer},
     proxy,
     relay::{self, Broken, TargetStream, relay_tcp},
     stopped,
@@ -43,13 +42,12 @@ use crate::{
         ended,
         meet::not_listening,
         outage::Tries,
+        progress::{Reporter, Style},
     },
 };
 
 /// Time limit for a SOCKS client's request.
 const PROXY_PATIENCE: Duration = Duration::from_secs(10);
-/// Time limit for the first message of a stream.
-const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connects and forwards until interrupted, or until standard input and output have ended.
 ///
@@ -67,7 +65,7 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
     let network = network(args.network.clone());
     let (endpoint, addresses) = connect::open(&network, &peer, ticket).await?;
     let work = async {
-        let mut tries = Tries::new(network.give_up_after);
+        let (mut tries, mut reporter) = (Tries::new(network.give_up_after), Reporter::new(Style::Lines, ""));
         loop {
             let once = async {
                 let transport = transport(rlp(args.rlp), &network);
@@ -78,12 +76,11 @@ pub async fn run(args: &TunnelArgs, peer: &PeerChoice) -> Result<()> {
             };
             let Err(error) = once.await else { return Ok(()) };
             // Standard input has been read, and what the peer had of it is gone.
-            let pause = if args.stdio.is_some() { None } else { tries.pause_after(&error) };
-            let Some(pause) = pause else { return Err(error) };
-            let trying = format!("{error}; trying again in {}", about_time(pause));
-            notify::status(&trying);
-            log::line(&trying);
-            sleep(pause).await;
+            if args.stdio.is_some() {
+                return Err(error);
+            }
+            notify::status(&error.to_string());
+            tries.wait_after(error, &mut reporter).await?;
         }
     };
     let mut stop = Stop::default();

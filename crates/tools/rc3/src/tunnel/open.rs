@@ -4,7 +4,7 @@
 //! with one byte, an [`OpenAnswer`], and then the bytes of its own. Invariant: reading a message allocates at most
 //! [`HOST_BYTES_MAX`] bytes.
 
-use std::io;
+use std::{io, time::Duration};
 
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -12,6 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use super::address::Target;
 use crate::transfer::ticket::HOST_BYTES_MAX;
 
+/// Time limit for the first message of a stream.
+pub(super) const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 /// The version of the messages.
 pub const VERSION: u8 = 1;
 

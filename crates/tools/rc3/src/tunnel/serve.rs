@@ -1,6 +1,6 @@
 //! The side that listens: authorises peers, connects to targets, and listens for them.
 
-use std::{collections::HashSet, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashSet, net::SocketAddr, sync::Arc};
 
 use ::metrics::{counter, gauge};
 use rc3_net::{Connection, Endpoint, ServerConfig};
@@ -13,7 +13,7 @@ use super::{
     control::{FromClient, FromServer, VERSION},
     dial::{dial, dial_udp},
     flows::Flows,
-    open::{Open, OpenAnswer},
+    open::{OPEN_PATIENCE, Open, OpenAnswer},
     relay::{self, TargetStream},
     remote,
     transport::{open_up, transport},
@@ -45,8 +45,6 @@ use crate::{
 const PEERS_MAX: usize = 64;
 /// Bound in bytes on the memory that all peers together can use, authorised or not, and on what they may still send.
 const MEMORY_MAX: u64 = 1 << 30;
-/// Time limit for the first message of a stream.
-const OPEN_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Prints a ticket and serves until interrupted.
 ///
