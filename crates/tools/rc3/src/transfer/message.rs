@@ -333,7 +333,7 @@ pub async fn read<M: DeserializeOwned>(stream: &mut (impl AsyncRead + Unpin)) ->
 }
 
 /// Reads one message of at most this many bytes.
-async fn read_up_to<M: DeserializeOwned>(
+pub(crate) async fn read_up_to<M: DeserializeOwned>(
     bytes_max: usize,
     stream: &mut (impl AsyncRead + Unpin),
 ) -> Result<M, MessageError> {

@@ -6,12 +6,14 @@ use std::{
     str::FromStr,
 };
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::transfer::ticket::{authority, is_host, parts, positive};
 
 /// Where a TCP connection or a UDP flow goes: the side that connects resolves the name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "(String, u16)")]
 pub struct Target {
     host: String,
     port: u16,
@@ -56,6 +58,14 @@ impl Target {
     /// The port.
     pub fn port(&self) -> u16 {
         self.port
+    }
+}
+
+impl TryFrom<(String, u16)> for Target {
+    type Error = AddressError;
+
+    fn try_from((host, port): (String, u16)) -> Result<Self, AddressError> {
+        Self::new(&host, port)
     }
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::transfer::ticket::SECRET_BYTES;
 
 /// The protocol version. A listening side refuses others.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Client to listening side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn messages_have_the_bytes_of_the_document() {
         let encoded = |message: &FromClient| crate::transfer::message::encode(message);
-        assert_eq!(encoded(&FromClient::Hello { version: 1, secret: None }), [0, 0, 0, 3, 0, 1, 0]);
+        assert_eq!(encoded(&FromClient::Hello { version: VERSION, secret: None }), [0, 0, 0, 3, 0, 2, 0]);
         let listen = FromClient::Listen { id: 2, ip: IpAddr::from([127, 0, 0, 1]), port: 80 };
         assert_eq!(encoded(&listen), [0, 0, 0, 8, 1, 2, 0, 127, 0, 0, 1, 80]);
     }

@@ -18,6 +18,7 @@ use super::{
     attained::{Attained, INTERACTIVE},
     open::{Open, OpenAnswer},
 };
+use crate::transfer::message;
 
 /// Buffer of a direction that is quiet.
 const READ_BYTES_MIN: usize = 4 << 10;
@@ -50,7 +51,7 @@ impl TargetStream {
         let (mut send, recv) = connection.open_bi().await?;
         let _ = send.set_priority(INTERACTIVE);
         // A stopped stream has an answer to read.
-        if let Err(WriteError::ConnectionLost(error)) = send.write_chunk(open.encode().into()).await {
+        if let Err(WriteError::ConnectionLost(error)) = send.write_chunk(message::encode(open).into()).await {
             return Err(error);
         }
         Ok(Self { send, recv })

@@ -110,7 +110,11 @@ impl Rogue {
 }
 
 fn open(target: SocketAddr) -> Vec<u8> {
-    Open::Target(Target::new(&target.ip().to_string(), target.port()).unwrap()).encode()
+    to(&target.ip().to_string(), target.port())
+}
+
+fn to(host: &str, port: u16) -> Vec<u8> {
+    message::encode(&Open::Target(Target::new(host, port).unwrap()))
 }
 
 /// A target that counts its connections.
@@ -182,21 +186,23 @@ async fn lies_in_open_messages_get_an_answer_and_nothing_else() {
     let (live, count) = counted();
     let server = Server::start(&["--allow", &format!("127.0.0.1:{}", live.port())]);
     let peer = Rogue::authorised(&server).await;
-    let host = |length: u8, host: &[u8]| [&[1, 0, 0, 80, length][..], host].concat();
-    let long = [b'n'; 255];
+    let framed = |length: u8, message: &[u8]| [&[0, 0, 0, length][..], message].concat();
+    let host = |length: u8, host: &[u8]| framed(3 + host.len() as u8, &[&[0, length], host, &[80]].concat());
     for (lie, answer) in [
-        (vec![9, 0, 0, 80, 1, b'h'], OpenAnswer::Malformed),
-        (vec![1, 9, 0, 80, 1, b'h'], OpenAnswer::Malformed),
+        (framed(4, &[9, 1, b'h', 80]), OpenAnswer::Malformed),
+        (framed(4, &[0, 1, b'h', 0]), OpenAnswer::Malformed),
+        (framed(5, &[0, 1, b'h', 80, 80]), OpenAnswer::Malformed),
+        (framed(9, &[0, 1, b'h', 80]), OpenAnswer::Malformed),
         // Only the listening side opens such streams.
-        (Open::Listener(0).encode(), OpenAnswer::Malformed),
+        (message::encode(&Open::Listener(0)), OpenAnswer::Malformed),
         (host(0, b""), OpenAnswer::Malformed),
-        (host(255, b"short"), OpenAnswer::Malformed),
+        (host(100, b"short"), OpenAnswer::Malformed),
         (host(3, b"a b"), OpenAnswer::Malformed),
         (host(4, &[0xff; 4]), OpenAnswer::Malformed),
         (vec![1], OpenAnswer::Malformed),
         (vec![], OpenAnswer::Malformed),
         (vec![0xff; 100_000], OpenAnswer::Malformed),
-        (host(255, &long), OpenAnswer::NotAllowed),
+        (to(&"n".repeat(255), 80), OpenAnswer::NotAllowed),
         (open(dead()), OpenAnswer::NotAllowed),
         (open(server.address), OpenAnswer::NotAllowed),
         (host(9, b"localhost"), OpenAnswer::NotAllowed),
@@ -228,7 +234,7 @@ async fn flows_have_numbers_of_their_own_and_are_limited() {
     let (mut held, mut answers) = (Vec::new(), Vec::new());
     for number in (0..FLOWS_MAX as u16 + 9).chain([0, 1]) {
         let (mut send, mut recv) = peer.connection.open_bi().await.unwrap();
-        send.write_all(&Open::Flow(number, target.clone()).encode()).await.unwrap();
+        send.write_all(&message::encode(&Open::Flow(number, target.clone()))).await.unwrap();
         let mut answer = [0];
         recv.read_exact(&mut answer).await.unwrap();
         answers.push(OpenAnswer::of(answer[0]));
@@ -240,7 +246,8 @@ async fn flows_have_numbers_of_their_own_and_are_limited() {
     // A flow that has ended leaves its place.
     held.clear();
     let freed = async {
-        while peer.ask(&Open::Flow(0, target.clone()).encode()).await != Some(OpenAnswer::Connected.code()) {
+        let open = message::encode(&Open::Flow(0, target.clone()));
+        while peer.ask(&open).await != Some(OpenAnswer::Connected.code()) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
