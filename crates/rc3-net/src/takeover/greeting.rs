@@ -59,11 +59,7 @@ pub(super) struct Greeting {
 impl Greeting {
     /// The descriptors that belong to it: for each worker its sockets and its end of a link.
     pub(super) fn descriptors(&self) -> usize {
-        self.workers * self.descriptors_per_worker()
-    }
-
-    pub(super) fn descriptors_per_worker(&self) -> usize {
-        if self.low { 3 } else { 2 }
+        self.workers * if self.low { 3 } else { 2 }
     }
 
     fn emit(&self) -> Vec<u8> {
