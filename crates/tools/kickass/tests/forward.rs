@@ -33,6 +33,8 @@ const ROLE: &str = "KICKASS_FORWARD_ROLE";
 /// More than any role takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_SECONDS: &str = "60";
+/// Until a forwarder ends: printing may take a second of it.
+const END_MAX: Duration = Duration::from_secs(3);
 const READY: &str = "ready";
 const LEFT: &str = "10.90.1.2";
 const RIGHT: &str = "10.90.2.2";
@@ -105,10 +107,7 @@ impl Lab {
             }
         }
         lab.configure(kickass);
-        let mut forwarder = forward(&lab.config());
-        lab.events = forwarder.0.stdout.take().map(|events| BufReader::new(events).lines());
-        lab.forwarder = Some(forwarder);
-        assert_eq!(lab.event()["event"], "ready");
+        lab.start();
         for (left, right) in [("10.90.1.0/24", "10.90.2.0/24"), ("fd90:1::/64", "fd90:2::/64")] {
             ip(&format!("-n {} route add {right} dev kick-a", lab.left));
             ip(&format!("-n {} route add {left} dev kick-b", lab.right));
@@ -117,6 +116,26 @@ impl Lab {
         ip(&format!("-n {} route add 10.90.2.0/24 dev kick-o", lab.other));
         ip(&format!("-n {} route add 10.90.5.0/24 dev kick-b", lab.right));
         Some(lab)
+    }
+
+    fn start(&mut self) {
+        let mut forwarder = forward(&self.config());
+        self.events = forwarder.0.stdout.take().map(|events| BufReader::new(events).lines());
+        self.forwarder = Some(forwarder);
+        assert_eq!(self.event()["event"], "ready");
+    }
+
+    /// Whether the forwarder ends with success, which it does soon.
+    fn ends_well(&mut self) -> bool {
+        let forwarder = &mut self.forwarder.as_mut().unwrap().0;
+        let begun = Instant::now();
+        while begun.elapsed() < END_MAX {
+            if let Some(status) = forwarder.try_wait().unwrap() {
+                return status.success();
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        panic!("it still runs");
     }
 
     fn hosts(&self) -> [&str; 3] {
@@ -377,6 +396,13 @@ fn the_delay_is_at_least_what_was_configured() {
     let micros = said.lines().find_map(|line| line.strip_prefix("round trip ")?.parse().ok());
     // Only one direction has a delay.
     assert!(Duration::from_micros(micros.expect("a time")) >= DELAY, "{said}");
+}
+
+#[test]
+fn without_one_of_its_devices_it_ends() {
+    let Some(mut lab) = Lab::new("removed", "") else { return };
+    ip(&format!("-n {} link delete kick-a", lab.left));
+    assert!(!lab.ends_well());
 }
 
 #[test]

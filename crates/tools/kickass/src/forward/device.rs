@@ -141,7 +141,7 @@ fn none_if_down(read: rustix::io::Result<usize>) -> io::Result<Option<usize>> {
     match read {
         Ok(bytes) => Ok(Some(bytes)),
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
-        // Somebody set the device down: nothing arrives until it is up again.
+        // Somebody set the device down: nothing arrives until it is up again. Or removed it: polling says so.
         Err(Errno::BADFD | Errno::IO) => Ok(None),
         Err(error) => Err(error.into()),
     }

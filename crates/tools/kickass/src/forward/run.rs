@@ -283,7 +283,7 @@ impl<T: FnMut(ForwarderEvent<'_>)> Running<T> {
         self.last = (now, Some(totals));
     }
 
-    fn wait(&self, woken: &mut Woken) -> io::Result<()> {
+    fn wait(&self, woken: &mut Woken) -> Result<(), ForwardError> {
         let statistics = self.config.forward.statistics.map(|every| self.last.0 + every);
         let until = self.forwarder.poll_timeout().into_iter().chain(statistics).min();
         let timeout = until
@@ -295,7 +295,14 @@ impl<T: FnMut(ForwarderEvent<'_>)> Running<T> {
         let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        if let Some((port, _)) =
+            self.config.port.iter().zip(&fds).find(|(_, fd)| fd.revents().contains(PollFlags::ERR))
+        {
+            let what = format_args!("device `{}`", port.name);
+            let hint = "start the forwarder again, it creates the device";
+            return Err(ForwardError::unusable(what, hint)(io::Error::other("it was removed")));
         }
         let mut ready = fds.iter().map(|fd| fd.revents().intersects(PollFlags::IN));
         woken.readable.iter_mut().zip(&mut ready).for_each(|(readable, ready)| *readable = ready);
