@@ -178,6 +178,9 @@ impl WanRouter {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+        if fds[..DEVICES.len()].iter().any(|fd| fd.revents().contains(PollFlags::ERR)) {
+            return Err(io::Error::other("a device of the WAN was removed"));
+        }
         Ok(fds.map(|fd| fd.revents().intersects(PollFlags::IN | PollFlags::HUP)))
     }
 
