@@ -59,7 +59,12 @@ fn finish(done: io::Result<()>) -> CommandExit {
 
 #[cfg(target_os = "linux")]
 mod forward {
-    use std::io::{self, Write};
+    use std::{
+        io::{self, Write},
+        sync::mpsc::{channel, sync_channel},
+        thread,
+        time::Duration,
+    };
 
     use kickass_tools::{
         args::ForwardArgs,
@@ -74,10 +79,15 @@ mod forward {
 
     use super::NAME;
 
+    /// Texts that wait for a slow reader.
+    const TEXTS_MAX: usize = 64;
+    /// How long the last ones may take at the end.
+    const PATIENCE: Duration = Duration::from_secs(1);
+
     pub(super) fn run(args: &ForwardArgs) -> CommandExit {
         let done = match args.check {
-            true => run::load(&args.config).map(|config| say(checked(&config))),
-            false => run::run(&args.config, |event| report(&event, args.json)),
+            true => run::load(&args.config).map(|config| say(&checked(&config))),
+            false => forward(args),
         };
         match done {
             Ok(()) => CommandExit::Success,
@@ -92,9 +102,38 @@ mod forward {
         }
     }
 
-    fn say(text: String) {
+    /// Prints in a thread of its own: a reader that stalls must hold up neither packets nor signals.
+    fn forward(args: &ForwardArgs) -> Result<(), ForwardError> {
+        let (texts, waiting) = sync_channel::<(fn(&str), String)>(TEXTS_MAX);
+        let (printing, printed) = channel::<()>();
+        let mut printer = Some(move || {
+            for (print, text) in waiting {
+                print(&text);
+            }
+            drop(printing);
+        });
+        let done = run::run(&args.config, |event| {
+            // Not before the first event: until then there are privileges, which a thread would keep.
+            if let Some(printer) = printer.take() {
+                // Without a thread nothing is printed, and forwarding continues.
+                let _ = thread::Builder::new().name("printer".to_owned()).spawn(printer);
+            }
+            // What finds no room is dropped.
+            let _ = texts.try_send(report(&event, args.json));
+        });
+        drop((texts, printer));
+        let _ = printed.recv_timeout(PATIENCE);
+        done
+    }
+
+    fn say(text: &str) {
         // Standard error may be closed.
         let _ = writeln!(io::stderr(), "{NAME}: {text}");
+    }
+
+    fn show(text: &str) {
+        // If standard output is closed, forwarding continues.
+        let _ = output::print(text);
     }
 
     /// What a valid configuration is.
@@ -113,23 +152,23 @@ mod forward {
         config.port.iter().map(|port| port.name.as_str()).collect()
     }
 
-    /// Text other than numbers goes to standard error; JSON goes to standard output.
-    fn report(event: &ForwarderEvent<'_>, json: bool) {
+    /// A text and how to print it. Text other than numbers goes to standard error; JSON goes to standard output.
+    fn report(event: &ForwarderEvent<'_>, json: bool) -> (fn(&str), String) {
         let text = match event {
             ForwarderEvent::Ready(config) => {
                 let ports = names(config);
                 if !json {
-                    return say(format!("forwarding between {}", ports.join(", ")));
+                    return (say, format!("forwarding between {}", ports.join(", ")));
                 }
                 format!("{}\n", json!({ "event": "ready", "ports": ports }))
             }
             ForwarderEvent::Reloaded if json => format!("{}\n", json!({ "event": "reloaded" })),
-            ForwarderEvent::Reloaded => return say("reloaded".to_owned()),
+            ForwarderEvent::Reloaded => return (say, "reloaded".to_owned()),
             ForwarderEvent::NotReloaded(error) if json => {
                 format!("{}\n", json!({ "event": "not_reloaded", "error": error.to_string() }))
             }
             ForwarderEvent::NotReloaded(error) => {
-                return say(format!("{error}; the old configuration stays"));
+                return (say, format!("{error}; the old configuration stays"));
             }
             ForwarderEvent::Statistics { totals, uptime, .. } if json => totals.json("statistics", *uptime),
             ForwarderEvent::Statistics { totals, earlier, interval, .. } => totals.text(*earlier, *interval),
@@ -138,8 +177,7 @@ mod forward {
                 format!("{:.1} s in total:\n{}", uptime.as_secs_f64(), totals.text(None, *uptime))
             }
         };
-        // If standard output is closed, forwarding continues.
-        let _ = output::print(&text);
+        (show, text)
     }
 }
 

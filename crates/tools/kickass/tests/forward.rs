@@ -406,6 +406,15 @@ fn without_one_of_its_devices_it_ends() {
 }
 
 #[test]
+fn a_reader_that_stalls_holds_up_neither_packets_nor_the_end() {
+    let Some(mut lab) = Lab::with("stalled", "statistics = \"1ms\"", "") else { return };
+    thread::sleep(Duration::from_secs(2));
+    lab.play("ping", "echo");
+    lab.signal(Signal::TERM);
+    assert!(lab.ends_well());
+}
+
+#[test]
 fn kernel_tcp_is_whole_behind_fragments() {
     let Some(lab) = Lab::new("tcp", &fixed(50.0)) else { return };
     lab.play("tcp send", "tcp receive");
