@@ -16,7 +16,7 @@ use super::{
     icmp::{Icmp, Trouble},
     pool::Pool,
     port::Port,
-    routes::Routes,
+    routes::{Routes, may_cross},
     statistics::Totals,
 };
 
@@ -217,9 +217,14 @@ impl Forwarder {
 
     /// The port to which all segments go unchanged, if they can share the bytes of their super-packet.
     fn shared_way(&self, packet: &SuperPacket) -> Option<usize> {
-        let to = self.routes.find(packet.packet().destination())?;
-        let fits = packet.segment_len_max() <= usize::from(self.ports[to].mtu());
+        let to = self.route(packet.packet())?;
+        let fits = packet.segment_len(0) <= usize::from(self.ports[to].mtu());
         (fits && self.may_share()).then_some(to)
+    }
+
+    /// The port to which a packet goes, if any.
+    fn route(&self, packet: &Packet) -> Option<usize> {
+        self.routes.find(packet.destination()).filter(|_| may_cross(packet))
     }
 
     fn may_share(&self) -> bool {
@@ -228,9 +233,7 @@ impl Forwarder {
     }
 
     fn forward(&mut self, now: Instant, from: usize, mut packet: Packet) -> Result<(), (Packet, Trouble)> {
-        let Some(to) = self.routes.find(packet.destination()) else {
-            return Err((packet, Trouble::NoRoute));
-        };
+        let Some(to) = self.route(&packet) else { return Err((packet, Trouble::NoRoute)) };
         let port = &mut self.ports[to];
         let mtu = port.mtu();
         let whole = packet.total_len() <= usize::from(mtu);

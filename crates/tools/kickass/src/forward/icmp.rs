@@ -8,7 +8,9 @@ use std::{
 use etherparse::{Icmpv4Type, Icmpv6Type, PacketBuilder, icmpv4, icmpv4::DestUnreachableHeader, icmpv6};
 use kickass::packet::Packet;
 
-/// Most messages per second (RFC 4443 §2.4 f).
+use super::routes::may_cross;
+
+/// Most messages per second about packets from one port (RFC 4443 §2.4 f).
 const PER_SECOND: u32 = 100;
 /// Most messages in a burst.
 const BURST: u32 = 20;
@@ -66,21 +68,11 @@ impl Icmp {
     }
 }
 
-/// Not about ICMP errors, fragments other than the leading one, or packets without a single sender (RFC 1122 §3.2.2,
-/// RFC 4443 §2.4 e).
+/// Not about ICMP errors, fragments other than the leading one, or packets without a single sender and receiver (RFC 1122
+/// §3.2.2, RFC 4443 §2.4 e).
 fn may_be_answered(packet: &Packet) -> bool {
     let leading = packet.fragment().is_none_or(|fragment| fragment.offset == 0);
-    let one_sender = match packet.source() {
-        IpAddr::V4(from) => {
-            !(from.is_unspecified() || from.is_multicast() || from.is_broadcast() || from.is_loopback())
-        }
-        IpAddr::V6(from) => !(from.is_unspecified() || from.is_multicast() || from.is_loopback()),
-    };
-    let to_many = match packet.destination() {
-        IpAddr::V4(to) => to.is_multicast() || to.is_broadcast(),
-        IpAddr::V6(to) => to.is_multicast(),
-    };
-    leading && one_sender && !to_many && !is_error(packet)
+    leading && may_cross(packet) && !is_error(packet)
 }
 
 fn is_error(packet: &Packet) -> bool {

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use kickass::packet::Packet;
 
 use super::config::PortConfig;
 
@@ -23,6 +24,19 @@ impl Routes {
     pub(crate) fn find(&self, destination: IpAddr) -> Option<usize> {
         self.0.iter().find(|(net, _)| net.contains(&destination)).map(|(_, port)| *port)
     }
+}
+
+/// Whether routers forward a packet with these addresses: not to or from a link alone, a host alone, or many (RFC 1812
+/// §5.3, RFC 3927 §2.7, RFC 4291 §2.5.6).
+pub(crate) fn may_cross(packet: &Packet) -> bool {
+    [packet.source(), packet.destination()].into_iter().all(|address| {
+        let is_special = address.is_unspecified() || address.is_loopback() || address.is_multicast();
+        let is_of_link = match address {
+            IpAddr::V4(address) => address.is_link_local() || address.is_broadcast(),
+            IpAddr::V6(address) => address.is_unicast_link_local(),
+        };
+        !is_special && !is_of_link
+    })
 }
 
 #[cfg(test)]

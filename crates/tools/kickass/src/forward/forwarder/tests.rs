@@ -235,6 +235,44 @@ fn answers_are_few() {
 }
 
 #[test]
+fn what_is_for_a_link_or_for_many_does_not_cross_even_by_a_default_route() {
+    let mut config = config("");
+    config.port[1].routes = ["0.0.0.0/0", "::/0"].map(|net| net.parse().unwrap()).to_vec();
+    let mut bed = Testbed::new(&config);
+    let pairs_v6 = [
+        ("fe80::1", "ff02::fb"),
+        ("fe80::1", "fd00:2::2"),
+        ("fd00:1::2", "fe80::2"),
+        ("fd00:1::2", "::1"),
+        ("::", "fd00:2::2"),
+    ];
+    for (from, to) in pairs_v6 {
+        let [from, to] = [from, to].map(|address| address.parse::<Ipv6Addr>().unwrap().octets());
+        let mut packet = datagram_v6(100, HOP_LIMIT);
+        packet[8..40].copy_from_slice(&[from, to].concat());
+        bed.send(packet);
+    }
+    let pairs_v4 = [
+        ([169, 254, 0, 1], RIGHT),
+        (LEFT, [169, 254, 0, 1]),
+        (LEFT, [224, 0, 0, 251]),
+        (LEFT, [255; 4]),
+        (LEFT, [127, 0, 0, 1]),
+    ];
+    for (from, to) in pairs_v4 {
+        let mut packet = Vec::new();
+        let builder = PacketBuilder::ipv4(from, to, HOP_LIMIT).udp(1000, 2000);
+        builder.write(&mut packet, &[7; 100]).unwrap();
+        bed.send(packet);
+    }
+    let dropped = bed.forwarder.totals().ports[0].dropped["no_route"];
+    assert_eq!(dropped, (pairs_v6.len() + pairs_v4.len()) as u64);
+    assert_eq!(bed.run(), []);
+    bed.send(datagram_v6(100, HOP_LIMIT));
+    assert_eq!(bed.run().len(), 1);
+}
+
+#[test]
 fn the_rate_of_an_idle_link_comes_to_rest_at_all_of_it() {
     let mut bed = Testbed::new(&config("kickass = {}"));
     let rate = |bed: &Testbed| bed.forwarder.totals().ports[1].signalled_bits_per_second;
