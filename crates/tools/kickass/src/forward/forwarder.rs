@@ -54,7 +54,7 @@ impl Forwarder {
                 .map(|(n, port)| Port::new(port.clone(), n, seed.wrapping_add(n as u64 * 0x9e37_79b9), now))
                 .collect(),
             routes: Routes::new(&config.port),
-            icmp: Icmp::new(config.forward.addresses.clone(), now),
+            icmp: Icmp::new(config.forward.addresses.clone(), config.port.len(), now),
             pool: Pool::new(mtu_max + SLACK),
             long_pool: Pool::new(PACKET_MAX),
             shared: Account::default(),
@@ -257,7 +257,7 @@ impl Forwarder {
     /// Sends an ICMP message to the sender of a packet, routed like any packet to it.
     fn answer(&mut self, now: Instant, from: usize, packet: &Packet, trouble: Trouble) {
         let Some(back) = self.routes.find(packet.source()) else { return };
-        let Some(bytes) = self.icmp.message(now, packet, trouble) else { return };
+        let Some(bytes) = self.icmp.message(now, from, packet, trouble) else { return };
         if let Ok(message) = Packet::parse(bytes) {
             self.ports[back].enqueue(now, from, message.into());
             self.ports[from].counted.icmp += 1;

@@ -41,29 +41,35 @@ pub(crate) enum Trouble {
 pub(crate) struct Icmp {
     /// From which they are sent.
     pub(crate) addresses: Vec<IpAddr>,
-    /// When the token bucket is full again.
-    paid: Instant,
+    /// When the token bucket of each port is full again: no host takes away the messages of others.
+    paid: Vec<Instant>,
 }
 
 impl Icmp {
-    pub(crate) fn new(addresses: Vec<IpAddr>, now: Instant) -> Self {
-        Self { addresses, paid: now }
+    pub(crate) fn new(addresses: Vec<IpAddr>, ports: usize, now: Instant) -> Self {
+        Self { addresses, paid: vec![now; ports] }
     }
 
-    /// The message about a packet; `None` if none may be sent.
-    pub(crate) fn message(&mut self, now: Instant, packet: &Packet, trouble: Trouble) -> Option<Vec<u8>> {
+    /// The message about a packet that entered at a port; `None` if none may be sent.
+    pub(crate) fn message(
+        &mut self,
+        now: Instant,
+        port: usize,
+        packet: &Packet,
+        trouble: Trouble,
+    ) -> Option<Vec<u8>> {
         if !may_be_answered(packet) {
             return None;
         }
         let to = packet.source();
         let from = *self.addresses.iter().find(|address| address.is_ipv4() == to.is_ipv4())?;
         let cost = Duration::from_secs(1) / PER_SECOND;
-        let paid = self.paid.max(now) + cost;
+        let paid = self.paid[port].max(now) + cost;
         if paid > now + cost * BURST {
             return None;
         }
         let bytes = write(from, to, packet.as_bytes(), trouble)?;
-        self.paid = paid;
+        self.paid[port] = paid;
         Some(bytes)
     }
 }

@@ -235,6 +235,19 @@ fn answers_are_few() {
 }
 
 #[test]
+fn one_host_uses_up_only_its_own_answers() {
+    let mut config = config_with_other("12mbit");
+    config.port[1].mtu = 1300;
+    let mut bed = Testbed::new(&config);
+    for _ in 0..1000 {
+        bed.send(datagram_v6(100, 1));
+    }
+    bed.forwarder.receive(bed.now, OTHER, datagram(1400, true, 0), Some(Offload::default()));
+    let totals = bed.forwarder.totals();
+    assert_eq!((totals.ports[0].icmp, totals.ports[OTHER].icmp), (20, 1));
+}
+
+#[test]
 fn what_is_for_a_link_or_for_many_does_not_cross_even_by_a_default_route() {
     let mut config = config("");
     config.port[1].routes = ["0.0.0.0/0", "::/0"].map(|net| net.parse().unwrap()).to_vec();
