@@ -406,6 +406,19 @@ fn without_one_of_its_devices_it_ends() {
 }
 
 #[test]
+fn it_starts_again_with_a_device_that_stays() {
+    let Some(mut lab) = Lab::new("again", "") else { return };
+    lab.signal(Signal::TERM);
+    assert!(lab.ends_well());
+    ip(&format!("-n {} tuntap add kick-a mode tun", lab.left));
+    for _ in 0..2 {
+        lab.start();
+        lab.signal(Signal::TERM);
+        assert!(lab.ends_well());
+    }
+}
+
+#[test]
 fn a_reader_that_stalls_holds_up_neither_packets_nor_the_end() {
     let Some(mut lab) = Lab::with("stalled", "statistics = \"1ms\"", "") else { return };
     thread::sleep(Duration::from_secs(2));

@@ -62,8 +62,10 @@ impl Device {
     pub fn open(config: &DeviceConfig) -> Result<Self, ForwardError> {
         let failed = |source: io::Error| {
             let hint = match source.kind() {
+                // Also for EACCES, which is no matter of capabilities.
                 io::ErrorKind::PermissionDenied => {
-                    "devices need CAP_NET_ADMIN: start it as root, it drops its privileges afterwards"
+                    "devices need CAP_NET_ADMIN: start it as root, it drops its privileges afterwards; \
+                     if it is root, IPv6 is disabled there (sysctl disable_ipv6)"
                 }
                 io::ErrorKind::ResourceBusy => "another program uses this device, or it is not a TUN device",
                 _ => "check the name, the addresses and that the kernel supports TUN",
@@ -152,12 +154,20 @@ fn build(config: &DeviceConfig) -> io::Result<SyncDevice> {
         builder.tx_queue_len(TX_QUEUE_LEN).offload(config.offload);
     });
     for net in &config.addresses {
-        builder = match net {
-            IpNet::V4(net) => builder.ipv4(net.addr(), net.prefix_len(), None),
-            IpNet::V6(net) => builder.ipv6(net.addr(), net.prefix_len()),
-        };
+        if let IpNet::V4(net) = net {
+            builder = builder.ipv4(net.addr(), net.prefix_len(), None);
+        }
     }
     let device = builder.build_sync()?;
+    for net in &config.addresses {
+        if let IpNet::V6(net) = net
+            && let Err(error) = device.add_address_v6(net.addr(), net.prefix_len())
+            // A device that existed before may have it.
+            && error.kind() != io::ErrorKind::AlreadyExists
+        {
+            return Err(error);
+        }
+    }
     ioctl_fionbio(&device, true)?;
     Ok(device)
 }
