@@ -209,7 +209,8 @@ impl Config {
         for (n, port) in self.port.iter().enumerate() {
             let key = |name: &str| format!("port.{n}.{name}");
             let others = &self.port[..n];
-            let is_same = |other: &PortConfig| (&other.name, &other.netns) == (&port.name, &port.netns);
+            // Also in another namespace: statistics have no other name.
+            let is_same = |other: &PortConfig| other.name == port.name;
             let problem = format_args!("another port is named `{}`", port.name);
             Fault::unless(!others.iter().any(is_same), key("name"), problem)?;
             let mut taken = others.iter().flat_map(|other| &other.routes).map(IpNet::trunc);
@@ -407,7 +408,10 @@ rate = "10mbit"
         assert!(fails("kickass = { fixed = \"1mbit\", rcp = { alpha = 1.0 } }").contains("not both"));
         assert!(fails("delay = \"1000s\"").contains("gigabyte"));
         assert!(fails("buffer = \"1k\"").contains("`port.1.buffer`"));
-        assert!(fails("[[port]]\nname = \"left\"\nrate = \"1bit\"").contains("another port is named `left`"));
+        for netns in ["", "netns = \"there\"\n"] {
+            let same = fails(&format!("[[port]]\nname = \"left\"\n{netns}rate = \"1bit\""));
+            assert!(same.contains("another port is named `left`"), "{same}");
+        }
         assert_eq!(
             Config::parse("", "f.toml").expect_err("nothing").to_string(),
             "f.toml: `port`: a forwarder needs at least two ports, write two or more [[port]]"
