@@ -428,6 +428,17 @@ fn a_reader_that_stalls_holds_up_neither_packets_nor_the_end() {
 }
 
 #[test]
+fn packets_longer_than_the_link_takes_are_known_without_offloads_too() {
+    let Some(lab) = Lab::with("long", "offload = false", "") else { return };
+    ip(&format!("-n {} link set kick-a mtu 2000", lab.left));
+    let output = role(&lab.left, "send long").output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let metrics = lab.metrics();
+    let dropped = "kickass_dropped_packets_total{port=\"kick-a\",reason=\"too_big\"} 1\n";
+    assert!(metrics.contains(dropped), "{metrics}");
+}
+
+#[test]
 fn kernel_tcp_is_whole_behind_fragments() {
     let Some(lab) = Lab::new("tcp", &fixed(50.0)) else { return };
     lab.play("tcp send", "tcp receive");
@@ -591,6 +602,7 @@ fn be_a_host() {
     match env::var(ROLE).as_deref() {
         Ok("send fragmentable") => send("1"),
         Ok("send whole") => send("0"),
+        Ok("send long") => send_long(),
         Ok("capture") => capture(),
         Ok("ping") => ping(),
         Ok("echo") => echo(),
@@ -611,6 +623,11 @@ fn send(no_dont_fragment: &str) {
         socket.send_to(&[7; PAYLOAD], (RIGHT, PORT)).unwrap();
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+fn send_long() {
+    let socket = UdpSocket::bind((LEFT, 0)).unwrap();
+    socket.send_to(&[7; 1800], (RIGHT, PORT)).unwrap();
 }
 
 fn capture() {

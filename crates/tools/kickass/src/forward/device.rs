@@ -1,5 +1,5 @@
 //! TUN devices: one IP packet per call. With offloads it is a super-packet of up to 64 KB, and checksums may be left to
-//! the device; without, it is never longer than the MTU, and checksums are complete.
+//! the device; without, it is no longer than the MTU of the device, which others may change, and checksums are complete.
 
 use std::{
     array,
@@ -100,10 +100,10 @@ impl Device {
         let mut header = vnet::NONE;
         let rest = long.get_mut(short.len()..).unwrap_or_default();
         let mut slices = [&mut header[..], short, rest].map(IoSliceMut::new);
-        // A device without offloads has no header, and nothing longer than `short`.
         let (slices, before) = match self.offload {
             true => (&mut slices[..], vnet::LEN),
-            false => (&mut slices[1..2], 0),
+            // It has no header.
+            false => (&mut slices[1..], 0),
         };
         let read = none_if_down(readv(&self.device, slices))?;
         let len = read.and_then(|bytes| bytes.checked_sub(before)).filter(|len| *len > 0);
