@@ -233,7 +233,8 @@ impl Config {
             config.port.iter().map(|port| (port.name.clone(), port.netns.clone())).collect()
         };
         for (key, is_same) in [
-            ("forward.user", (&old.user, &old.group) == (&fresh.user, &fresh.group)),
+            ("forward.user", old.user == fresh.user),
+            ("forward.group", old.group == fresh.group),
             ("forward.prometheus", old.prometheus == fresh.prometheus),
             ("forward.offload", old.offload == fresh.offload),
             ("port", devices(self) == devices(new)),
@@ -430,6 +431,9 @@ rate = "10mbit"
         let restart = |key: &str| Fault::new(key, NEEDS_RESTART);
         assert_eq!(change("\"left\"", "\"links\""), Err(restart("port")));
         assert_eq!(change("rate", "mtu = 1400\nrate"), Err(restart("port.0.mtu")));
-        assert_eq!(change("[[port]]", "[forward]\nuser = \"a\"\n[[port]]"), Err(restart("forward.user")));
+        for key in ["user", "group"] {
+            let forward = format!("[forward]\n{key} = \"a\"\n[[port]]");
+            assert_eq!(change("[[port]]", &forward), Err(restart(&format!("forward.{key}"))));
+        }
     }
 }
