@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use rc3_units::Rate;
 
 use crate::{
+    code::Code,
     law::RateLaw,
     link::LinkClock,
     packet::{FlowKey, Indivisible, Malformed, Packet},
@@ -178,6 +179,11 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
     /// The law, as of the last arrival, departure or [`Self::advance`].
     pub fn law(&self) -> &L {
         &self.law
+    }
+
+    /// The rate that it signals, as of then: that of the law, if it has a code and the queue is not too long.
+    pub fn signalled(&self) -> Option<Rate> {
+        self.law.rate().filter(|rate| !self.signaller.is_silent() && Code::nearest(*rate).is_some())
     }
 
     /// The law, to change it.

@@ -195,6 +195,11 @@ impl Signaller {
     /// the router withholds the rate from now on.
     pub fn advance(&mut self, now: Instant, backlog: Backlog, rtt: Option<Duration>) -> bool {
         self.silence.advance(now, backlog, &self.config, rtt);
+        self.is_silent()
+    }
+
+    /// Whether it withholds the rate, as of the last [`Self::advance`].
+    pub(crate) fn is_silent(&self) -> bool {
         self.silence.is_silent()
     }
 
@@ -223,7 +228,7 @@ impl Signaller {
         if subject.leading_min > code.payload_len() {
             return Err(Withheld::Headers);
         }
-        if self.silence.is_silent() {
+        if self.is_silent() {
             return Err(Withheld::Queue);
         }
         // A higher signal from upstream would be taken for that of the path, so it is always lowered.

@@ -158,7 +158,6 @@ impl Port {
     pub(crate) fn totals(&self) -> PortTotals {
         let stats = self.router.stats();
         let queue = self.router.queue();
-        let rate = self.router.law().rate();
         PortTotals {
             dropped: self
                 .counted
@@ -175,7 +174,7 @@ impl Port {
             waiting: stats.waiting,
             line: Tally { packets: self.line.packets() as u64, bytes: self.line.bytes() },
             link_bits_per_second: self.config.rate.bits_per_second() as f64,
-            signalled_bits_per_second: rate.map(|rate| rate.bits_per_second() as f64),
+            signalled_bits_per_second: self.router.signalled().map(|rate| rate.bits_per_second() as f64),
             signalled: stats.signalled,
             lowered: stats.lowered,
             indicators: stats.indicators,

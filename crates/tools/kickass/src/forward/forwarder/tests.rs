@@ -151,9 +151,13 @@ fn a_long_queue_alone_ends_signals_only_by_the_threshold() {
         for _ in 0..10 {
             bed.send(datagram(1400, false, 0));
         }
+        let rate = bed.forwarder.totals().ports[1].signalled_bits_per_second;
+        assert_eq!(rate.is_none(), ends, "{silence}");
         bed.run();
         assert_eq!(bed.forwarder.totals().ports[1].withheld["queue"] > 0, ends, "{silence}");
     }
+    let bed = Testbed::new(&config("kickass = { fixed = \"100kbit\" }"));
+    assert_eq!(bed.forwarder.totals().ports[1].signalled_bits_per_second, None, "it has no code");
 }
 
 #[test]
