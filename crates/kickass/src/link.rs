@@ -29,7 +29,7 @@ impl LinkClock {
         self.catch_up = catch_up;
     }
 
-    /// The queue was empty until now, so no transmission time was missed.
+    /// Nothing could be sent until now, so no transmission time was missed.
     pub(crate) fn on_idle(&mut self, now: Instant) {
         self.free = self.free.max(now);
     }

@@ -138,6 +138,11 @@ impl<Q: Queue<P>, L: RateLaw, P: RouterPacket> Router<Q, L, P> {
         (!self.is_empty()).then_some(self.link.free)
     }
 
+    /// The caller cannot take packets at `now`: the link waits, and does not make up for it.
+    pub fn hold(&mut self, now: Instant) {
+        self.link.on_idle(now);
+    }
+
     /// When the last bit of the packet sent last has left, if the link has a rate; else some past time.
     pub fn link_free(&self) -> Instant {
         self.link.free

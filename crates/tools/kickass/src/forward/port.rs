@@ -109,6 +109,8 @@ impl Port {
         let floor = now.checked_sub(late_max);
         while let Some(free) = self.router.poll_timeout().filter(|free| *free <= now) {
             if self.line.is_full(now, late_max) {
+                // Else packets that arrive meanwhile would leave before they came.
+                self.router.hold(now);
                 break;
             }
             let at = floor.map_or(free, |floor| free.max(floor));

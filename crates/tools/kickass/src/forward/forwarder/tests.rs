@@ -290,6 +290,26 @@ fn what_is_for_a_link_or_for_many_does_not_cross_even_by_a_default_route() {
 }
 
 #[test]
+fn no_packet_leaves_before_it_came_after_the_line_was_full() {
+    let mut config = config("");
+    (config.port[1].rate, config.port[1].buffer) = (Rate::nearest(1e9).unwrap(), None);
+    let mut bed = Testbed::new(&config);
+    // More than may have arrived without being written.
+    for _ in 0..1100 {
+        bed.send(datagram(1000, true, 0));
+    }
+    bed.now += micros(40_000);
+    bed.send(datagram(500, true, 0));
+    bed.now += micros(15_000);
+    bed.send(datagram(501, true, 0));
+    let came = bed.now - bed.start;
+    let arrived = bed.run();
+    let (time, _, _) = arrived.iter().find(|(_, _, packet)| packet.len() == 501).unwrap();
+    assert!(*time >= came + config.port[1].delay, "{time:?}");
+    assert_eq!(arrived.len(), 1102);
+}
+
+#[test]
 fn the_rate_of_an_idle_link_comes_to_rest_at_all_of_it() {
     let mut bed = Testbed::new(&config("kickass = {}"));
     let rate = |bed: &Testbed| bed.forwarder.totals().ports[1].signalled_bits_per_second;
