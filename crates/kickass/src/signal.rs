@@ -9,7 +9,7 @@ use rc3_units::Rate;
 use crate::{
     code::Code,
     indicator::Bucket,
-    packet::{FlowKey, Packet},
+    packet::{FRAGMENT_HEADER_LEN, FlowKey, Packet},
     sampling::{Sampler, Sampling},
     silence::{Silence, SilenceRule},
 };
@@ -222,7 +222,9 @@ impl Signaller {
         if !self.may_fragment(subject) {
             return Err(Withheld::DontFragment);
         }
-        if subject.payload_len <= code.payload_len() {
+        // A new Fragment header must not make the leading fragment longer than the packet.
+        let shortened = if subject.ipv6 && !subject.fragment_header { FRAGMENT_HEADER_LEN } else { 1 };
+        if subject.payload_len < code.payload_len() + shortened {
             return Err(Withheld::Short);
         }
         if subject.leading_min > code.payload_len() {

@@ -13,7 +13,7 @@ pub(super) const DESTINATION: usize = 24;
 pub(super) const HEADER_LEN: usize = 40;
 
 /// Next header, a reserved byte, offset and flags, identification (RFC 8200 §4.5).
-pub(super) const FRAGMENT_HEADER_LEN: usize = 8;
+pub(crate) const FRAGMENT_HEADER_LEN: usize = 8;
 const FRAGMENT_OFFSET: usize = 2;
 const FRAGMENT_IDENTIFICATION: usize = 4;
 const MORE_FRAGMENTS: u16 = 1;

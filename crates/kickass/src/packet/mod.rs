@@ -16,6 +16,7 @@ mod split;
 use std::{fmt, net::IpAddr, ops::Range};
 
 pub use flow::FlowKey;
+pub(crate) use ipv6::FRAGMENT_HEADER_LEN;
 pub use split::Indivisible;
 use thiserror::Error;
 

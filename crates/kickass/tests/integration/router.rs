@@ -206,12 +206,28 @@ fn ipv6_is_fragmented_where_its_source_has_allowed_it_or_the_operator() {
     assert_eq!([&bare, &atomic, &bare].map(&mut identification), [1, 99, 2]);
 }
 
+fn all_of_ipv6() -> RouterConfig {
+    let signals = signal::SignalConfig { ipv6: Ipv6::All, ..signal::SignalConfig::default() };
+    RouterConfig { signals, ..RouterConfig::default() }
+}
+
+#[test]
+fn a_new_fragment_header_makes_no_packet_longer() {
+    for (payload_len, signalled) in [(1457, false), (1460, false), (1463, false), (1464, true)] {
+        let law = Fixed(Code::from_len(1456).unwrap().rate());
+        let mut router = Router::new(all_of_ipv6(), DropTail::new(1 << 20), law, Instant::now());
+        let packet = V6 { payload_len, ..V6::default() };
+        let out = pass(&mut router, &packet.packet());
+        assert_eq!(code(&out[0]).is_some(), signalled, "{payload_len}");
+        assert!(out.iter().all(|part| part.total_len() <= packet.packet().total_len()));
+        // One that is there already is part of the packet.
+        assert!(code(&pass(&mut router, &packet.atomic(9).packet())[0]).is_some());
+    }
+}
+
 #[test]
 fn headers_of_ipv6_are_not_torn_apart() {
-    let config = RouterConfig {
-        signals: signal::SignalConfig { ipv6: Ipv6::All, ..signal::SignalConfig::default() },
-        ..RouterConfig::default()
-    };
+    let config = all_of_ipv6();
     let packet = V6 { destination_last: Some(vec![0; 6 + 8 * 4]), ..V6::default() }.packet();
     // 40 bytes of options and 8 of UDP: 48 is 145 kbit/s.
     for (kilobits, signalled) in [(0.136, false), (0.146, true)] {
@@ -358,7 +374,9 @@ proptest! {
         // In IPv6 a code must hold all headers; the longest in this test take 104 bytes. Shorter codes have their own
         // test, `headers_of_ipv6_are_not_torn_apart`.
         prop_assume!(!packet.is_ipv6() || lowest.payload_len() >= 104);
-        if may && packet.payload().len() > lowest.payload_len() {
+        // And it must not become longer by a Fragment header.
+        let shortened = if packet.is_ipv6() && !packet.has_fragment_header() { 8 } else { 1 };
+        if may && packet.payload().len() >= lowest.payload_len() + shortened {
             prop_assert_eq!(heads, [lowest.payload_len()]);
         } else {
             prop_assert_eq!(heads, []);
