@@ -5,7 +5,7 @@
 
 pub use rc3_queue::{CoDel, DropTail, FqCodel, FqCodelConfig, Levels, Queue, Queued, Routed, StrictPriority};
 
-use crate::packet::Packet;
+use crate::packet::{FlowKey, Packet};
 
 impl Queued for Packet {
     fn bytes(&self) -> u64 {
@@ -20,9 +20,10 @@ impl Queued for Packet {
 impl Routed for Packet {
     fn flow_hash(&self, key: u64) -> u64 {
         let flow = self.flow();
-        // The other fragments show no ports, and must not be overtaken by the leading one.
-        let flow = if self.fragment().is_some() { flow.without_ports() } else { flow };
-        flow.hash(key)
+        // The other fragments show neither ports nor a protocol behind extension headers, and must not be overtaken by
+        // the leading one.
+        let shared = FlowKey { protocol: self.protocol(), ..flow.without_ports() };
+        if self.fragment().is_some() { shared.hash(key) } else { flow.hash(key) }
     }
 
     fn mark_congestion(&mut self) -> bool {

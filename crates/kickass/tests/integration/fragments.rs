@@ -2,7 +2,10 @@
 
 use crate::common::{V4, V6, packets, reassembled, v4};
 use etherparse::{Ipv4Header, LaxIpSlice};
-use kickass::packet::{Ecn, Fragment, Indivisible, Malformed, Packet};
+use kickass::{
+    packet::{Ecn, Fragment, Indivisible, Malformed, Packet},
+    queue::Routed,
+};
 use proptest::prelude::*;
 
 /// Splits a packet, and one of its parts again, at these places if possible.
@@ -167,6 +170,16 @@ fn a_fragment_header_goes_behind_the_headers_that_routers_read() {
     let mut first = V6 { routing: None, ..packet }.packet();
     first.split(200, 1).unwrap();
     assert_eq!(first.total_len(), 40 + 8 + 8 + 200);
+}
+
+#[test]
+fn fragments_of_one_packet_share_a_queue() {
+    // Only the leading fragment shows the protocol behind these options.
+    let options = V6 { destination_last: Some(vec![1; 6]), ..V6::default() };
+    for mut first in [v4(1500), V6::default().packet(), options.packet()] {
+        let rest = first.split(200, 1).unwrap();
+        assert_eq!(first.flow_hash(7), rest.flow_hash(7), "{first:?}");
+    }
 }
 
 #[test]
