@@ -44,6 +44,18 @@ impl Packet {
         }
     }
 
+    /// Splits off and returns a leading part of at most `len_max` bytes, IP header included; `None` if the packet is no
+    /// longer than that, or cannot be split. For `identification` see [`Self::split`].
+    pub fn split_leading(&mut self, len_max: usize, identification: u32) -> Option<Self> {
+        let headers = match self.parts.version {
+            Version::V4 => self.parts.headers,
+            Version::V6 => self.parts.headers + ipv6::FRAGMENT_HEADER_LEN,
+        };
+        let lead = len_max.saturating_sub(headers) / FRAGMENT_UNIT * FRAGMENT_UNIT;
+        let rest = (self.total_len() > len_max).then(|| self.split(lead, identification).ok())??;
+        Some(std::mem::replace(self, rest))
+    }
+
     fn split_v4(&mut self, lead: usize) -> Result<Self, Indivisible> {
         let Fragment { offset, more, .. } = ipv4::fragment(&self.bytes);
         let rest = &self.payload()[lead..];

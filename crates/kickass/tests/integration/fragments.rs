@@ -183,6 +183,19 @@ fn fragments_of_one_packet_share_a_queue() {
 }
 
 #[test]
+fn leading_parts_are_no_longer_than_they_may_be() {
+    for mut packet in [v4(1500), V6::default().packet(), V6::default().atomic(9).packet()] {
+        let payload = packet.payload().to_vec();
+        let mut parts: Vec<_> = std::iter::from_fn(|| packet.split_leading(600, 1)).collect();
+        parts.push(packet);
+        assert_eq!(parts.len(), 3);
+        assert!(parts[..2].iter().all(|part| (593..=600).contains(&part.total_len())), "{parts:?}");
+        assert_eq!(reassembled(&parts), payload);
+    }
+    assert_eq!(crate::common::v4_dont_fragment(1500).split_leading(600, 1), None);
+}
+
+#[test]
 fn malformed_packets_are_none() {
     let good = v4(100).into_bytes();
     let with = |at: usize, byte: u8| {

@@ -1,6 +1,6 @@
 //! Boxes on a path that treat fragments in their own way, in virtual time.
 
-use std::{collections::VecDeque, fmt, net::IpAddr};
+use std::{collections::VecDeque, fmt, iter, net::IpAddr};
 
 use etherparse::{IpFragOffset, IpNumber, Ipv4Header, Ipv6Header, defrag::IpDefragBuf};
 use kickass::packet::{FRAGMENT_UNIT, Packet};
@@ -141,13 +141,7 @@ fn whole(fragment: &Packet, payload: IpDefragBuf) -> Option<Packet> {
 
 /// The packet in fragments of at most so many bytes. One that must not be fragmented stays whole.
 fn cut(mut packet: Packet, longest: usize) -> Vec<Packet> {
-    let mut parts = Vec::new();
-    while packet.total_len() > longest {
-        let headers = packet.total_len() - packet.payload().len();
-        let lead = longest.saturating_sub(headers) / FRAGMENT_UNIT * FRAGMENT_UNIT;
-        let Ok(rest) = packet.split(lead, 0) else { break };
-        parts.push(std::mem::replace(&mut packet, rest));
-    }
+    let mut parts: Vec<_> = iter::from_fn(|| packet.split_leading(longest, 0)).collect();
     parts.push(packet);
     parts
 }

@@ -8,7 +8,7 @@ use std::{
 
 use kickass::{
     offload::{Account, DevicePacket, Offload, Segment, SegmentRun, SuperPacket, SuperSegment},
-    packet::{FRAGMENT_UNIT, Packet},
+    packet::Packet,
 };
 
 use super::{
@@ -243,12 +243,12 @@ impl Forwarder {
         if !packet.decrement_hop_limit() {
             return Err((packet, Trouble::HopLimit));
         }
-        while packet.total_len() > usize::from(mtu) {
-            let headers = packet.total_len() - packet.payload().len();
-            let lead = usize::from(mtu).saturating_sub(headers) / FRAGMENT_UNIT * FRAGMENT_UNIT;
-            // Identifications are for IPv6, which is not fragmented here.
-            let Ok(rest) = packet.split(lead, 0) else { return Err((packet, Trouble::TooBig(mtu))) };
-            port.enqueue(now, from, std::mem::replace(&mut packet, rest).into());
+        // Identifications are for IPv6, which is not fragmented here.
+        while let Some(leading) = packet.split_leading(mtu.into(), 0) {
+            port.enqueue(now, from, leading.into());
+        }
+        if packet.total_len() > usize::from(mtu) {
+            return Err((packet, Trouble::TooBig(mtu)));
         }
         port.enqueue(now, from, packet.into());
         Ok(())
