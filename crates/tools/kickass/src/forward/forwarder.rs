@@ -62,8 +62,8 @@ impl Forwarder {
         }
     }
 
-    /// Changes to another configuration, which [`Config::check_reload`] must allow. Only packets that no longer fit
-    /// into a smaller buffer are lost.
+    /// Changes to another configuration, which [`Config::check_reload`] must allow. Only a change of a queue can lose
+    /// packets: those that no longer fit, and those that CoDel finds too old.
     pub fn reload(&mut self, config: &Config, now: Instant) {
         self.advance(now);
         for (port, config) in self.ports.iter_mut().zip(&config.port) {
