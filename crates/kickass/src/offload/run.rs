@@ -9,9 +9,6 @@ use std::sync::Arc;
 use super::{Offload, SuperPacket, SuperSegment, super_packet::TCP_CWR};
 use crate::packet::REASSEMBLED_MAX;
 
-/// Most super-packets that a run has parts of, and so most pieces of its payload.
-const PIECES_MAX: usize = 64;
-
 /// Segments that follow each other.
 #[derive(Debug, Default)]
 pub struct SegmentRun {
@@ -38,8 +35,8 @@ impl Piece {
 }
 
 impl SegmentRun {
-    /// Most pieces of payload.
-    pub const PIECES_MAX: usize = PIECES_MAX;
+    /// Most super-packets that a run has parts of, and so most pieces of its payload.
+    pub const PIECES_MAX: usize = 64;
 
     /// Whether a segment may be appended; an empty run takes any.
     pub fn continues_with(&self, part: &SuperSegment) -> bool {
@@ -140,7 +137,7 @@ impl SegmentRun {
     fn is_continued_by(&self, part: &SuperSegment) -> bool {
         let Some(Piece { of: first, first: begin, .. }) = self.pieces.first() else { return true };
         let (next, index) = (&part.of, part.index());
-        self.pieces.len() < PIECES_MAX
+        self.pieces.len() < Self::PIECES_MAX
             && first.may_join()
             && next.may_join()
             && next.has_header_of(first)

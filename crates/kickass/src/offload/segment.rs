@@ -108,9 +108,6 @@ impl RouterPacket for Segment {
     }
 
     fn split(&mut self, lead: usize, identification: u32) -> Result<Self, Indivisible> {
-        if self.model().dont_fragment() {
-            return Err(Indivisible::DontFragment);
-        }
         self.separate().split(lead, identification).map(Self::Whole)
     }
 }

@@ -99,11 +99,12 @@ impl Offload {
         let start = usize::from(checksum.start);
         let field = start + usize::from(checksum.offset);
         // Headers of IP end where the transport's begins; a host completes checksums before it makes fragments.
-        let (_, transport_at) = packet.transport().ok_or(Malformed::Offload)?;
+        let (protocol, transport_at) = packet.transport().ok_or(Malformed::Offload)?;
         if field + 2 > packet.total_len() || start < transport_at {
             return Err(Malformed::Offload);
         }
-        if let Some((transport, headers)) = transport(&packet, start)
+        if start == transport_at
+            && let Some((transport, headers)) = transport(protocol, packet.as_bytes(), start)
             && field - start == transport.checksum_at()
             && (segment_size.is_some() || transport.has_fitting_len(&packet, start))
         {
@@ -119,12 +120,7 @@ impl Offload {
 }
 
 /// The transport header at `at`, if it is TCP's or UDP's: which, and where it ends.
-fn transport(packet: &Packet, at: usize) -> Option<(Transport, usize)> {
-    let (protocol, begins) = packet.transport()?;
-    if begins != at {
-        return None;
-    }
-    let bytes = packet.as_bytes();
+fn transport(protocol: u8, bytes: &[u8], at: usize) -> Option<(Transport, usize)> {
     let (transport, len) = match protocol {
         TCP => {
             let len = usize::from(*bytes.get(at + TCP_DATA_OFFSET)? >> 4) * 4;
@@ -196,12 +192,7 @@ impl SuperPacket {
         self.count
     }
 
-    /// IP total length of the longest segment.
-    pub fn segment_len_max(&self) -> usize {
-        self.segment_len(0)
-    }
-
-    /// IP total length of a segment.
+    /// IP total length of a segment. The first is the longest.
     pub fn segment_len(&self, index: usize) -> usize {
         self.headers + self.span(index, 1).len()
     }

@@ -5,7 +5,7 @@ use std::{hash::Hasher, net::IpAddr};
 use siphasher::sip::SipHasher13;
 
 /// Addresses, protocol, and visible ports: the fields shared by all packets of a flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FlowKey {
     /// Address of the sender.
     pub source: IpAddr,

@@ -102,11 +102,6 @@ pub(super) fn fragment_header(next_header: u8, fragment: Fragment) -> [u8; FRAGM
     [next_header, 0, offset_high, offset_low, a, b, c, d]
 }
 
-/// Writes the packet's payload length.
-pub(super) fn set_payload_len(bytes: &mut [u8]) {
-    set_len(bytes, bytes.len());
-}
-
 /// Writes the payload length of a packet of this length.
 pub(super) fn set_len(header: &mut [u8], total_len: usize) {
     set_word(header, PAYLOAD_LEN, (total_len - HEADER_LEN) as u16);

@@ -81,14 +81,16 @@ impl Packet {
 
         let mut bytes = [&self.bytes[..self.parts.headers], &other, &self.payload()[lead..]].concat();
         bytes[self.parts.next_header_at] = ipv6::FRAGMENT;
-        ipv6::set_payload_len(&mut bytes);
+        let total_len = bytes.len();
+        ipv6::set_len(&mut bytes, total_len);
 
         let payload_at = self.payload_range().start;
         self.bytes.truncate(payload_at + lead);
         self.bytes.splice(self.parts.headers..payload_at, first);
         self.bytes[self.parts.next_header_at] = ipv6::FRAGMENT;
         self.parts.fragment_header = true;
-        ipv6::set_payload_len(&mut self.bytes);
+        let total_len = self.bytes.len();
+        ipv6::set_len(&mut self.bytes, total_len);
         Self { bytes, parts: self.parts }
     }
 }

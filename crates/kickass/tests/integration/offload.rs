@@ -372,7 +372,7 @@ proptest! {
         for part in SuperSegment::all(&packet) {
             let segment = part.to_packet();
             prop_assert_eq!(segment.total_len(), part.total_len());
-            prop_assert!(segment.total_len() <= packet.segment_len_max());
+            prop_assert!(segment.total_len() <= packet.segment_len(0));
             total += segment.total_len();
             let again = Packet::parse(segment.into_bytes()).unwrap();
             prop_assert_eq!(again.flow(), packet.packet().flow());

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::histogram::Histogram;
 
 /// Statistics of a forwarder.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Totals {
     /// By port, in the order of the configuration.
     pub ports: Vec<PortTotals>,
@@ -84,31 +84,25 @@ impl Totals {
         let mut text = String::new();
         for (n, port) in self.ports.iter().enumerate() {
             let before = earlier.and_then(|earlier| earlier.ports.get(n));
-            let since = |now: u64, then: fn(&PortTotals) -> u64| now - before.map_or(0, then);
+            let since = |of: fn(&PortTotals) -> u64| of(port) - before.map_or(0, of);
             let pace = |packets: u64, bytes: u64| {
                 let seconds = interval.as_secs_f64().max(1e-9);
                 let rate = Rate::nearest(8.0 * bytes as f64 / seconds);
                 let rate = rate.map_or_else(|| "0 bit/s".to_owned(), |rate| rate.to_string());
                 format!("{:.0} packets/s {rate}", packets as f64 / seconds)
             };
-            let inward = pace(
-                since(port.received.packets, |port| port.received.packets),
-                since(port.received.bytes, |port| port.received.bytes),
-            );
-            let outward = pace(
-                since(port.sent.packets, |port| port.sent.packets),
-                since(port.sent.bytes, |port| port.sent.bytes),
-            );
+            let inward = pace(since(|port| port.received.packets), since(|port| port.received.bytes));
+            let outward = pace(since(|port| port.sent.packets), since(|port| port.sent.bytes));
             // Writing to a string cannot fail.
             let _ = write!(
                 text,
                 "{}: in {inward}, out {outward}, dropped {}, waiting {}",
                 port.name,
-                since(port.drops(), PortTotals::drops),
+                since(PortTotals::drops),
                 about_bytes(port.waiting.bytes),
             );
             if let Some(rate) = port.signalled_bits_per_second.and_then(Rate::nearest) {
-                let signals = since(port.signalled + port.lowered, |port| port.signalled + port.lowered);
+                let signals = since(|port| port.signalled + port.lowered);
                 let _ = write!(text, ", {signals} signals, now {rate}");
             }
             text.push('\n');
