@@ -265,6 +265,20 @@ fn a_flow_that_did_not_end_in_one_run_counts_in_none_if_flows_are_paired() {
     assert_eq!(read(folder.path(), "flows.csv").lines().count(), 1 + 4 * (39 + 40));
 }
 
+/// The round trips of its hosts are longer than those of the network, by which the small worlds of the fingerprint end.
+#[test]
+fn an_experiment_has_its_report_though_no_flow_ends_in_its_small_worlds() {
+    let folder = tempfile::tempdir().unwrap();
+    let slow = "kind = \"internet2\"\nrtt = \"10ms\"\nrate = \"100Mbit\"\naccess-delay = \"150ms\"";
+    let unsampled = TABLES.lines().filter(|line| !line.starts_with("sample")).collect::<Vec<_>>().join("\n");
+    let text = scenario("", &unsampled).replace("kind = \"internet2\"", slow);
+    let file = folder.path().join("made-up.toml");
+    std::fs::write(&file, text).unwrap();
+    let experiment = Experiment::load(file.to_str().unwrap(), &plan(folder.path(), 1)).unwrap();
+    experiment.run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    assert!(read(folder.path(), "report.md").contains("ingerprint "));
+}
+
 #[test]
 fn tables_read_back_as_they_were_measured() {
     let folder = tempfile::tempdir().unwrap();
