@@ -204,9 +204,18 @@ impl Scenario {
         }
         let mut cases = Vec::with_capacity(self.spec.case.len());
         for (n, case) in self.spec.case.iter().enumerate() {
+            let place = format!("case.{n}");
+            let fault = |fault: Fault| self.document.error(fault);
+            let is_known = self.spec.case[..n].iter().any(|other| other.name == case.name);
+            let message = format_args!("there is another `{}`", case.name);
+            refuse_if(is_known, format!("{place}.name"), message).map_err(fault)?;
             let mut document = self.document.clone();
             for (key, value) in flatten(&case.set) {
-                change(&mut document, &key, value, &[&format!("case.{n}.set.{key}"), &format!("case.{n}")])?;
+                let there = format!("{place}.set.{key}");
+                let sweeps = key.starts_with("sweep.") || is_swept(self.document.table(), &key);
+                let message = "a sweep is the same in all cases; leave the key to one of both";
+                refuse_if(sweeps, &*there, message).map_err(fault)?;
+                change(&mut document, &key, value, &[&there, &place])?;
             }
             cases.push((Some(case.name.clone()), document));
         }
@@ -259,6 +268,11 @@ fn points(spec: &Spec, document: Document) -> Result<Vec<(SweepPoint, Document)>
             let message = "not a list of values, write for example [1, 2]";
             document.error(Fault::new(format!("sweep.{key}"), message))
         })?;
+        for (n, value) in values.iter().enumerate() {
+            let message = format_args!("there is another {value}");
+            refuse_if(values[..n].contains(value), format!("sweep.{key}.{n}"), message)
+                .map_err(|fault| document.error(fault))?;
+        }
         count = count.saturating_mul(values.len());
     }
     let message = format_args!("makes {count} worlds, {RUNS_MAX} at most");

@@ -255,6 +255,21 @@ fn errors_between_tables_name_line_and_key() {
             "my.toml:20: `queue.loss-links`: means nothing without `queue.loss`",
         ),
         (
+            "[[case]]\nname = \"c\"\n[[case]]\nname = \"c\"\n",
+            "my.toml:22: `case.1.name`: there is another `c`",
+        ),
+        (
+            "[sweep]\nworkload.load = [0.1, 0.1]\n",
+            "my.toml:20: `sweep.workload.load.1`: there is another 0.1",
+        ),
+        (
+            "[sweep]\nworkload.load = [0.1]\n[[case]]\nname = \"c\"\nset = { workload.load = 0.2 }\n",
+            "my.toml:23: `case.0.set.workload.load`: a sweep is the same in all cases; leave the key to one of both",
+        ),
+        (
+            "[[case]]\nname = \"c\"\nset = { sweep.workload.load = [0.2] }\n",
+            "my.toml:21: `case.0.set.sweep.workload.load`: a sweep is the same in all cases; leave the key to one of both",
+        ),
             "[[picture]]\nkind = \"fct-by-kee\"\n",
             "my.toml:20: `picture.0.kind`: unknown value `fct-by-kee`, did you mean `fct-by-key`?",
         ),
