@@ -131,6 +131,11 @@ fn policer(request: &QueueRequest<'_>) -> Result<ParcelQueue, Fault> {
     })
 }
 
+/// Whether a built-in discipline is the same with and without [`QueueRequest::priorities`].
+pub(crate) fn ignores_priorities(name: &str) -> bool {
+    name != "priority" && BUILT_IN.iter().any(|(known, ..)| *known == name)
+}
+
 /// Those that serve packets of the primary loop before those of RLP.
 const HONOUR_LEVELS: [&str; 3] = ["priority", "cake", "two-classes"];
 

@@ -55,6 +55,7 @@ use std::{collections::BTreeMap, fmt, ops::RangeInclusive};
 
 use rc3_text::document::{nearest, quoted};
 
+pub(crate) use self::discipline::ignores_priorities;
 pub use self::{
     congestion::{CongestionControl, CongestionRequest},
     discipline::{QueueDiscipline, QueueLimit, QueueRequest},

@@ -11,8 +11,8 @@ use super::{
     quantity::{BufferSize, Rung, Share},
     run::{Assignment, Hosts, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, Defaults, KickAssSpec, LadderReading, LossLinks, MeasureSpec, MixOf, MixSpec, Mode,
-        QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, Spec, TopologySpec,
+        Arrivals, Defaults, KickAssSpec, LadderReading, LossLinks, LowPriority, MeasureSpec, MixOf, MixSpec,
+        Mode, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, Spec, TopologySpec,
         WorkloadSpec,
     },
 };
@@ -20,7 +20,10 @@ use crate::{
     agent::SchemeId,
     host::Reads,
     random::{self, derive},
-    registry::{CongestionRequest, QueueRequest, Registered, Registry, TopologyRequest, find, within},
+    registry::{
+        CongestionRequest, Parameters, QueueRequest, Registered, Registry, TopologyRequest, find,
+        ignores_priorities, within,
+    },
     topology::{Site, Topology},
     workload::{ArrivalProcess, Workload},
 };
@@ -70,24 +73,51 @@ pub(super) fn keys(spec: &Spec, document: &Table, registry: &Registry) -> Result
     for (n, scheme) in spec.scheme.iter().enumerate() {
         scheme_keys(scheme, document, &format!("scheme.{n}"))?;
     }
-    let MeasureSpec { from, warm_up, pair, .. } = &spec.measure;
-    refuse_if(from.is_some() && warm_up.is_some(), "measure.warm-up", "means nothing with `measure.from`")?;
-    let mut workloads = std::iter::once(&spec.workload).chain(&spec.background);
-    let unpaired = *pair && workloads.any(|workload| workload.arrivals == Arrivals::ClosedLoop);
-    refuse_if(unpaired, "measure.pair", "runs with `closed-loop` sources have no flows in common")?;
-    refuse_if(*pair && spec.runs().len() < 2, "measure.pair", "there is only one run")?;
-    let lossless = !given(document, "queue").any(|key| key == "loss");
-    let lost_nowhere = lossless && spec.queue.loss_links != LossLinks::Core;
-    refuse_if(lost_nowhere, "queue.loss-links", "means nothing without `queue.loss`")?;
+    measure_keys(spec)?;
+    queue_keys(spec, document)?;
     if spec.workload.arrivals == Arrivals::One {
         const ONE: &str = "`workload.arrivals = \"one\"`";
-        let measure = ["flows", "quick-hosts", "repetitions", "seed", "fct", "max-in-flight"];
-        refuse(document, "measure", &[&measure], ONE)?;
+        refuse(document, "measure", &[&["repetitions", "seed", "fct"]], ONE)?;
         for n in 0..spec.run.len() {
             refuse(document, &format!("run.{n}"), &[&["name", "scheme", "background"]], ONE)?;
         }
     }
     Ok(())
+}
+
+fn measure_keys(spec: &Spec) -> Result<(), Fault> {
+    let MeasureSpec { from, warm_up, pair, flows, repetitions, .. } = &spec.measure;
+    refuse_if(*repetitions == 0, "measure.repetitions", "is zero, so nothing would be measured")?;
+    refuse_if(*flows == Some(0), "measure.flows", "is zero, so nothing would be measured")?;
+    refuse_if(from.is_some() && warm_up.is_some(), "measure.warm-up", "means nothing with `measure.from`")?;
+    let mut workloads = std::iter::once(&spec.workload).chain(&spec.background);
+    let unpaired = *pair && workloads.any(|workload| workload.arrivals == Arrivals::ClosedLoop);
+    refuse_if(unpaired, "measure.pair", "runs with `closed-loop` sources have no flows in common")?;
+    refuse_if(*pair && spec.runs().len() < 2, "measure.pair", "there is only one run")
+}
+
+/// Refuses keys of queues and hosts that mean nothing beside the others.
+fn queue_keys(Spec { queue, topology, .. }: &Spec, document: &Table) -> Result<(), Fault> {
+    let is_given = |key| given(document, "queue").any(|given| given == key);
+    let lost_nowhere = !is_given("loss") && queue.loss_links != LossLinks::Core;
+    refuse_if(lost_nowhere, "queue.loss-links", "means nothing without `queue.loss`")?;
+    for key in ["kickass-threshold", "kickass-resume", "kickass-silence"] {
+        let signals_nothing = is_given(key) && !is_given("kickass");
+        refuse_if(signals_nothing, format!("queue.{key}"), "means nothing without `queue.kickass`")?;
+    }
+    let name = queue.discipline.as_deref().unwrap_or(DISCIPLINE);
+    let uplink_name = queue.uplink_discipline.as_deref().unwrap_or(name);
+    let alike = |name: &str| format!("means nothing with the discipline `{name}`");
+    let share = topology.without_priorities > Share::default();
+    refuse_if(share && ignores_priorities(name), "topology.without-priorities", alike(name))?;
+    let share = topology.hosts_without_priorities > Share::default();
+    let key = "topology.hosts-without-priorities";
+    refuse_if(share && ignores_priorities(uplink_name), key, alike(uplink_name))?;
+    let drops = queue.low_priority == LowPriority::Drop;
+    let nowhere = drops && ignores_priorities(name) && ignores_priorities(uplink_name);
+    refuse_if(nowhere, "queue.low-priority", alike(name))?;
+    let at_once = topology.stamps && topology.reads.is_none();
+    refuse_if(at_once, "topology.stamps", "means nothing without `topology.reads`")
 }
 
 /// Refuses printed figures and pictures of what no world simulates. A value that is not swept may be one of another sweep.
@@ -132,6 +162,8 @@ fn workload_keys(spec: &WorkloadSpec, document: &Table, place: &str) -> Result<(
         Arrivals::Short => (&["load"], &[]),
     };
     refuse(document, place, &[&["arrivals"], needed, others], "these `arrivals`")?;
+    let untaught = spec.taught_elsewhere && spec.taught_at.is_none();
+    refuse_if(untaught, format!("{place}.taught-elsewhere"), "means nothing without `taught-at`")?;
     match needed.iter().find(|key| !given(document, place).any(|given| given == **key)) {
         Some(key) => Err(Fault::new(place, format!("this kind of `arrivals` needs the key `{key}`"))),
         None => Ok(()),
@@ -149,7 +181,7 @@ fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), F
         refuse(document, place, &[&ALL, &LOOPS, &RC3], "the library's `defaults`")?;
     }
     let known: &[&[&str]] = match spec.kind {
-        SchemeKind::Rcp => &[&ALL],
+        SchemeKind::Rcp => &[&ALL[..2]],
         SchemeKind::Plain => &[&ALL, &LOOPS, &PAPERS],
         SchemeKind::Rc3 if library => &[&ALL, &LOOPS, &RC3],
         SchemeKind::Rc3 => &[&ALL, &LOOPS, &RC3[..2], &PAPERS, &LADDER],
@@ -392,6 +424,13 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
     }
     let no_time = spec.initial_rtt.is_some_and(|rtt| rtt.is_zero());
     refuse_if(no_time, format!("{key}.initial-rtt"), "not above zero")?;
+    let mode = spec.mode.unwrap_or(match (rc3, library) {
+        (false, _) => Mode::Off,
+        (true, false) => Mode::Trust,
+        (true, true) => Mode::Guard,
+    });
+    let no_law = mode != Mode::Guard && !spec.constants.is_empty();
+    refuse_if(no_law, format!("{key}.constants"), "means nothing without `mode = \"guard\"`")?;
     let mut constants = Constants::DEFAULT;
     for (name, value) in &spec.constants {
         let set = constants.set(name, *value);
@@ -413,11 +452,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         kind: spec.kind,
         defaults: spec.defaults,
         rlp_rate: spec.rlp_rate.unwrap_or_default(),
-        mode: spec.mode.unwrap_or(match (rc3, library) {
-            (false, _) => Mode::Off,
-            (true, false) => Mode::Trust,
-            (true, true) => Mode::Guard,
-        }),
+        mode,
         congestion,
         initial_window,
         initial_rtt: spec.initial_rtt.unwrap_or(Duration::from_secs(1)),

@@ -270,6 +270,43 @@ fn errors_between_tables_name_line_and_key() {
             "[[case]]\nname = \"c\"\nset = { sweep.workload.load = [0.2] }\n",
             "my.toml:21: `case.0.set.sweep.workload.load`: a sweep is the same in all cases; leave the key to one of both",
         ),
+        (
+            "[[scheme]]\nname = \"x\"\nkind = \"rc3\"\nconstants = { gain = 1 }\n",
+            "my.toml:22: `scheme.2.constants`: means nothing without `mode = \"guard\"`",
+        ),
+        (
+            "[[scheme]]\nname = \"x\"\nkind = \"rcp\"\nlevel = 1\n",
+            "my.toml:22: `scheme.2.level`: means nothing with this `kind`",
+        ),
+        (
+            "[queue]\ndiscipline = \"drop-tail\"\n[[case]]\nname = \"c\"\nset = { topology.without-priorities = 0.5 }\n",
+            "my.toml:23: `topology.without-priorities`: means nothing with the discipline `drop-tail`",
+        ),
+        (
+            "[queue]\nuplink-discipline = \"cake\"\n[[case]]\nname = \"c\"\nset = { topology.hosts-without-priorities = 0.5 }\n",
+            "my.toml:23: `topology.hosts-without-priorities`: means nothing with the discipline `cake`",
+        ),
+        (
+            "[queue]\ndiscipline = \"codel\"\nlow-priority = \"drop\"\n",
+            "my.toml:21: `queue.low-priority`: means nothing with the discipline `codel`",
+        ),
+        (
+            "[queue]\nkickass-threshold = 0.9\n",
+            "my.toml:20: `queue.kickass-threshold`: means nothing without `queue.kickass`",
+        ),
+        (
+            "[queue]\nkickass-resume = 0\n",
+            "my.toml:20: `queue.kickass-resume`: means nothing without `queue.kickass`",
+        ),
+        (
+            "[queue]\nkickass-silence = \"threshold\"\n",
+            "my.toml:20: `queue.kickass-silence`: means nothing without `queue.kickass`",
+        ),
+        (
+            "[[case]]\nname = \"c\"\nset = { topology.stamps = true }\n",
+            "my.toml:21: `topology.stamps`: means nothing without `topology.reads`",
+        ),
+        (
             "[[picture]]\nkind = \"fct-by-kee\"\n",
             "my.toml:20: `picture.0.kind`: unknown value `fct-by-kee`, did you mean `fct-by-key`?",
         ),
@@ -598,8 +635,9 @@ fn routers_that_tell_rates_and_links_that_are_sampled_exist() {
     let queues = |text: &str| parse(text).unwrap().expand().unwrap().remove(0).queues;
     let some = queues("[queue]\nkickass = [9]\n");
     assert_eq!((some.kickass, some.signals.queue_threshold), (KickAssSpec::Routers(vec![9]), 0.5));
-    assert_eq!(queues("[queue]\nkickass-threshold = 0.9\n").signals.queue_threshold, 0.9);
-    let paper = queues("[queue]\nkickass-silence = \"threshold\"\nkickass-resume = 0\n").signals;
+    assert_eq!(queues("[queue]\nkickass = true\nkickass-threshold = 0.9\n").signals.queue_threshold, 0.9);
+    let paper =
+        queues("[queue]\nkickass = true\nkickass-silence = \"threshold\"\nkickass-resume = 0\n").signals;
     assert_eq!((paper.silence, paper.queue_resume), (kickass::silence::SilenceRule::Threshold, 0));
 }
 
@@ -859,6 +897,10 @@ fn one_flow_refuses_what_it_does_not_do() {
         ("queue.jitter.back = '90s'\n".to_owned(), "x.toml:3: `queue.jitter.back`: longer than 60s"),
         ("topology.card = 0\n".to_owned(), "x.toml:3: `topology.card`: not within 1 to 1000"),
         ("topology.kind = 'dumbbell'\ntopology.card = 2\n".to_owned(), "x.toml:4: `topology.card`: means nothing with"),
+        ("topology.hosts = 2\nworkload.taught-elsewhere = true\n".to_owned(), "x.toml:4: `workload.taught-elsewhere`: means nothing without `taught-at`"),
+        ("measure.flows = 3\n".to_owned(), "x.toml:3: `measure.flows`: means nothing with"),
+        ("measure.quick-hosts = 3\n".to_owned(), "x.toml:3: `measure.quick-hosts`: means nothing with"),
+        ("measure.max-in-flight = 3\n".to_owned(), "x.toml:3: `measure.max-in-flight`: means nothing with"),
         ("measure.until = '1s'\n".to_owned(), "x.toml:3: `measure.until`: means nothing with"),
         ("measure.sample = { link = 'core:0-1', epochs = ['0s', '1s'] }\n".to_owned(), "x.toml:3: `measure.sample`: means nothing with"),
         ("scheme.guard.paced = true\n".to_owned(), "x.toml:3: `scheme.1.paced`: means nothing with the library's"),
