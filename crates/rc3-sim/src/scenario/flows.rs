@@ -65,6 +65,7 @@ impl FlowTable<'_> {
     fn on_off(&self, spec: &OnOffSpec) -> Result<OnOff, Fault> {
         let OnOffSpec { sources, peak, on, off, shape } = *spec;
         let (ends, shape) = (self.ends()?, shape.unwrap_or(1.5));
+        within(sources, 1..=SOURCES_MAX, self.below("on-off.sources"))?;
         let has_mean = shape > 1.0 && shape.is_finite();
         self.refuse_if(!has_mean, "on-off.shape", "not above 1, so there is no mean")?;
         self.refuse_if((on + off).is_zero(), "on-off", "`on` and `off` are both zero")?;
@@ -119,6 +120,8 @@ impl FlowTable<'_> {
     }
 
     fn writes(&self) -> Result<Writes, Fault> {
+        let at_once = self.spec.give_up.is_some_and(|after| after.is_zero());
+        self.refuse_if(at_once, "give-up", "is zero, so every flow would be given up at once")?;
         let Some(writes) = self.spec.writes else {
             return Ok(self.spec.give_up.map_or(Writes::AtOnce, Writes::Until));
         };
