@@ -26,8 +26,8 @@ struct CsvLink {
 /// a rate.
 ///
 /// # Errors
-/// If a row cannot be read, joins a router to itself, or belongs to a part of the network that cannot reach the
-/// first router.
+/// If a row cannot be read, joins a router to itself or two that another row joins, or belongs to a part of the
+/// network that cannot reach the first router.
 pub fn from_csv(
     text: &str,
     file: &str,
@@ -48,6 +48,10 @@ pub fn from_csv(
         let (a, b) = (names.number(&row.a), names.number(&row.b));
         if a == b {
             return Err(error(format!("a link from `{}` to itself", row.a)));
+        }
+        let is_known = |core: &Core| (core.a, core.b) == (a, b) || (core.a, core.b) == (b, a);
+        if cores.iter().any(is_known) {
+            return Err(error(format!("there is another link between `{}` and `{}`", row.a, row.b)));
         }
         cores.push(Core { a, b, rate, delay });
     }
@@ -121,6 +125,8 @@ mod tests {
     fn mistakes_are_found_with_their_line() {
         let error = |rows| read(rows).unwrap_err();
         assert_eq!(error("A,B,1,100\nB,B,1,100\n"), "net.csv:3: a link from `B` to itself");
+        let twice = "net.csv:3: there is another link between `B` and `A`";
+        assert_eq!(error("A,B,1,100\nB,A,1,100\n"), twice);
         assert_eq!(error("A,B,1,100\nC,D,1,100\n"), "net.csv:3: `C` cannot reach `A`");
         assert!(error("A,B,1,0\n").starts_with("net.csv:2: column `rate_mbps`: a rate of zero"));
         assert!(error("A,B,soon,1\n").starts_with("net.csv:2: column `one_way_delay_ms`: `soonms` does not"));
