@@ -17,8 +17,9 @@ impl Topology {
             let bits = (low + (high - low) * random.unit()) as u64;
             core.rate = Rate::from_bits_per_second(bits).unwrap_or(core.rate);
         }
-        let pairs = (self.routers.len() * self.routers.len().saturating_sub(1)) as f64;
-        let crossings = self.routes().crossings();
+        let routes = self.routes();
+        let pairs = routes.pairs_with_hosts().count() as f64;
+        let crossings = routes.crossings();
         let share = |(direction, &crossing): (usize, &u32)| {
             f64::from(crossing) / pairs / self.cores[direction / 2].rate.bits_per_second() as f64
         };
@@ -67,7 +68,7 @@ impl Topology {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{Access, Map};
+    use crate::topology::{Access, Map, fat_tree};
 
     fn internet2() -> Topology {
         let rate = Rate::from_bits_per_second(1_000_000_000).unwrap();
@@ -98,6 +99,16 @@ mod tests {
             f64::from(crossing) * pair / topology.cores[n / 2].rate.bits_per_second() as f64
         });
         assert!((used.sum::<f64>() / crossings.len() as f64 - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn routers_without_hosts_send_nothing() {
+        let rate = Rate::from_bits_per_second(1_000_000_000).unwrap();
+        let mut topology = fat_tree(4, rate, Duration::from_micros(96));
+        topology.draw_core_rates(rate, rate, 1);
+        let carried = topology.nominal.capacity.bits_per_second() as f64 * topology.routes().mean_distance();
+        let cores = 2.0 * topology.cores.len() as f64 * rate.bits_per_second() as f64;
+        assert!((carried / cores - 1.0).abs() < 1e-6, "{}", carried / cores);
     }
 
     #[test]

@@ -133,17 +133,14 @@ impl Routes {
         (distance != u32::MAX).then_some(distance as usize)
     }
 
-    /// For each direction of each core link how many of the ordered pairs of routers send through it, by way of
-    /// lowest-numbered neighbours.
+    /// For each direction of each core link how many of the ordered pairs of routers with hosts send through it,
+    /// by way of lowest-numbered neighbours.
     pub(super) fn crossings(&self) -> Vec<u32> {
         let mut crossings = vec![0; self.ends.len()];
-        for from in 0..self.routers {
-            for to in 0..self.routers {
-                let mut at = from;
-                while let Some(step) = self.candidates(at, to).first() {
-                    crossings[step.index()] += 1;
-                    at = self.ends[step.index()];
-                }
+        for (mut at, to) in self.pairs_with_hosts() {
+            while let Some(step) = self.candidates(at, to).first() {
+                crossings[step.index()] += 1;
+                at = self.ends[step.index()];
             }
         }
         crossings
@@ -169,7 +166,8 @@ impl Routes {
         Duration::from_secs_f64(mean(seconds))
     }
 
-    fn pairs_with_hosts(&self) -> impl Iterator<Item = (usize, usize)> {
+    /// Ordered pairs of routers with hosts.
+    pub(super) fn pairs_with_hosts(&self) -> impl Iterator<Item = (usize, usize)> {
         let mut routers = self.router_of.clone();
         routers.sort_unstable();
         routers.dedup();
