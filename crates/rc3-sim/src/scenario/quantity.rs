@@ -186,7 +186,8 @@ impl BufferSize {
         }
     }
 
-    /// The limit of a queue, for a bandwidth-delay product of `bdp` bytes; at least `min` bytes, unless it is in packets.
+    /// The limit of a queue, for a bandwidth-delay product of `bdp` bytes; at least `min` bytes, or as many
+    /// full packets.
     ///
     /// # Errors
     /// If it holds no full packet.
@@ -196,7 +197,7 @@ impl BufferSize {
             (_, Some(bytes)) if bytes < FULL_PACKET => Err(format!(
                 "{bytes} bytes do not hold a packet of {FULL_PACKET} bytes, write for example \"100packets\", \"1bdp\" or \"150KB\""
             )),
-            (Self::Packets(packets), _) => Ok(QueueLimit::Packets(packets)),
+            (Self::Packets(packets), _) => Ok(QueueLimit::Packets(packets.max(min.div_ceil(FULL_PACKET)))),
             (_, Some(bytes)) => Ok(QueueLimit::Bytes(bytes)),
         }
     }
