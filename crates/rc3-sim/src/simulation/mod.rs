@@ -197,7 +197,7 @@ impl Simulation {
             }
         }
         let all_wait = self.arrivals.wanted == 0 || next.is_none();
-        if all_wait && self.world.elapsed() > self.arrivals.latest + PATIENCE {
+        if self.until.is_none() && all_wait && self.world.elapsed() > self.arrivals.latest + PATIENCE {
             return Err(SimulationError::NoEnd(self.measured.len(), PATIENCE.as_secs()));
         }
         Ok(true)

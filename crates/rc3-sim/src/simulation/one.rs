@@ -166,7 +166,8 @@ impl OneFlow {
             return false;
         }
         let fct = record.fct.unwrap_or(LIMIT);
-        let window = *self.window.get_or_insert_with(|| (2 * fct).max(fct + 10 * self.nominal.rtt));
+        let window =
+            *self.window.get_or_insert_with(|| (2 * fct).max(fct + 10 * self.nominal.rtt).min(LIMIT));
         self.bytes.is_none() || world.elapsed() < self.flow.at + window + self.grace
     }
 

@@ -122,6 +122,38 @@ fn a_scheme_that_nobody_uses_changes_nothing() {
 }
 
 #[test]
+
+#[test]
+fn a_world_with_an_end_has_no_other() {
+    let text = r#"
+        name = "slow"
+        title = "A flow of more than an hour"
+        topology = { kind = "dumbbell", rate = "10kbit", hosts = 1 }
+        queue = { buffer = "10packets" }
+        workload = { arrivals = "list", flows = [{ from = 0, to = 1, size = "5MB" }] }
+        measure = { until = "2h" }
+        [[scheme]]
+        name = "TCP"
+        kind = "plain"
+    "#;
+    let run = Scenario::parse(text, "slow.toml").unwrap().expand().unwrap().remove(0);
+    assert!(simulate(&run).0[0].fct.unwrap() > PATIENCE);
+}
+
+#[test]
+fn others_are_counted_until_the_end_of_the_world_beside_a_flow_of_minutes() {
+    let sweep = "topology.rate = ['250kbit']\ntopology.rtt = ['60ms']\nqueue.buffer = ['1bdp']\n\
+                 workload.size = ['10500k']\n";
+    let short = "[[background]]\narrivals = 'short'\nload = 0.1\n";
+    let text = format!("name = 'x'\nbase = 'today'\ntopology.hosts = 2\n{short}[sweep]\n{sweep}");
+    let run = Scenario::parse(&text, "x.toml").unwrap().expand().unwrap().remove(0);
+    let (record, beside) = Simulation::run(&run).unwrap();
+    assert!(record.unwrap().fct.unwrap() > workload::LIMIT / 2);
+    assert_eq!(beside.window, Some(workload::LIMIT));
+    assert!(beside.bytes > 100_000, "{beside:?}");
+}
+
+#[test]
 fn schemes_share_their_flows() {
     let flows = |name| -> Vec<_> {
         let records = simulate(&run(&[], name)).0.into_iter();
