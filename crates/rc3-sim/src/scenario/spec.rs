@@ -516,8 +516,8 @@ pub enum Defaults {
     /// Those of the RC3 papers: packets of 1460 bytes, each of them acknowledged, no pacing. Receivers take RLP from everybody.
     #[default]
     Papers,
-    /// Those of rc3 as programs use it: MTU discovery, delayed ACKs, pacing. Receivers have the settings of the measured flow's
-    /// sender.
+    /// Those of rc3 as programs use it: MTU discovery, delayed ACKs, pacing. Receivers have the settings of the scheme with
+    /// RLP, if any.
     Library,
 }
 

@@ -187,8 +187,11 @@ impl Builder<'_> {
 fn host_config(run: &Run) -> Result<HostConfig, SimulationError> {
     let real = run.used().any(|scheme| scheme.real_crypto);
     let crypto = if real { Crypto::Tls } else { Crypto::None };
-    let receiver = match run.scheme().defaults {
-        Defaults::Library => transport(run.scheme(), run)?,
+    // No sender has RLP unless its receiver has.
+    let measured = run.scheme();
+    let answers = run.used().find(|scheme| scheme.mode != Mode::Off).unwrap_or(measured);
+    let receiver = match answers.defaults {
+        Defaults::Library => transport(answers, run)?,
         Defaults::Papers => {
             // It accepts RLP from every sender that offers it.
             let mut receiver = common(1, None);

@@ -122,6 +122,19 @@ fn a_scheme_that_nobody_uses_changes_nothing() {
 }
 
 #[test]
+fn a_second_scheme_has_its_rlp_beside_one_without() {
+    let mix = "mix = { scheme = \"RC3\", share = 0.5, of = \"flows\" }";
+    let mut scenario = scenario(&format!("[[run]]\nname = \"mixed\"\nscheme = \"TCP\"\n{mix}\n"));
+    for change in ["scheme.TCP.defaults=library", "scheme.RC3.defaults=library", "scheme.RC3.mode=trust"] {
+        scenario.set(change).unwrap();
+    }
+    let records = simulate(&scenario.expand().unwrap()[0]).0;
+    let rlp = |scheme| -> u64 {
+        let its = records.iter().filter(|record| record.scheme.0 == scheme);
+        its.map(|record| record.sent.rlp_packets).sum()
+    };
+    assert!(rlp(0) == 0 && rlp(1) > 0, "{} packets", rlp(1));
+}
 
 #[test]
 fn a_world_with_an_end_has_no_other() {
