@@ -282,12 +282,13 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
     }
     let uplink_backlog = spec.uplink_backlog.and_then(|backlog| backlog.bytes(bdp));
     refuse_if(uplink_backlog == Some(0), "queue.uplink-backlog", "is zero, so RLP would never send")?;
-    let registered = |name: &str, key| {
-        let entry = find(&registry.disciplines, name, key)?;
-        Ok(Registered { name: name.to_owned(), parameters: spec.parameters.clone(), entry })
-    };
     let name = spec.discipline.as_deref().unwrap_or(DISCIPLINE);
     let uplink_name = spec.uplink_discipline.as_deref().unwrap_or(name);
+    let registered = |this: &str, key| {
+        let entry = find(&registry.disciplines, this, key)?;
+        let parameters = if this == name { spec.parameters.clone() } else { Parameters::default() };
+        Ok(Registered { name: this.to_owned(), parameters, entry })
+    };
     let limit =
         |buffer: BufferSize, min, key| buffer.limit(bdp, min).map_err(|message| Fault::new(key, message));
     let queues = Queues {
@@ -304,9 +305,10 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
         kickass: spec.kickass.clone(),
         signals,
     };
-    for (discipline, limit) in
-        [(&queues.discipline, queues.buffer), (&queues.uplink_discipline, queues.uplink_buffer)]
-    {
+    for (discipline, limit, buffer) in [
+        (&queues.discipline, queues.buffer, "buffer"),
+        (&queues.uplink_discipline, queues.uplink_buffer, "uplink-buffer"),
+    ] {
         let rate = Some(topology.nominal.rate);
         let request = QueueRequest {
             parameters: &discipline.parameters,
@@ -316,7 +318,10 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
             low_priority: queues.low_priority,
             seed: 0,
         };
-        (discipline.entry.queue)(&request).map_err(|fault| below("queue", fault))?;
+        (discipline.entry.queue)(&request).map_err(|fault| match fault.key.as_str() {
+            "buffer" => below("queue", Fault { key: buffer.to_owned(), ..fault }),
+            _ => below("queue", fault),
+        })?;
     }
     Ok(queues)
 }

@@ -188,7 +188,7 @@ pub struct QueueSpec {
     pub kickass_resume: Option<u32>,
     /// When a queue above `kickass-threshold` stops signalling. Default `ignored`.
     pub kickass_silence: SilenceSpec,
-    /// Parameters of a discipline from outside the crate; its author documents them.
+    /// Parameters of `discipline` from outside the crate; its author documents them.
     pub parameters: Parameters,
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     agent::{Flow, SchemeId, Writes},
     record::Fct,
-    registry::QueueLimit,
+    registry::{QueueDiscipline, QueueLimit},
 };
 
 /// As short as a scenario can be.
@@ -827,6 +827,26 @@ fn buffers_hold_a_packet_and_may_count_packets() {
     }
     let text = dumbbell(POISSON, "[queue]\ndiscipline = \"fq-codel\"\nbuffer = \"100packets\"");
     assert!(error_of(&text).contains("`queue.buffer`: this discipline counts bytes"));
+    let text = dumbbell(POISSON, "[queue]\nuplink-discipline = \"codel\"\nuplink-buffer = \"100packets\"");
+    assert!(error_of(&text).contains("`queue.uplink-buffer`: this discipline counts bytes"));
+    let text = dumbbell(POISSON, "[queue]\nbuffer = \"0packets\"\nbuffer-min = 15000");
+    let runs = Scenario::parse(&text, "d.toml").unwrap().expand().unwrap();
+    assert_eq!(runs[0].queues.buffer, QueueLimit::Packets(10));
+}
+
+#[test]
+fn parameters_are_those_of_the_discipline_and_not_of_another_one_at_the_uplinks() {
+    let mut registry = Registry::default();
+    let own = QueueDiscipline::new("Own.", |request| match request.parameters.none() {
+        Ok(()) => Err(Fault::new("parameters", "there are none")),
+        Err(_) => Ok(Box::new(crate::DropTail::new(9000))),
+    });
+    registry.disciplines.insert("own".to_owned(), own);
+    for uplink in ["", "uplink-discipline = \"priority\"\n"] {
+        let more = format!("[queue]\ndiscipline = \"own\"\n{uplink}parameters = {{ x = 1 }}");
+        let scenario = Scenario::parse_with(&dumbbell(POISSON, &more), "d.toml", &registry);
+        assert_eq!(scenario.unwrap().expand().map(|runs| runs.len()), Ok(1), "{uplink}");
+    }
 }
 
 #[test]
