@@ -15,7 +15,7 @@ pub struct OfferedLoad {
     pub site: Site,
     /// Its rate.
     pub rate: Rate,
-    /// Offered traffic, headers of full packets included, relative to the rate.
+    /// Offered traffic, TCP's headers included, relative to the rate.
     pub share: f64,
 }
 

@@ -155,14 +155,14 @@ pub struct TopologySpec {
 pub struct QueueSpec {
     /// Name of a [queue discipline](#queue-disciplines). Default `priority`.
     pub discipline: Option<String>,
-    /// Limit of each core and downlink queue, shared by all levels. Default `1bdp`.
+    /// Limit of each core and downlink queue, or each class. Default `1bdp`.
     pub buffer: BufferSize,
     /// Least limit of those queues, whatever `buffer` says. Default 0.
     #[serde(deserialize_with = "quantity::size")]
     pub buffer_min: u64,
     /// Name of the discipline of the queues at the uplinks. Default `discipline`.
     pub uplink_discipline: Option<String>,
-    /// Limit of the queues at the uplinks, shared by all levels. Default `unlimited`, as in the simulation of RC3's authors.
+    /// Limit of the queues at the uplinks, or of each class. Default `unlimited`, as in the simulation of RC3's authors.
     pub uplink_buffer: Option<BufferSize>,
     /// RLP pauses while the queue of its uplink holds this much, above 0; so its packets leave as fast as the link takes them, and
     /// none after the loops have met. Default `unlimited`: all of RLP enters the queue at once, as in the papers' kernel.
@@ -261,7 +261,7 @@ pub struct WorkloadSpec {
     pub arrivals: Arrivals,
     /// Sizes of the flows.
     pub sizes: Option<SizesSpec>,
-    /// Offered traffic of all flows together, headers included, as a share (0 to 1) of a reference. The reference is the sum
+    /// Offered traffic of all flows together, TCP's headers included, as a share (0 to 1) of a reference. The reference is the sum
     /// of all hosts' `rate`; in a dumbbell and a parking lot it is the `rate` of one core link. There the traffic of both
     /// directions counts: with hosts of both sides sending, `load = 0.9` offers 45 % of the link in each direction, and `from =
     /// [0]` with `to = [1]` offers 90 % in one. `rc3-lab sim run` prints the offered load of the busiest link before, and its
@@ -552,7 +552,7 @@ pub enum Mode {
     Trust,
     /// Unless measurements show that the path ignores the marks.
     Guard,
-    /// Never, although it is negotiated.
+    /// Never; it is not offered.
     Off,
 }
 

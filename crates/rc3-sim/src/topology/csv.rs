@@ -22,8 +22,7 @@ struct CsvLink {
 
 /// The topology whose core links are the rows of `text`, a CSV with the columns `a`, `b`, `one_way_delay_ms` and
 /// `rate_mbps`; `file` is its name in errors. Routers are numbered in the order of their first appearance,
-/// and each of them has `hosts` hosts. Load is relative to the uplinks, or to the downlinks where those have
-/// a rate.
+/// and each of them has `hosts` hosts. Load is relative to `rate` for each host.
 ///
 /// # Errors
 /// If a row cannot be read, joins a router to itself or two that another row joins, or belongs to a part of the

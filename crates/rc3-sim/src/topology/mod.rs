@@ -48,7 +48,7 @@ use crate::agent::HostId;
 pub struct Topology {
     /// The routers.
     pub routers: Vec<Router>,
-    /// The hosts; [`HostId`] is the place in here. Those of one router are neighbours.
+    /// The hosts; [`HostId`] is the place in here.
     pub hosts: Vec<HostSite>,
     /// The core links, both directions of each.
     pub cores: Vec<Core>,
