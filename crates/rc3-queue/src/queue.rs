@@ -39,7 +39,7 @@ pub trait Queue<T> {
         self.bytes()
     }
 
-    /// Packets marked instead of dropped so far.
+    /// Packets marked instead of dropped so far, where a discipline counts them.
     fn marked(&self) -> u64 {
         0
     }

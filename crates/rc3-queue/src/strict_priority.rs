@@ -115,8 +115,4 @@ impl<T: Queued> Queue<T> for StrictPriority<T> {
     fn best_bytes(&self) -> u64 {
         self.level_bytes[0]
     }
-
-    fn is_empty(&self) -> bool {
-        self.occupied == 0
-    }
 }

@@ -107,11 +107,6 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// From repetitions, each with its flows in order of arrival.
-    pub fn new(repetitions: Vec<Vec<Observation>>) -> Self {
-        Self { repetitions }
-    }
-
     /// Adds one repetition's flows, in order of arrival.
     pub fn push(&mut self, flows: Vec<Observation>) {
         self.repetitions.push(flows);
@@ -130,11 +125,6 @@ impl Flows {
     /// Whether there is no flow.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Bytes of all flows.
-    pub fn bytes(&self) -> u64 {
-        self.iter().map(|flow| flow.bytes).sum()
     }
 
     /// Flows of `from..=to` bytes.
@@ -304,7 +294,7 @@ mod tests {
 
     #[test]
     fn error_of_short_repetitions_is_the_one_of_their_means() {
-        let flows = Flows::new(vec![vec![flow(1, 1.0)], vec![flow(1, 2.0)], vec![flow(1, 3.0)]]);
+        let flows = Flows { repetitions: vec![vec![flow(1, 1.0)], vec![flow(1, 2.0)], vec![flow(1, 3.0)]] };
         let estimate = flows.mean(Weight::Flows).unwrap();
         assert_eq!((estimate.value, estimate.parts), (2.0, 3));
         assert!((estimate.error.unwrap() - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
@@ -318,11 +308,11 @@ mod tests {
         let flows: Vec<_> = (0..400_usize)
             .map(|index| flow(1, if (index / 20).is_multiple_of(2) { 1.0 } else { 3.0 }))
             .collect();
-        let estimate = Flows::new(vec![flows.clone()]).mean(Weight::Flows).unwrap();
+        let estimate = Flows { repetitions: vec![flows.clone()] }.mean(Weight::Flows).unwrap();
         assert_eq!((estimate.value, estimate.parts), (2.0, 20));
         assert!((estimate.error.unwrap() - (20.0f64 / 19.0 / 20.0).sqrt()).abs() < 1e-12);
-        assert_eq!(Flows::new(vec![flows.clone(), flows]).mean(Weight::Flows).unwrap().parts, 40);
-        let few = Flows::new(vec![vec![flow(1, 1.0); 25]]).mean(Weight::Flows).unwrap();
+        assert_eq!(Flows { repetitions: vec![flows.clone(), flows] }.mean(Weight::Flows).unwrap().parts, 40);
+        let few = Flows { repetitions: vec![vec![flow(1, 1.0); 25]] }.mean(Weight::Flows).unwrap();
         assert_eq!((few.error, few.parts), (None, 1));
     }
 
@@ -330,11 +320,11 @@ mod tests {
     fn batches_grow_until_neighbours_are_not_correlated() {
         // Queues fill and drain over 800 flows: neighbouring batches of 100 are alike.
         let wave = |index: usize| flow(1, if (index / 400).is_multiple_of(2) { 1.0 } else { 3.0 });
-        let slow = Flows::new(vec![(0..2000).map(wave).collect(); 4]);
+        let slow = Flows { repetitions: vec![(0..2000).map(wave).collect(); 4] };
         let estimate = slow.mean(Weight::Flows).unwrap();
         assert!(estimate.parts < 80, "{}", estimate.parts);
         // With a trend in each of them only whole repetitions are independent.
-        let trend = Flows::new(vec![(0..2000).map(|index| flow(1, index as f64)).collect(); 4]);
+        let trend = Flows { repetitions: vec![(0..2000).map(|index| flow(1, index as f64)).collect(); 4] };
         assert_eq!(trend.mean(Weight::Flows).unwrap().parts, 4);
     }
 
@@ -356,7 +346,7 @@ mod tests {
         };
         let cases = 200;
         let holds = |_: &u32| {
-            let flows = Flows::new(vec![repetition(), repetition(), repetition()]);
+            let flows = Flows { repetitions: vec![repetition(), repetition(), repetition()] };
             let (low, high) = flows.mean(Weight::Flows).unwrap().interval();
             (low..=high).contains(&10.0)
         };
@@ -367,8 +357,8 @@ mod tests {
     #[test]
     fn what_two_schemes_have_in_common_cancels() {
         // Repetitions differ by a factor of ten, the reduction does not.
-        let base = Flows::new(vec![vec![flow(1, 1.0)], vec![flow(1, 10.0)]]);
-        let half = Flows::new(vec![vec![flow(1, 0.5)], vec![flow(1, 5.0)]]);
+        let base = Flows { repetitions: vec![vec![flow(1, 1.0)], vec![flow(1, 10.0)]] };
+        let half = Flows { repetitions: vec![vec![flow(1, 0.5)], vec![flow(1, 5.0)]] };
         let reduction = base.reduction(&half, Weight::Flows).unwrap();
         assert_eq!((reduction.value, reduction.error), (0.5, Some(0.0)));
         assert_eq!(base.reduction(&Flows::default(), Weight::Flows), None);

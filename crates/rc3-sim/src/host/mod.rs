@@ -307,7 +307,7 @@ impl Agent for Host {
         let handle = connected.expect("settings that work");
         self.flows.insert(remote, (flow.id, flow.scheme));
         let sender = StreamWriter::new(now, flow);
-        self.chunks.extend(sender.until().map(|at| (at, handle)));
+        self.chunks.extend(sender.until.map(|at| (at, handle)));
         self.connections.insert(handle, Peer { flow: flow.id, remote, role: Role::Sender(sender) });
     }
 

@@ -19,7 +19,7 @@ pub(super) struct StreamWriter {
     bytes: u64,
     writes: Writes,
     /// When the application gives up, if it has a limit.
-    until: Option<Instant>,
+    pub(super) until: Option<Instant>,
     stream: Option<StreamId>,
     began: Option<Instant>,
     written: u64,
@@ -57,11 +57,6 @@ impl StreamWriter {
             self.written == self.bytes && connection.finish(stream).is_ok()
         });
         self.finished = done.unwrap_or(false);
-    }
-
-    /// When the application gives up.
-    pub(super) fn until(&self) -> Option<Instant> {
-        self.until
     }
 
     /// Gives up, if it is time and not all has arrived.

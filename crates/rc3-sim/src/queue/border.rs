@@ -46,10 +46,6 @@ impl<T, Q: Queue<Packet<T>>> Queue<Packet<T>> for Border<T, Q> {
     fn limit(&self) -> u64 {
         self.queue.limit()
     }
-
-    fn marked(&self) -> u64 {
-        self.queue.marked()
-    }
 }
 
 #[cfg(test)]

@@ -87,10 +87,6 @@ impl<T, Q: Queue<Counted<Waiting<T>>>> Queue<Waiting<T>> for ByPackets<Q> {
     fn best_bytes(&self) -> u64 {
         self.best_bytes
     }
-
-    fn marked(&self) -> u64 {
-        self.queue.marked()
-    }
 }
 
 #[cfg(test)]

@@ -97,10 +97,6 @@ impl<T: Routed> Queue<Waiting<T>> for Cake<T> {
     fn limit(&self) -> u64 {
         self.best_effort.flows.limit().saturating_add(self.bulk.flows.limit())
     }
-
-    fn marked(&self) -> u64 {
-        self.best_effort.flows.marked() + self.bulk.flows.marked()
-    }
 }
 
 #[cfg(test)]

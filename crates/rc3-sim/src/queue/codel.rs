@@ -41,10 +41,6 @@ impl<T: Queued + Routed> Queue<T> for CodelFifo<T> {
     fn limit(&self) -> u64 {
         self.limit
     }
-
-    fn marked(&self) -> u64 {
-        self.fifo.marked()
-    }
 }
 
 #[cfg(test)]

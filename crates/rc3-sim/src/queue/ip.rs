@@ -15,8 +15,8 @@ use crate::{
 pub(super) const HEADER: usize = 20;
 
 const PROTOCOL_UDP: u8 = 17;
-/// For experiments (RFC 3692).
-const PROTOCOL_RCP: u8 = 253;
+/// For experiments (RFC 3692 §2.1).
+pub(crate) const PROTOCOL_RCP: u8 = 253;
 
 /// ECN bits of the IP header: the ends do not know it, and congestion was met (RFC 3168 §5).
 const NOT_ECT: u8 = 0b00;

@@ -75,11 +75,6 @@ impl<Q: Queue<Waiting<Parcel>>> KickAssQueue<Q> {
         Self { queue, law, signaller: Signaller::new(signals, seed) }
     }
 
-    /// The rate law, as of the latest packet that arrived or left.
-    pub fn law(&self) -> &rcp::RcpLaw {
-        &self.law
-    }
-
     fn advance_law(&mut self, now: Instant) {
         let backlog = Backlog { bytes: self.queue.best_bytes(), limit: self.queue.limit() };
         let silent = self.signaller.advance(now, backlog, RateLaw::rtt(&self.law));
@@ -144,10 +139,6 @@ impl<Q: Queue<Waiting<Parcel>>> Queue<Waiting<Parcel>> for KickAssQueue<Q> {
 
     fn best_bytes(&self) -> u64 {
         self.queue.best_bytes()
-    }
-
-    fn marked(&self) -> u64 {
-        self.queue.marked()
     }
 }
 
@@ -276,7 +267,7 @@ mod tests {
         let bucket = Bucket::of(Duration::from_millis(20));
         let mut queue =
             KickAssQueue::new(DropTail::new(30_000), SignalConfig::default(), rate(100), start, 1);
-        let before = queue.law().rtt();
+        let before = queue.law.rtt();
         for nth in 0..1000 {
             let now = start + Duration::from_millis(nth);
             let Packet { size, level, payload } = parcel(bucket.total_len(), Level::PRIMARY, true);
@@ -284,6 +275,6 @@ mod tests {
             queue.enqueue(now, Packet { size, level, payload: Stamped::new(now, payload) }, &mut none);
             queue.dequeue(now, &mut none);
         }
-        assert!(queue.law().rtt() < before.mul_f64(0.95), "{:?}", queue.law().rtt());
+        assert!(queue.law.rtt() < before.mul_f64(0.95), "{:?}", queue.law.rtt());
     }
 }

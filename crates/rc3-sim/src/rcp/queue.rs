@@ -37,11 +37,6 @@ impl<Q: Queue<Waiting<Parcel>>> RcpQueue<Q> {
         let law = RcpLaw::new(config, capacity.bits_per_second() as f64 / 8.0, since, first);
         Self { queue, law }
     }
-
-    /// The rate law, as of the latest packet that arrived or left.
-    pub fn law(&self) -> &RcpLaw {
-        &self.law
-    }
 }
 
 impl<Q: Queue<Waiting<Parcel>>> Queue<Waiting<Parcel>> for RcpQueue<Q> {
@@ -72,9 +67,5 @@ impl<Q: Queue<Waiting<Parcel>>> Queue<Waiting<Parcel>> for RcpQueue<Q> {
 
     fn limit(&self) -> u64 {
         self.queue.limit()
-    }
-
-    fn marked(&self) -> u64 {
-        self.queue.marked()
     }
 }

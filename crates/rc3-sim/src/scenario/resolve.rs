@@ -509,18 +509,7 @@ fn mixed(mix: &MixSpec, topology: &Topology, seed: u64) -> Mixed {
     let share = mix.share.get();
     match mix.of {
         MixOf::Flows => Mixed::Flows { share, seed: derive(seed, random::MIX) },
-        MixOf::Hosts => {
-            let mut attached = vec![0_u32; topology.routers.len()];
-            topology.hosts.iter().for_each(|host| attached[host.router] += 1);
-            let mut taken = vec![0_u32; topology.routers.len()];
-            let takes = topology.hosts.iter().map(|host| {
-                let taken = &mut taken[host.router];
-                let takes = f64::from(*taken) < (share * f64::from(attached[host.router])).round();
-                *taken += 1;
-                takes
-            });
-            Mixed::Hosts(takes.collect())
-        }
+        MixOf::Hosts => Mixed::Hosts(topology.first_hosts(share)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The flows of a world in order of time: those known beforehand, and those of closed-loop sources.
 
-use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+use std::{cmp::Reverse, collections::BinaryHeap, iter::Peekable, time::Duration};
 
 use rustc_hash::FxHashMap;
 
@@ -12,9 +12,7 @@ use crate::{
 
 /// What arrives, and how much of it is measured.
 pub(super) struct FlowArrivals {
-    open: Box<dyn Iterator<Item = (bool, Flow)> + Send>,
-    /// The next one of `open`, where it has to be compared with those of closed loops.
-    next: Option<(bool, Flow)>,
+    open: Peekable<Box<dyn Iterator<Item = (bool, Flow)> + Send>>,
     loops: Loops,
     /// Gives each flow of a closed loop its scheme.
     schemes: Box<Schemes>,
@@ -44,9 +42,9 @@ struct Loops {
 impl FlowArrivals {
     /// The arrivals of `run`, of which `wanted` are measured.
     pub(super) fn new(run: &Run, wanted: u64) -> Self {
-        let mut arrivals = Self {
-            open: Box::new(run.arrivals()),
-            next: None,
+        let open: Box<dyn Iterator<Item = (bool, Flow)> + Send> = Box::new(run.arrivals());
+        Self {
+            open: open.peekable(),
             loops: Loops::new(run.closed_loops()),
             schemes: Box::new(run.with_scheme()),
             count: 0,
@@ -54,14 +52,12 @@ impl FlowArrivals {
             from: run.measure.from,
             wanted,
             latest: Duration::ZERO,
-        };
-        arrivals.next = arrivals.open.next();
-        arrivals
+        }
     }
 
     /// When the next flow starts, as far as that is known now.
-    pub(super) fn next_at(&self) -> Option<Duration> {
-        let open = self.next.as_ref().map(|(_, flow)| flow.at);
+    pub(super) fn next_at(&mut self) -> Option<Duration> {
+        let open = self.open.peek().map(|(_, flow)| flow.at);
         open.into_iter().chain(self.loops.next_at()).min()
     }
 
@@ -72,13 +68,12 @@ impl FlowArrivals {
 
     /// The next flow, and whether it is measured.
     pub(super) fn take(&mut self) -> Option<(bool, Flow)> {
-        let (candidate, flow) = match (self.next.as_ref().map(|(_, flow)| flow.at), self.loops.next_at()) {
+        let (candidate, flow) = match (self.open.peek().map(|(_, flow)| flow.at), self.loops.next_at()) {
             (open, Some(closed)) if open.is_none_or(|open| closed < open) => {
                 self.loops.take(self.count, &*self.schemes)?
             }
             _ => {
-                let following = self.open.next();
-                let (candidate, flow) = std::mem::replace(&mut self.next, following)?;
+                let (candidate, flow) = self.open.next()?;
                 // Without closed loops it has this number already.
                 (candidate, Flow { id: FlowId(self.count), ..flow })
             }

@@ -57,11 +57,21 @@ impl Topology {
 
     /// Takes the priorities away from the uplinks of a share (0 to 1) of the hosts of each router, the first ones.
     pub fn withdraw_priorities_of_hosts(&mut self, share: f64) {
-        for router in 0..self.routers.len() {
-            let mut hosts: Vec<_> = self.hosts.iter_mut().filter(|host| host.router == router).collect();
-            let count = (share * hosts.len() as f64).round() as usize;
-            hosts.iter_mut().take(count).for_each(|host| host.priorities = false);
-        }
+        let first = self.first_hosts(share);
+        self.hosts.iter_mut().zip(first).for_each(|(host, first)| host.priorities &= !first);
+    }
+
+    /// Whether each host is among a share (0 to 1) of those of its router, the first ones.
+    pub(crate) fn first_hosts(&self, share: f64) -> Vec<bool> {
+        let mut attached = vec![0_u32; self.routers.len()];
+        self.hosts.iter().for_each(|host| attached[host.router] += 1);
+        let mut before = vec![0_u32; self.routers.len()];
+        let is_first = self.hosts.iter().map(|host| {
+            let before = &mut before[host.router];
+            *before += 1;
+            f64::from(*before) <= (share * f64::from(attached[host.router])).round()
+        });
+        is_first.collect()
     }
 }
 

@@ -42,9 +42,6 @@ struct MapLink {
 }
 
 impl Map {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Internet2, Self::Telstra, Self::Redclara, Self::Esnet, Self::Abilene];
-
     /// The network for uplinks of `rate` and a round trip of `rtt`, with `hosts` hosts at each router.
     ///
     /// In Internet-2 `rtt` is that of two core links, as in RC3 (footnote 5), and the mean over router pairs
@@ -104,6 +101,8 @@ fn set_rates(topology: &mut Topology) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ALL: [Map; 5] = [Map::Internet2, Map::Telstra, Map::Redclara, Map::Esnet, Map::Abilene];
 
     fn gbit(map: Map) -> Topology {
         let rate = Rate::from_bits_per_second(1_000_000_000).unwrap();
@@ -187,7 +186,7 @@ mod tests {
 
     #[test]
     fn no_core_link_is_slower_than_an_uplink() {
-        for map in Map::ALL {
+        for map in ALL {
             let topology = gbit(map);
             let slow = topology.cores.iter().filter(|core| core.rate < topology.nominal.rate).count();
             assert_eq!(slow, 0, "{map:?}");
@@ -196,7 +195,7 @@ mod tests {
 
     #[test]
     fn no_direction_is_used_more_than_its_link_was_sized_for() {
-        for map in Map::ALL {
+        for map in ALL {
             let topology = gbit(map);
             let pair = 1e10 / (topology.routers.len() - 1) as f64;
             for (n, crossing) in topology.routes().crossings().into_iter().enumerate() {

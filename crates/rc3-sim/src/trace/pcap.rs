@@ -17,6 +17,7 @@ use crate::{
     IP_UDP_HEADERS, Packet,
     agent::{Body, Parcel},
     host::{ip_of, port_of},
+    queue::ip::PROTOCOL_RCP,
     rcp::{self, RcpKind},
 };
 
@@ -26,8 +27,6 @@ const MAGIC: u32 = 0xa1b2_3c4d;
 const LINKTYPE_IPV4: u32 = 228;
 /// Longest packet: the total length field of IPv4.
 const PACKET_MAX: u32 = 65_535;
-/// Use for experimentation and testing (RFC 3692 §2.1).
-const PROTOCOL_RCP: IpNumber = IpNumber(253);
 const TTL: u8 = 64;
 
 /// Writes packets to a capture file.
@@ -93,7 +92,7 @@ fn write_packet(packet: &Packet<Parcel>, buf: &mut Vec<u8>) -> io::Result<()> {
     // Fragments are not written one by one: the capture holds the whole packet.
     let (protocol, ecn, dont_fragment) = match &parcel.body {
         Body::Udp { ecn, dont_fragment, .. } => (IpNumber::UDP, *ecn, *dont_fragment),
-        Body::Rcp(_) => (PROTOCOL_RCP, 0, true),
+        Body::Rcp(_) => (IpNumber(PROTOCOL_RCP), 0, true),
     };
     let mut ip = Ipv4Header {
         total_len: wire_size(packet),

@@ -43,8 +43,7 @@ impl Poisson {
         let sizes = self.sizes.clone();
         let mut random = Random::new(seed);
         let mut at = Duration::ZERO;
-        let ids = if state.is_some() { 0..u32::MAX } else { 0..0 };
-        ids.map_while(move |id| {
+        (0..u32::MAX).map_while(move |id| {
             let (gap, pairs) = state.as_ref()?;
             at += random.exponential(*gap);
             let bytes = sizes.draw(&mut random) * PACKET;

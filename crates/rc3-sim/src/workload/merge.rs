@@ -1,25 +1,20 @@
 //! Several workloads as one.
 
+use std::iter::Peekable;
+
 use crate::agent::{Flow, FlowId};
 
 /// The flows of several workloads in order of arrival, numbered anew, each with the place of its workload.
 /// Workloads that come first go first among flows of the same instant.
 pub struct Merge {
-    parts: Vec<MergedSource>,
+    parts: Vec<Peekable<Box<dyn Iterator<Item = Flow> + Send>>>,
     flows: u32,
-}
-
-struct MergedSource {
-    /// The next flow, already drawn.
-    next: Option<Flow>,
-    rest: Box<dyn Iterator<Item = Flow> + Send>,
 }
 
 impl Merge {
     /// Joins iterators each of which is in order of arrival.
     pub fn new(parts: impl Iterator<Item = Box<dyn Iterator<Item = Flow> + Send>>) -> Self {
-        let parts = parts.map(|mut rest| MergedSource { next: rest.next(), rest }).collect();
-        Self { parts, flows: 0 }
+        Self { parts: parts.map(Iterator::peekable).collect(), flows: 0 }
     }
 }
 
@@ -27,10 +22,9 @@ impl Iterator for Merge {
     type Item = (usize, Flow);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let due = self.parts.iter().enumerate().filter_map(|(n, part)| Some((part.next.as_ref()?.at, n)));
+        let due = self.parts.iter_mut().enumerate().filter_map(|(n, part)| Some((part.peek()?.at, n)));
         let (_, n) = due.min()?;
-        let part = &mut self.parts[n];
-        let flow = std::mem::replace(&mut part.next, part.rest.next())?;
+        let flow = self.parts[n].next()?;
         let id = FlowId(self.flows);
         self.flows = self.flows.checked_add(1)?;
         Some((n, Flow { id, ..flow }))

@@ -24,7 +24,6 @@ pub(super) struct FlowTable {
 struct Live {
     record: FlowRecord,
     first_data: Option<Duration>,
-    acked: bool,
 }
 
 impl FlowTable {
@@ -55,7 +54,7 @@ impl FlowTable {
             received: ReceiverCounters::default(),
             sent: SenderCounters::default(),
         };
-        self.live.insert(flow.id, Live { record, first_data: None, acked: false });
+        self.live.insert(flow.id, Live { record, first_data: None });
     }
 
     /// Whether the flow has ended with this.
@@ -72,12 +71,11 @@ impl FlowTable {
                 record.fct = Some(at - record.start);
                 record.fct_data = live.first_data.map(|first| at - first);
                 record.received = received;
-                live.acked
+                record.fct_acked.is_some()
             }
             Milestone::LastAck(sent) => {
                 record.fct_acked = Some(at - record.start);
                 record.sent = sent;
-                live.acked = true;
                 record.fct.is_some()
             }
             Milestone::Failed => true,

@@ -244,16 +244,14 @@ impl World {
 
     /// Lets everything happen that happens by `until`, and makes that the present.
     pub fn run_until(&mut self, until: Duration) {
-        let until = self.epoch + until;
-        while self.step(until) {}
-        self.now = self.now.max(until);
+        while self.step_until(until) {}
+        self.now = self.now.max(self.epoch + until);
     }
 
     /// Runs until no flow is under way or `limit` has come; whether none is.
     pub fn run_to_end(&mut self, limit: Duration) -> bool {
-        let until = self.epoch + limit;
         while self.flows.live() > 0 {
-            if !self.step(until) {
+            if !self.step_until(limit) {
                 return false;
             }
         }
@@ -263,11 +261,7 @@ impl World {
     /// Lets the next thing happen, if it happens by `until`; whether anything did. Calls of [`Self::run_until`] in between make
     /// no difference.
     pub fn step_until(&mut self, until: Duration) -> bool {
-        self.step(self.epoch + until)
-    }
-
-    /// Lets the next thing happen, if it happens by `until`; whether anything did.
-    fn step(&mut self, until: Instant) -> bool {
+        let until = self.epoch + until;
         let Some(at) = self.event_queue.next().filter(|&at| at <= until) else { return false };
         self.now = at;
         while let Some(sleeper) = self.event_queue.due(at) {
