@@ -255,7 +255,7 @@ mod tests {
 
     use rc3_sim::registry::Registry;
 
-    use super::*;
+    use super::{report::SchemeSummary, *};
 
     #[test]
     fn the_list_has_the_schemes_of_the_base() {
@@ -440,6 +440,24 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn an_interval_is_over_seeds_alone_wherever_they_stand_in_the_sweep() {
+        let folder = tempfile::tempdir().unwrap();
+        let beside = "topology.hosts = 2\n[[background]]\narrivals = 'short'\nload = 0.3";
+        let names = [small(&folder, beside)];
+        let rows = |sweep: &str| {
+            let changes = [format!("sweep.{sweep}"), "sweep.workload.size=['30k']".to_owned()];
+            let job = TodayJob::new(&names, &[], 1, None, quick(&changes)).unwrap();
+            rows(&job.experiments, job.outcomes().unwrap())
+        };
+        let confidence = |rows: &[ComparedFlow]| SchemeSummary::new(rows, 1).plain.confidence;
+        assert_eq!(confidence(&rows("queue.aggregation.there=['2ms', '5ms']")), 1.0);
+        let mut seeds = rows("measure.seed=[1, 2, 3]");
+        let inside = confidence(&seeds);
+        seeds.sort_by_key(|row| row.run.seed);
+        assert!(inside > 1.0 && (confidence(&seeds) - inside).abs() < 1e-9, "{inside}");
     }
 
     /// Behind four flows ours has less of the link than behind one.

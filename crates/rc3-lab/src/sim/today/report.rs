@@ -23,6 +23,9 @@ use crate::{
 /// A cell above this many times the completion time of plain QUIC is a loss.
 const LOSS: f64 = 1.05;
 
+/// The key whose values are repetitions of a path.
+const SEED: &str = "measure.seed";
+
 /// Cells in a list of the worst, unless another number is asked for.
 pub const WORST: usize = 10;
 
@@ -130,8 +133,9 @@ impl ComparedFlow {
 
     /// Whether both differ in their seed at most.
     fn is_same_path(&self, other: &Self) -> bool {
-        let of = |row: &Self| (row.run.topology.nominal, row.run.card(), row.bytes());
-        of(self) == of(other) && self.buffer == other.buffer
+        let (label, other) = (&self.run.label, &other.run.label);
+        let [point, others] = [label, other].map(|label| label.point.iter().filter(|(key, _)| key != SEED));
+        label.case == other.case && point.eq(others)
     }
 }
 
@@ -219,12 +223,19 @@ fn ratios(rows: &[&ComparedFlow], ratio: impl Fn(&ComparedFlow) -> Option<f64>) 
     }
 }
 
-/// Half the width of the 95 % confidence interval of the mean of a value. Cells that differ in their seed alone stand in a
-/// row; what they have in common is no matter of chance.
+/// Half the width of the 95 % confidence interval of the mean of a value. What cells that differ in their seed alone have in
+/// common is no matter of chance.
 fn confidence(rows: &[&ComparedFlow], value: impl Fn(&ComparedFlow) -> Option<f64>) -> f64 {
+    let mut groups: Vec<(&ComparedFlow, Vec<f64>)> = Vec::new();
+    for &row in rows {
+        let Some(value) = value(row) else { continue };
+        match groups.iter_mut().rev().find(|(first, _)| first.is_same_path(row)) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((row, vec![value])),
+        }
+    }
     let (mut variance, mut count) = (0.0, 0.0f64);
-    for group in rows.chunk_by(|a, b| a.is_same_path(b)) {
-        let values: Vec<f64> = group.iter().filter_map(|row| value(row)).collect();
+    for (_, values) in groups {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
