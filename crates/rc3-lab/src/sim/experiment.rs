@@ -188,6 +188,24 @@ impl Experiment {
         Ok(Self { scenario, runs, command })
     }
 
+    /// Those of these names and files, all of them first: a mistake in the last one should not show after an hour.
+    ///
+    /// # Errors
+    /// See [`ExperimentError`]; if two have one name, which is that of their folder and in their results.
+    pub fn load_all(names: &[String], plan: &ExperimentPlan) -> Result<Vec<Self>, ExperimentError> {
+        let mut loaded: Vec<Self> = Vec::new();
+        for name in names {
+            let next = Self::load(name, plan)?;
+            if let Some(place) = loaded.iter().position(|known| known.name() == next.name()) {
+                let message = format!("{} and {name} both have the name `{}`", names[place], next.name());
+                let hint = "change `name` in one of the files, or run them one by one with an --out each";
+                return Err(ExperimentError::Other { message, hint, is_usage: true });
+            }
+            loaded.push(next);
+        }
+        Ok(loaded)
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.scenario.spec().name

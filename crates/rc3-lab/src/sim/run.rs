@@ -96,17 +96,12 @@ fn trace_one(arguments: SimTraceArgs, registry: &Registry) -> Result<String, Exp
     Ok(text)
 }
 
-/// All experiments first: a mistake in the last one should not show after an hour.
-fn load(names: &[String], plan: &ExperimentPlan) -> Result<Vec<Experiment>, ExperimentError> {
-    names.iter().map(|name| Experiment::load(name, plan)).collect()
-}
-
 /// Results are printed as they come; what is left to print is returned.
 fn run_all(arguments: SimRunArgs, registry: &Registry) -> Result<String, ExperimentError> {
     let SimRunArgs { names, how, shard } = arguments;
     let (names, json) = (expanded(&names, how.quick), how.json);
     let plan = plan(how, registry);
-    let experiments = load(&names, &plan)?;
+    let experiments = Experiment::load_all(&names, &plan)?;
     let engine = RememberingEngine::new(Simulator);
     match shard {
         Some(shard) => {
@@ -165,7 +160,7 @@ fn merge(arguments: &SimMergeArgs, registry: &Registry) -> Result<String, Experi
         quick: job.quick,
         ..ExperimentPlan::new(arguments.out.clone(), registry)
     };
-    let experiments = load(&job.names, &plan)?;
+    let experiments = Experiment::load_all(&job.names, &plan)?;
     job.check(&experiments)?;
     let mut stored: Vec<(&Experiment, Stored)> = Vec::new();
     for experiment in &experiments {

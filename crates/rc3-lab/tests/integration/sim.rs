@@ -251,6 +251,8 @@ fn flows_of_a_file_are_replayed() {
 #[test]
 fn runs_that_cannot_succeed_stop_with_the_reason() {
     let out = tempfile::tempdir().expect("a folder");
+    let copy = out.path().join("mine.toml");
+    fs::write(&copy, lab(&["sim", "list", "--toml", "fig3"]).stdout).expect("writable");
     let fails = |words: &[&str], code, expected: &str| {
         let output = lab(&[words, &["--out", path(out.path())]].concat());
         let printed = text(&output.stderr);
@@ -266,4 +268,5 @@ fn runs_that_cannot_succeed_stop_with_the_reason() {
     fails(&["sim", "run", "pacing", "--set", "topology.uplink=10Mbit"], 2, "times its 10 Mbit/s");
     fails(&["sim", "run", "fig3", "--set", "measure.max-in-flight=0"], 2, "no flow could start");
     fails(&["sim", "merge", "/none"], 1, "/none/shards/job.json");
+    fails(&["sim", "run", "fig3", path(&copy)], 2, "mine.toml both have the name `fig3`");
 }

@@ -28,7 +28,7 @@ use super::{
     engine::{Engine, WorldOutcome},
     experiment::{Experiment, ExperimentError, ExperimentPlan},
     progress::{self, NamedWorld},
-    shared::RememberingEngine,
+    shared::{RememberingEngine, distinct},
     simulator::Simulator,
     work::World,
 };
@@ -67,7 +67,7 @@ impl TodayJob {
         mut plan: ExperimentPlan,
     ) -> Result<Self, ExperimentError> {
         let all = || catalogue::TODAY.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let wanted: Vec<String> = if names.is_empty() { all() } else { names.to_vec() };
+        let wanted: Vec<String> = if names.is_empty() { all() } else { distinct(names.to_vec()) };
         let mut words = [&["rc3-lab sim today".to_owned()], names].concat();
         words.extend(plan.quick.then(|| "--quick".to_owned()));
         words.extend(schemes.iter().map(|scheme| format!("--scheme {scheme}")));
@@ -193,11 +193,12 @@ fn rows(experiments: &[Experiment], outcomes: Vec<WorldOutcome>) -> Vec<Compared
 }
 
 fn load(names: &[String], plan: &ExperimentPlan) -> Result<Vec<Experiment>, ExperimentError> {
-    let load = |name: &String| match Experiment::load(name, plan)? {
-        one if one.runs().iter().all(|run| run.one().is_some()) => Ok(one),
-        _ => Err(ExperimentError::NotOneFlow(name.clone())),
-    };
-    names.iter().map(load).collect()
+    let experiments = Experiment::load_all(names, plan)?;
+    let is_of_more = |experiment: &Experiment| experiment.runs().iter().any(|run| run.one().is_none());
+    match experiments.iter().position(is_of_more) {
+        Some(place) => Err(ExperimentError::NotOneFlow(names[place].clone())),
+        None => Ok(experiments),
+    }
 }
 
 fn write(path: &Path, text: &str) -> Result<(), ExperimentError> {
@@ -507,6 +508,13 @@ mod tests {
         );
         assert!(matches!(job(&["/none/x.toml"], None), Err(ExperimentError::Read { .. })));
         assert!(matches!(job(&["fig8"], None), Err(ExperimentError::Scenario(_))));
+        assert_eq!(job(&["fifo", "fifo"], None).unwrap().experiments.len(), 1);
+        let folder = tempfile::tempdir().unwrap();
+        let file = small(&folder, "");
+        let copy = file.replace("small.toml", "copy.toml");
+        fs::copy(&file, &copy).unwrap();
+        let twice = job(&[&file, &copy], None).unwrap_err().to_string();
+        assert_eq!(twice, format!("{file} and {copy} both have the name `small`"));
         let unknown = TodayJob::new(&[], &["bbr".to_owned()], 1, None, quick(&[]));
         assert!(unknown.unwrap_err().to_string().contains("there is no scheme `bbr`"));
         assert_eq!(list().lines().count(), catalogue::TODAY.len() + 2);
