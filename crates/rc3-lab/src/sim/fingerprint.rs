@@ -5,7 +5,7 @@
 //! and the limits of buffers. If all come out as before, to the nanosecond and the packet, and no key has changed, the code
 //! treats such flows as it did. What thousands of flows do to each other is not covered.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{iter, sync::LazyLock, time::Duration};
 
 use rc3_sim::{
     scenario::{Run, Scenario},
@@ -36,7 +36,10 @@ static WORLDS: LazyLock<RememberingEngine<Simulator>> = LazyLock::new(|| Remembe
 /// If a world cannot be made.
 pub fn fingerprint(scenario: &Scenario) -> Result<String, ExperimentError> {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(defining_keys(scenario).as_bytes());
+    let keys = defining_keys(scenario);
+    hasher.update(keys.as_bytes());
+    // The flows of `arrivals = "csv"` are no keys, and small worlds have the first ones alone.
+    let replays = keys.contains("\"csv\"");
     for run in scenario.expand()?.iter().filter(|run| run.label.repetition == 0) {
         hasher.update(run.label.to_string().as_bytes());
         match WORLDS.simulate(&small(run), false, &mut |_| ()) {
@@ -48,6 +51,9 @@ pub fn fingerprint(scenario: &Scenario) -> Result<String, ExperimentError> {
             Err(message) => {
                 hasher.update(message.as_bytes());
             }
+        }
+        for workload in iter::once(&run.workload).chain(&run.background).filter(|_| replays) {
+            hasher.update(format!("{:?}", workload.arrivals).as_bytes());
         }
     }
     Ok(hasher.finalize().to_hex()[..DIGITS].to_owned())
@@ -118,6 +124,22 @@ mod tests {
         let mut longer = scenario();
         longer.set("measure.until=6s").unwrap();
         assert_ne!(of(&same), of(&longer), "another experiment, though it begins alike");
+    }
+
+    #[test]
+    fn every_row_of_a_file_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("replay.toml");
+        let text = "name = 'replay'\ntitle = 'Replay'\ntopology.kind = 'internet2'\n\
+                    workload = { arrivals = 'csv', file = 'flows.csv' }\nscheme = [{ name = 'plain', kind = 'plain' }]";
+        let with_rows = |rows: u32| {
+            let rows: String = (0..rows).map(|row| format!("{row},0,{},1460\n", 50 + row)).collect();
+            let file = format!("time_s,source,destination,bytes\n{rows}");
+            std::fs::write(folder.path().join("flows.csv"), file).unwrap();
+            of(&Scenario::parse(text, path.to_str().unwrap()).unwrap())
+        };
+        assert_eq!(with_rows(13), with_rows(13));
+        assert_ne!(with_rows(13), with_rows(14));
     }
 
     /// The flows of every small world reach the third level of the ladder, and end.

@@ -202,7 +202,7 @@ fn failure(message: String, hint: &'static str) -> ExperimentError {
 }
 
 fn other_job(path: &Path) -> ExperimentError {
-    let message = format!("{} is of another version, command or number of shards", path.display());
+    let message = format!("{} is of another version, command, input or number of shards", path.display());
     failure(message, "use one folder for each command: choose another --out, or delete its folder `shards`")
 }
 

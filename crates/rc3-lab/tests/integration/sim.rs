@@ -195,7 +195,7 @@ fn shards_merge_to_the_bytes_of_one_run() {
 
     let other = lab(&["sim", "run", "fig3", "--out", path(first.path()), "--shard", "1/3"]);
     let printed = text(&other.stderr);
-    assert!(printed.contains("is of another version, command or number of shards"), "{printed}");
+    assert!(printed.contains("is of another version, command, input or number of shards"), "{printed}");
 }
 
 #[test]
