@@ -316,11 +316,11 @@ impl Experiment {
         let finding = Finding {
             spec: spec.clone(),
             command: self.command.clone(),
-            measured: report::measured(&spec.measure, provenance),
+            measured: report::measured(spec.measure.seed, &self.runs, provenance),
             pictures,
             rows,
             summary,
-            over_time: report::over_time(spec, results),
+            over_time: report::over_time(spec, &self.runs, results),
             links,
             cost: results.cost,
         };

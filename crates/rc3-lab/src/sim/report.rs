@@ -1,7 +1,9 @@
 //! What an experiment's documents say.
 
+use std::time::Duration;
+
 use rc3_sim::{
-    scenario::{Basis, Bound, MeasureSpec, Metric, Spec},
+    scenario::{Basis, Bound, Label, Metric, Run, Spec},
     summary::Estimate,
 };
 use rc3_text::units::{about_bytes, about_time};
@@ -10,6 +12,7 @@ use super::{
     compare::{ComparedFigure, FigureVerdict},
     engine::Cost,
     results::Results,
+    shared::distinct,
     table::SummaryRow,
 };
 use crate::document::{Block, Document, Table};
@@ -39,7 +42,7 @@ pub struct Finding {
     /// Lines of `summary.csv`.
     pub summary: Vec<SummaryRow>,
     /// What was seen of the sampled link.
-    pub over_time: Table,
+    pub over_time: Document,
     /// The busiest link, drops and the longest queue of each run.
     pub links: Table,
     /// What all worlds took.
@@ -60,8 +63,8 @@ impl Finding {
             document = document.section(printed);
         }
         document = document.section(Document::new("Measured").text(MEANING).table(overall(&self.summary)));
-        if !self.over_time.rows.is_empty() {
-            document = document.section(Document::new("Over time").table(self.over_time.clone()));
+        if !self.over_time.blocks.is_empty() {
+            document = document.section(self.over_time.clone());
         }
         if !self.links.rows.is_empty() {
             document = document.section(Document::new("Links").text(LINKS).table(self.links.clone()));
@@ -103,20 +106,30 @@ const LINKS: &str = "Utilisation is of the busiest core link while flows arrive 
                      and all links, RLP packets apart; the column lost of the tables of flows has the primary loop only. Each link \
                      is in links.csv.";
 
-/// What the same files can be made from again.
-pub fn measured(measure: &MeasureSpec, provenance: &Provenance) -> String {
-    let MeasureSpec { flows, repetitions, seed, from, until, .. } = measure;
-    let of = if *repetitions == 1 { "once".to_owned() } else { format!("{repetitions} times") };
+/// What the same files can be made from again. Cases may have repetitions, a beginning and an end of their own.
+pub fn measured(seed: u64, runs: &[Run], provenance: &Provenance) -> String {
+    let first = |run: &&Run| run.label.repetition == 0;
+    let is_of = |one: &Label, other: &Label| one.run == other.run && one.is_of_setting(other);
+    let count = |first: &Run| runs.iter().filter(|run| is_of(&run.label, &first.label)).count();
+    let counts = || runs.iter().filter(first).map(count);
+    let of = match (counts().min().unwrap_or(1), counts().max().unwrap_or(1)) {
+        (1, 1) => "once".to_owned(),
+        (fewest, most) if fewest == most => format!("{most} times"),
+        (fewest, most) => format!("{fewest} to {most} times"),
+    };
     let commit = provenance.commit.as_ref().map(|commit| format!("Commit {commit}, ")).unwrap_or_default();
     let fingerprint = &provenance.fingerprint;
     let begin = if commit.is_empty() { "Fingerprint" } else { "fingerprint" };
-    let most = match (flows, until) {
-        (None, Some(until)) => {
-            let (from, until) = (about_time(from.unwrap_or_default()), about_time(*until));
-            let pairs = if measure.pair { ", and in every run" } else { "" };
+    let all = || runs.iter().map(|run| &run.measure);
+    let times = |times: Vec<Duration>| times.into_iter().map(about_time).collect::<Vec<_>>().join(" or ");
+    let most = match all().map(|measure| measure.flows).max() {
+        Some(u64::MAX) => {
+            let from = times(distinct(all().map(|measure| measure.from)));
+            let until = times(distinct(all().filter_map(|measure| measure.until)));
+            let pairs = if all().all(|measure| measure.pair) { ", and in every run" } else { "" };
             format!("Flows that start from {from} on and end by {until}{pairs}")
         }
-        _ => format!("At most {} flows measured in each world", measure.flows()),
+        most => format!("At most {} flows measured in each world", most.unwrap_or_default()),
     };
     format!("{most}, {of}, seed {seed}. {commit}{begin} {fingerprint}.")
 }
@@ -261,8 +274,9 @@ fn overall(rows: &[SummaryRow]) -> Table {
     table.without_empty_columns()
 }
 
-/// What was seen of the sampled link in each epoch: of all flows, and of each scheme where there are several.
-pub fn over_time(spec: &Spec, results: &Results) -> Table {
+/// What was seen of the sampled link in each epoch: of all flows, and of each scheme where there are several. Of several
+/// repetitions it is the first.
+pub fn over_time(spec: &Spec, runs: &[Run], results: &Results) -> Document {
     let mut table = Table::default();
     let epochs = spec.measure.sample.as_ref().map_or(&[][..], |sample| &sample.epochs);
     for cell in &results.cells {
@@ -295,7 +309,9 @@ pub fn over_time(spec: &Spec, results: &Results) -> Table {
             }
         }
     }
-    table.without_empty_columns()
+    let several = runs.iter().any(|run| run.label.repetition > 0);
+    let document = Document::new(if several { "Over time, first repetition" } else { "Over time" });
+    if table.rows.is_empty() { document } else { document.table(table.without_empty_columns()) }
 }
 
 fn by_size(rows: &[SummaryRow]) -> Table {

@@ -14,6 +14,7 @@ use super::{
     compare::FigureVerdict,
     engine::{Cost, Engine, SentPacket, WorldOutcome},
     experiment::{Experiment, ExperimentError, ExperimentPlan},
+    report::{Provenance, measured},
     table::{FlowRow, SummaryRow},
     work::WorldProgress,
 };
@@ -362,6 +363,20 @@ fn unknown_names_keys_and_files_have_errors_of_their_own() {
     assert!(matches!(load("/none.toml", "a=1"), ExperimentError::Read { .. }));
     let error = load("fig8", "workload.lod=0.1");
     assert!(error.is_usage() && error.to_string().contains("lod"), "{error}");
+}
+
+#[test]
+fn a_report_has_the_repetitions_and_ends_of_all_cases() {
+    let experiment = Experiment::load("fig9", &plan(Path::new(""), 1)).unwrap();
+    let provenance = Provenance { commit: None, fingerprint: "f".to_owned() };
+    assert_eq!(
+        measured(1, experiment.runs(), &provenance),
+        "Flows that start from 2 s on and end by 5 s or 10 s, and in every run, 1 to 5 times, seed 1. Fingerprint f."
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let finding = self::experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
+    assert!(finding.measured.starts_with("At most 40 flows measured in each world, 2 times, seed 1. "));
+    assert_eq!(finding.over_time.title, "Over time, first repetition");
 }
 
 #[test]
