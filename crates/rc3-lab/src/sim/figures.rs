@@ -7,11 +7,14 @@ use std::time::Duration;
 use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit};
 use rc3_sim::{
     model::{self, Model},
-    scenario::{PictureKind, PictureSpec, Spec, short_key},
+    scenario::{Label, PictureKind, PictureSpec, Spec, short_key},
     summary::{Bucket, Weight},
     workload::PACKET_ON_THE_WIRE,
 };
-use rc3_text::units::{about_bytes, about_rate, about_time, three_digits};
+use rc3_text::units::{
+    about_bytes, about_rate, about_time, parse_rate, parse_size, parse_time, three_digits,
+};
+use toml::Value;
 
 use super::{
     engine::SentPacket,
@@ -148,22 +151,42 @@ fn predicted(buckets: &[Bucket], network: Network) -> Series {
     Series::new(name, Colour::Grey, Shape::Frames, points)
 }
 
-/// Fig. 11: mean FCT against a key that is swept.
+/// A swept value as a number, and what it is of.
+fn quantity(value: &Value) -> Option<(f64, Unit)> {
+    let plain = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
+    let text = value.as_str().unwrap_or_default();
+    let number = |unit: &str| text.strip_suffix(unit)?.trim().parse::<f64>().ok();
+    let count = plain.or_else(|| number("bdp")).or_else(|| number("packets"));
+    count
+        .map(|number| (number, Unit::Number))
+        .or_else(|| Some((number("%")? / 100.0, Unit::Share)))
+        .or_else(|| Some((parse_rate(text).ok()?.get() as f64, Unit::BitsPerSecond)))
+        .or_else(|| Some((parse_time(text).ok()?.as_secs_f64(), Unit::Seconds)))
+        .or_else(|| Some((parse_size(text).ok()? as f64, Unit::Bytes)))
+}
+
+/// Fig. 11: mean FCT against a key that is swept, a line for each run and each setting of the other keys.
 fn fct_by_key(picture: &PictureSpec, results: &Results) -> Chart {
     let key = picture.x.clone().unwrap_or_default();
-    let at = |cell: &Cell| {
-        let (_, value) = cell.place.point.iter().find(|(swept, _)| *swept == key)?;
-        value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
-    };
+    let mut unit = Unit::Number;
     let mut series: Vec<Series> = Vec::new();
     for cell in shown(picture, results) {
-        let (Some(x), Some(mean)) = (at(cell), cell.all.flows.mean(Weight::Flows)) else { continue };
+        let (at, point): (Vec<_>, _) = cell.place.point.iter().cloned().partition(|(swept, _)| *swept == key);
+        let x = at.first().and_then(|(_, value)| quantity(value));
+        let (Some((x, of)), Some(mean)) = (x, cell.all.flows.mean(Weight::Flows)) else { continue };
+        if of != Unit::Number {
+            unit = of;
+        }
+        let setting = Label { point, ..cell.place.clone() }.setting();
+        let parts = [cell.place.run.clone(), setting.clone()];
+        let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
         let point = Point { x, y: mean.value, error: mean.margin() };
-        match series.iter_mut().find(|series| series.name == cell.place.run) {
+        match series.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push(point),
             None => series.push(Series {
-                name: cell.place.run.clone(),
+                name,
                 colour: match results.base(&cell.place).is_some_and(|base| base.place == cell.place) {
+                    _ if !setting.is_empty() => Colour::nth(series.len()),
                     true => Colour::Vermillion,
                     false => Colour::nth(if series.len() < 2 { 0 } else { series.len() }),
                 },
@@ -177,7 +200,7 @@ fn fct_by_key(picture: &PictureSpec, results: &Results) -> Chart {
     }
     // Keys that end so are probabilities or shares of a whole.
     let share = ["loss", "load", "share", "without-priorities"].contains(&short_key(&key));
-    let x = Axis::new(short_key(&key), Scale::Linear, if share { Unit::Share } else { Unit::Number });
+    let x = Axis::new(short_key(&key), Scale::Linear, if share { Unit::Share } else { unit });
     let y = Axis::new("mean FCT over flows", Scale::Linear, Unit::Seconds).starting(0.0);
     Chart::new("", "bars: 95 % confidence intervals", x, y, series)
 }

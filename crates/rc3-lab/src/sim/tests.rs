@@ -14,7 +14,9 @@ use super::{
     compare::FigureVerdict,
     engine::{Cost, Engine, SentPacket, WorldOutcome},
     experiment::{Experiment, ExperimentError, ExperimentPlan},
+    figures::{self, Network},
     report::{Provenance, measured},
+    results::Results,
     table::{FlowRow, SummaryRow},
     work::WorldProgress,
 };
@@ -377,6 +379,28 @@ fn a_report_has_the_repetitions_and_ends_of_all_cases() {
     let finding = self::experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 1), |_| ()).unwrap();
     assert!(finding.measured.starts_with("At most 40 flows measured in each world, 2 times, seed 1. "));
     assert_eq!(finding.over_time.title, "Over time, first repetition");
+}
+
+#[test]
+fn a_picture_by_key_reads_units_and_has_a_line_for_each_setting_of_the_other_keys() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("made-up.toml");
+    let tables = TABLES.replace("[sweep]", "[sweep]\nqueue.loss = ['0.1%', '1%']");
+    let tables = tables.replace("x = \"workload.load\"", "x = \"queue.loss\"");
+    std::fs::write(&file, scenario("", &tables)).unwrap();
+    let experiment = Experiment::load(file.to_str().unwrap(), &plan(folder.path(), 1)).unwrap();
+    let mut results = Results::default();
+    for run in experiment.runs() {
+        results.add(run, MadeUp.simulate(run, false, &mut |_| ()).unwrap());
+    }
+    let spec = experiment.scenario().spec();
+    let network = Network { rate: 125e6, rtt: Duration::from_millis(40), load: 0.0 };
+    let chart = figures::chart(&spec.picture[1], spec, &results, network).expect("a chart");
+    let names: Vec<&str> = chart.series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["plain, load 0.1", "rc3, load 0.1", "plain, load 0.2", "rc3, load 0.2"]);
+    for series in &chart.series {
+        assert_eq!(series.points.iter().map(|point| point.x).collect::<Vec<_>>(), [0.001, 0.01]);
+    }
 }
 
 #[test]
