@@ -81,8 +81,13 @@ pub fn figures(rows: &[ComparedFigure]) -> Vec<Figure> {
 /// papers, and one for each printed figure.
 ///
 /// # Errors
-/// If a report's `comparison.csv` cannot be read.
+/// If there is no report, or the `comparison.csv` of one cannot be read.
 pub fn coverage(folder: &Path) -> Result<String, ExperimentError> {
+    if !items().iter().any(|item| item.reports.split_whitespace().any(|name| has_run(folder, name))) {
+        let message = format!("there is no report of an experiment in {}", folder.display());
+        let hint = "name the --out of rc3-lab sim run: each experiment has a folder there";
+        return Err(ExperimentError::Other { message, hint, is_usage: true });
+    }
     let mut lines = String::from("| figure | shows | made by | printed figures |\n|---|---|---|---|\n");
     let mut every = Table::new(["figure", "of", "printed", "measured", "verdict", "basis", "cause"]);
     let mut counts = [0_usize; COLUMNS.len()];
@@ -139,6 +144,11 @@ fn items() -> Vec<Item> {
     csv::Reader::from_reader(LIST.as_bytes()).deserialize().filter_map(Result::ok).collect()
 }
 
+/// Whether `folder` has the report of an experiment.
+fn has_run(folder: &Path, name: &str) -> bool {
+    folder.join(name).join("report.md").exists()
+}
+
 /// The figures of an experiment; none where it prints none.
 fn read(folder: &Path, name: &str) -> Result<Vec<Figure>, ExperimentError> {
     let path = folder.join(name).join("comparison.csv");
@@ -154,7 +164,7 @@ fn read(folder: &Path, name: &str) -> Result<Vec<Figure>, ExperimentError> {
 fn line(folder: &Path, item: &Item, figures: &[Figure]) -> String {
     let Item { paper, item: name, shows, reports, command, absent } = item;
     let text = |report: &str| report.rsplit('/').next().unwrap_or_default().to_owned();
-    let link = |report: &str| match folder.join(report).join("report.md").exists() {
+    let link = |report: &str| match has_run(folder, report) {
         true => format!("[{}]({report}/report.md)", text(report)),
         false => format!("`{}`", text(report)),
     };
@@ -168,6 +178,11 @@ fn line(folder: &Path, item: &Item, figures: &[Figure]) -> String {
     };
     let verdicts: Vec<String> = FigureVerdict::ALL.iter().filter_map(count).collect();
     let outcome = match (absent.as_str(), verdicts.as_slice()) {
+        ("", [])
+            if !reports.is_empty() && !reports.split_whitespace().any(|report| has_run(folder, report)) =>
+        {
+            "not run".to_owned()
+        }
         ("", []) if command.is_empty() => "none".to_owned(),
         ("", []) => "not scored".to_owned(),
         ("", _) => verdicts.join(", "),
@@ -261,6 +276,8 @@ mod tests {
         let mut text = Vec::new();
         super::super::table::write(&mut text, &figures).unwrap();
         fs::write(folder.path().join("fig8/comparison.csv"), text).unwrap();
+        let nothing = coverage(folder.path()).unwrap_err();
+        assert!(nothing.is_usage() && nothing.to_string().starts_with("there is no report"), "{nothing}");
         fs::write(folder.path().join("fig8/report.md"), "").unwrap();
         let page = coverage(folder.path()).unwrap();
         assert!(page.contains("| 1 | 0 | 0 | 1 | 1 | 0 | 1 | 0 |"), "{page}");
@@ -272,7 +289,7 @@ mod tests {
         );
         assert!(page.contains("| another map | 0 | 1 | 0 |") && !page.contains("not known"), "{page}");
         let item = "| RC3 Fig. 8 | Link load | [fig8](fig8/report.md) | agrees 2, differs 1, not scored 1 |";
-        assert!(page.contains(item), "{page}");
+        assert!(page.contains(item) && page.contains("| `fig9` | not run |"), "{page}");
         let figure = "| RC3 Fig. 8 | load 0.1, rc3, FCT over flows | 1.0000 s | 1.0400 s | agrees |";
         assert!(page.contains(figure), "{page}");
     }
