@@ -6,7 +6,7 @@ use rc3_picture::chart::{Axis, Chart, Colour, Point, Scale, Series, Shape, Unit}
 use rc3_sim::scenario::Spec;
 use rc3_text::units::{about_bytes, about_rate, about_time};
 
-use super::report::{ComparedFlow, SchemeSummary, schemes};
+use super::report::{BDP, ComparedFlow, SchemeSummary, schemes};
 use crate::{
     document::{Document, Table},
     sim::shared::distinct,
@@ -58,12 +58,13 @@ impl<'a> HarmPicture<'a> {
         let ends: Vec<&str> =
             [sizes.first(), sizes.last()].into_iter().flatten().map(String::as_str).collect();
         format!(
-            "{}; {}; {}; buffers of {} BDP (larger marks for larger ones); {} cells",
+            "{}; {}; {}; buffers of {} (larger marks for larger ones); {} cells",
             self.distinct(|row| about_rate(row.run.topology.nominal.rate.bits_per_second() as f64))
                 .join(", "),
             self.distinct(|row| about_time(row.run.topology.nominal.rtt)).join(", "),
             ends.join(" to "),
-            self.distinct(|row| row.buffer.clone()).join(", "),
+            // Once behind several of them.
+            self.distinct(|row| row.buffer.clone()).join(", ").replace(&format!("{BDP}, "), ", "),
             self.rows.len(),
         )
     }
@@ -101,7 +102,7 @@ impl<'a> HarmPicture<'a> {
                 let short = short.map_or(String::new(), |(median, late)| format!("{median:.3}, {late:.3}"));
                 table.push([
                     ("scheme", (*name).to_owned()),
-                    ("#buffer", buffer),
+                    ("#buffer", buffer.trim_end_matches(BDP).to_owned()),
                     ("#own FCT / plain", interval(plain.mean, plain.mean * (plain.confidence - 1.0))),
                     ("#worst cell", format!("{:.2}", plain.worst)),
                     ("#others keep", kept),

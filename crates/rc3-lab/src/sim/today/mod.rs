@@ -310,6 +310,23 @@ mod tests {
     }
 
     #[test]
+    fn groups_and_cells_have_the_units_of_their_paths() {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = [
+            "sweep.topology.rtt=['500us', '900us']",
+            "sweep.queue.buffer=['100packets', 200000]",
+            "sweep.workload.size=['30k']",
+        ];
+        let changes = changes.map(str::to_owned);
+        let job = TodayJob::new(&[small(&folder, "")], &[], 1, None, quick(&changes)).unwrap();
+        let text = job.run().unwrap();
+        for group in ["500us", "900us", "100 packets", "200000 bytes", "20mbit"] {
+            assert!(text.contains(&format!("small, {group} ")), "{group}: {text}");
+        }
+        assert!(!text.contains("BDP"), "{text}");
+    }
+
+    #[test]
     fn beside_others_a_page_has_a_picture_with_plain_where_both_axes_are_one() {
         let folder = tempfile::tempdir().unwrap();
         let page = folder.path().join("page.md");
@@ -318,6 +335,7 @@ mod tests {
         job.run().unwrap();
         let text = fs::read_to_string(&page).unwrap();
         assert!(text.contains("![Harm against gain. Small](page-small.svg)"), "{text}");
+        assert!(text.contains("; buffers of 0.5, 4 BDP (larger marks"), "{text}");
         assert!(
             ["0.5", "4", "all"].iter().all(|group| text.contains(&format!("| guard | {group} | "))),
             "{text}"

@@ -24,6 +24,9 @@ use crate::{
 /// A cell above this many times the completion time of plain QUIC is a loss.
 const LOSS: f64 = 1.05;
 
+/// The unit of most buffers.
+pub(super) const BDP: &str = " BDP";
+
 /// The key whose values are repetitions of a path.
 const SEED: &str = "measure.seed";
 
@@ -39,7 +42,7 @@ pub(super) struct ComparedFlow {
     pub(super) scenario: String,
     /// The flow with plain QUIC.
     pub(super) run: Run,
-    /// Size of the queue in bandwidth-delay products, or as it is written.
+    /// Size of the queue, see [`BDP`].
     pub(super) buffer: String,
     /// By scheme, in the order of the scenario's runs.
     pub(super) flows: Vec<SchemeFlow>,
@@ -88,10 +91,12 @@ pub(super) fn rows(experiment: &Experiment, outcomes: Vec<WorldOutcome>) -> Vec<
 
 fn buffer(spec: &Spec, run: &Run) -> String {
     let swept = run.label.point.iter().find(|(key, _)| key == "queue.buffer");
-    match (swept.and_then(|(_, value)| value.as_str()), spec.queue.buffer) {
-        (Some(text), _) => text.strip_suffix("bdp").unwrap_or(text).to_owned(),
-        (None, BufferSize::Bdp(factor)) => factor.to_string(),
-        (None, other) => format!("{other:?}"),
+    let swept = swept.and_then(|(_, value)| BufferSize::try_from(value.clone()).ok());
+    match swept.unwrap_or(spec.queue.buffer) {
+        BufferSize::Bdp(factor) => format!("{factor}{BDP}"),
+        BufferSize::Bytes(bytes) => format!("{bytes} bytes"),
+        BufferSize::Packets(packets) => format!("{packets} packets"),
+        BufferSize::Unlimited => "unlimited".to_owned(),
     }
 }
 
@@ -146,7 +151,7 @@ impl fmt::Display for ComparedFlow {
         let (rate, rtt) = (rate_text(nominal.rate.bits_per_second()), time_text(nominal.rtt));
         let (scenario, buffer, card) = (&self.scenario, &self.buffer, self.run.card());
         let bytes = about_bytes(self.bytes());
-        write!(f, "{scenario}: {rate} x {rtt}, {buffer} BDP, card {card} x, {bytes}")?;
+        write!(f, "{scenario}: {rate} x {rtt}, {buffer}, card {card} x, {bytes}")?;
         if self.is_random() { write!(f, ", seed {}", self.run.seed) } else { Ok(()) }
     }
 }
@@ -338,9 +343,9 @@ fn groups(rows: &[ComparedFlow]) -> Vec<(String, Vec<&ComparedFlow>)> {
     let keys: [fn(&ComparedFlow) -> String; 5] = [
         |_| String::new(),
         |row| format!(", {}", about_bytes(row.bytes())),
-        |row| format!(", {} BDP", row.buffer),
-        |row| format!(", {} ms", row.run.topology.nominal.rtt.as_millis()),
-        |row| format!(", {} Mbit/s", row.run.topology.nominal.rate.bits_per_second() / 1_000_000),
+        |row| format!(", {}", row.buffer),
+        |row| format!(", {}", time_text(row.run.topology.nominal.rtt)),
+        |row| format!(", {}", rate_text(row.run.topology.nominal.rate.bits_per_second())),
     ];
     let names = names(rows);
     let keys = if names.len() > BROKEN_DOWN { &keys[..1] } else { &keys };
