@@ -78,9 +78,10 @@ pub fn draw(csv: &Path) -> io::Result<(String, String)> {
     for row in rows.iter().rev().take(TABLE_ROWS) {
         table.row(&row[0], row.iter().skip(1).map(str::to_owned));
     }
+    let stem = csv.file_stem().unwrap_or_default().to_string_lossy();
     let page = Document::new("Performance over time")
         .text(WHAT)
-        .picture("over-time", chart.clone())
+        .picture(stem, chart.clone())
         .text(COLUMNS)
         .table(table)
         .text(NOISE);

@@ -26,4 +26,5 @@ fn a_row_without_a_ratio_is_named() {
         .unwrap();
     let (page, picture) = draw(&csv).unwrap();
     assert!(page.contains("| 2 | bbbb | 2026-11-25 | 0.6 | 0.5 |") && picture.contains("<svg"), "{page}");
+    assert!(page.contains("](rows.svg)"), "the picture beside it: {page}");
 }
