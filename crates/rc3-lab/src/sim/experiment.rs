@@ -252,7 +252,8 @@ impl Experiment {
     ) -> Result<Finding, ExperimentError> {
         let folder = plan.out.join(&self.scenario.spec().name);
         fs::create_dir_all(&folder).map_err(not_written(&folder))?;
-        let (flows_path, links_path) = (folder.join("flows.csv"), folder.join("links.csv"));
+        // Those of an earlier run stay beside its report until all worlds have ended.
+        let (flows_path, links_path) = (folder.join("flows.part"), folder.join("links.part"));
         let create = |path: &Path| File::create(path).map(BufWriter::new).map_err(not_written(path));
         let mut flows = csv::Writer::from_writer(create(&flows_path)?);
         let links_failed = |error: csv::Error| not_written(&links_path)(error.into());
@@ -282,7 +283,11 @@ impl Experiment {
             Ok::<(), ExperimentError>(())
         })?;
         flows.flush().map_err(not_written(&flows_path))?;
+        drop(flows);
         let links = links.finish().map_err(links_failed)?;
+        for part in [&flows_path, &links_path] {
+            fs::rename(part, part.with_extension("csv")).map_err(not_written(part))?;
+        }
         let provenance = Provenance { commit: plan.commit.clone(), fingerprint: self.fingerprint()? };
         self.write(&folder, &results, links, &provenance)
     }

@@ -347,11 +347,15 @@ impl Engine for Broken {
 }
 
 #[test]
-fn world_that_fails_is_named_and_ends_the_experiment() {
+fn world_that_fails_is_named_and_leaves_the_files_of_an_earlier_run() {
     let folder = tempfile::tempdir().unwrap();
+    experiment(folder.path()).run(&MadeUp, &plan(folder.path(), 2), |_| ()).unwrap();
+    let tables = || ["flows.csv", "links.csv"].map(|name| read(folder.path(), name));
+    let earlier = tables();
     let error = experiment(folder.path()).run(&Broken, &plan(folder.path(), 2), |_| ()).unwrap_err();
     assert_eq!(error.to_string(), "workload.load=0.1, rc3: it broke");
     assert!(!error.is_usage());
+    assert_eq!(tables(), earlier);
 }
 
 #[test]
