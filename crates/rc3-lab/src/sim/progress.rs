@@ -7,13 +7,13 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rc3_cli::output;
 use rc3_sim::scenario::OfferedLoad;
 use serde_json::{Value, json};
 
 use super::{
     engine::{Cost, Engine, WorldOutcome},
     experiment::{Experiment, ExperimentError, flows_of},
-    report::Finding,
     shared::distinct_worlds,
     work::{self, World, WorldProgress},
 };
@@ -35,14 +35,18 @@ pub fn run_worlds(
 ) -> Result<(), ExperimentError> {
     let worlds: Vec<_> = due.iter().map(|(_, _, world)| *world).collect();
     let mut progress = ProgressReport::of_worlds(name, due, json);
+    let mut cost = Cost::default();
     work::run(engine, &worlds, threads, |step| {
         progress.on_step(&step);
         match step {
-            WorldProgress::World(index, outcome) => take(index, *outcome),
+            WorldProgress::World(index, outcome) => {
+                cost += outcome.cost;
+                take(index, *outcome)
+            }
             WorldProgress::Flows(_) => Ok(()),
         }
     })?;
-    progress.clear();
+    progress.end(&cost, 0);
     Ok(())
 }
 
@@ -136,31 +140,28 @@ impl ProgressReport {
         }
     }
 
-    /// Takes the bar away.
-    fn clear(&self) {
-        if let Format::Bar(bar) = &self.format {
-            bar.finish_and_clear();
-        }
-    }
-
     /// Reports the end, with the speed.
-    pub fn end(self, finding: &Finding) {
+    pub fn end(self, cost: &Cost, pictures: usize) {
         let seconds = self.began.elapsed().as_secs_f64();
-        let (flows, packets) = (finding.cost.flows, finding.cost.link_packets);
-        self.clear();
-        match self.format {
+        let Cost { flows, events, link_packets } = *cost;
+        match &self.format {
             Format::Json => self.json(
                 "done",
-                json!({ "seconds": seconds, "flows": flows, "events": finding.cost.events,
-                        "link_packets": packets, "pictures": finding.pictures.len() }),
+                json!({ "seconds": seconds, "flows": flows, "events": events,
+                        "link_packets": link_packets, "pictures": pictures }),
             ),
-            _ => print_line(&format!(
-                "{}: {flows} flows in {seconds:.1} s, {:.0} flows/s, {:.0} events/s, {:.0} link-packets/s",
-                self.name,
-                flows as f64 / seconds,
-                finding.cost.events as f64 / seconds,
-                packets as f64 / seconds,
-            )),
+            format => {
+                if let Format::Bar(bar) = format {
+                    bar.finish_and_clear();
+                }
+                print_line(&format!(
+                    "{}: {flows} flows in {seconds:.1} s, {:.0} flows/s, {:.0} events/s, {:.0} link-packets/s",
+                    self.name,
+                    flows as f64 / seconds,
+                    events as f64 / seconds,
+                    link_packets as f64 / seconds,
+                ));
+            }
         }
     }
 
@@ -169,7 +170,7 @@ impl ProgressReport {
         if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {
             line.extend(fields);
         }
-        let _ = writeln!(io::stdout(), "{line}");
+        output::emit(line.to_string());
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn run(command: SimCommand, registry: &Registry) -> Result<io::Result
             }
         }
     };
-    Ok(output::print(&text))
+    Ok(output::print(&text).and_then(|()| output::finish()))
 }
 
 fn cores() -> NonZero<usize> {
@@ -131,19 +131,10 @@ fn run_shard(
     let stored = due.len();
     // A shard that was interrupted goes on where it was.
     due.retain(|(name, number, _)| !shard::world_path(&plan.out, name, *number).exists());
-    if !due.is_empty() {
-        progress::run_worlds(
-            engine,
-            format!("shard {shard}"),
-            &due,
-            plan.threads,
-            json,
-            |index, outcome| {
-                let (name, number, _) = &due[index];
-                shard::write(&shard::world_path(&plan.out, name, *number), &outcome)
-            },
-        )?;
-    }
+    progress::run_worlds(engine, format!("shard {shard}"), &due, plan.threads, json, |index, outcome| {
+        let (name, number, _) = &due[index];
+        shard::write(&shard::world_path(&plan.out, name, *number), &outcome)
+    })?;
     let out = plan.out.display();
     let text = format!(
         "{stored} of {all} worlds are below {out}; after all shards: rc3-lab sim merge {out} --out {out}\n"
@@ -188,10 +179,10 @@ fn report_all<'a>(
     for (experiment, engine) in jobs {
         let mut progress = ProgressReport::new(experiment, json);
         let finding = experiment.run(engine, plan, |step| progress.on_step(step))?;
-        progress.end(&finding);
+        progress.end(&finding.cost, finding.pictures.len());
         if !json {
             // Continue even if the reader of the output is gone.
-            let _ = output::print(&(report::text(&finding) + &links_text(&finding)));
+            output::emit((report::text(&finding) + &links_text(&finding)).trim_end());
         }
         findings.push(finding);
     }

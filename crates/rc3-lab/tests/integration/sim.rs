@@ -193,6 +193,10 @@ fn shards_merge_to_the_bytes_of_one_run() {
     assert!(complete.status.success(), "{}", text(&complete.stderr));
     assert_same(whole.path(), merged.path());
 
+    // Its worlds are there already.
+    let again = run(&["--out", path(first.path()), "--shard", "1/3", "--json"]);
+    let events = again.lines().map(|line| serde_json::from_str::<Value>(line).expect("an object"));
+    assert_eq!(events.map(|event| event["event"].clone()).collect::<Vec<_>>(), ["begin", "done"]);
     let other = lab(&["sim", "run", "fig3", "--out", path(first.path()), "--shard", "1/3"]);
     let printed = text(&other.stderr);
     assert!(printed.contains("is of another version, command, input or number of shards"), "{printed}");
