@@ -30,19 +30,6 @@ pub enum LabCommand {
     OverTime(OverTimeArgs),
 }
 
-impl LabCommand {
-    /// What was typed after `rc3-lab sim`, if that was typed.
-    #[cfg(test)]
-    pub(crate) fn sim(self) -> Option<SimCommand> {
-        match self {
-            Self::Sim(command) => Some(command),
-            #[cfg(target_os = "linux")]
-            Self::Net(_) => None,
-            Self::OverTime(_) => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -211,7 +211,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::LabArgs;
+    use crate::args::{LabArgs, LabCommand};
 
     #[test]
     fn experiments_are_named_once_and_changes_keep_their_order() {
@@ -220,7 +220,9 @@ mod tests {
             "a.b=c",
         ];
         let LabArgs { command } = LabArgs::try_parse_from(words).unwrap();
-        let Some(SimCommand::Run(SimRunArgs { names, how, .. })) = command.sim() else { panic!("not a run") };
+        let LabCommand::Sim(SimCommand::Run(SimRunArgs { names, how, .. })) = command else {
+            panic!("not a run")
+        };
         let names = expanded(&names, false);
         assert_eq!(names.len(), catalogue::EXPERIMENTS.len() + 1);
         assert_eq!((names[0].as_str(), names.last().unwrap().as_str()), ("fig8", "my.toml"));

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     engine::{Engine, WorldOutcome},
-    experiment::{Experiment, ExperimentError, ExperimentPlan},
+    experiment::{Experiment, ExperimentError, ExperimentPlan, not_written},
 };
 
 /// Shards at most.
@@ -218,12 +218,12 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ExperimentErro
 /// # Errors
 /// If it cannot be written.
 pub fn write(path: &Path, contents: &impl Serialize) -> Result<(), ExperimentError> {
-    let failed = |error: io::Error| ExperimentError::Write { path: path.to_owned(), error };
+    let failed = not_written(path);
     let folder = path.parent().unwrap_or_else(|| Path::new(""));
-    fs::create_dir_all(folder).map_err(failed)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    fs::create_dir_all(folder).map_err(&failed)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(&failed)?;
     serde_json::to_writer(io::BufWriter::new(&mut file), contents).map_err(|error| failed(error.into()))?;
-    file.flush().map_err(failed)?;
+    file.flush().map_err(&failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
 }

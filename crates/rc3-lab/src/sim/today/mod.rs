@@ -7,14 +7,9 @@ mod ablation;
 mod harm;
 mod report;
 
-use std::{
-    fmt::Write as _,
-    fs,
-    io::{self, Write},
-    path::{Path, PathBuf},
-    process,
-};
+use std::{fmt::Write as _, fs, path::PathBuf, process};
 
+use rc3_cli::output;
 use rc3_sim::scenario::Scenario;
 
 pub use self::report::WORST;
@@ -26,7 +21,7 @@ use self::{
 use super::{
     catalogue,
     engine::{Engine, WorldOutcome},
-    experiment::{Experiment, ExperimentError, ExperimentPlan},
+    experiment::{Experiment, ExperimentError, ExperimentPlan, not_written},
     progress::{self, NamedWorld},
     shared::{RememberingEngine, distinct},
     simulator::Simulator,
@@ -92,9 +87,11 @@ impl TodayJob {
             let pictures: Vec<_> =
                 specs.iter().filter_map(|spec| HarmPicture::new(&rows, spec, page)).collect();
             for picture in &pictures {
-                write(&page.with_file_name(picture.file()), &rc3_picture::svg(&picture.chart()))?;
+                let path = page.with_file_name(picture.file());
+                fs::write(&path, rc3_picture::svg(&picture.chart())).map_err(not_written(&path))?;
             }
-            write(page, &report::page(&rows, &specs, &origin, &pictures))?;
+            let text = report::page(&rows, &specs, &origin, &pictures);
+            fs::write(page, text).map_err(not_written(page))?;
         }
         Ok(report::text(&rows, self.worst))
     }
@@ -116,15 +113,15 @@ impl TodayJob {
         let command = [&[self.command.clone(), "--ablate".to_owned()], wanted].concat().join(" ");
         let origin = ReportOrigin { commit: commit(), command };
         let mut table = String::from(ablation::HEAD);
-        print(&table);
+        output::emit(table.trim_end());
         for (nth, (variant, experiments)) in variants.iter().zip(&loaded).enumerate() {
             let name = format!("{} of {}, {variant}", nth + 1, variants.len());
             let varied = rows(experiments, self.vary(experiments, &outcomes, name)?);
-            let line = ablation::line(variant, &product, &varied) + "\n";
-            print(&line);
-            table += &line;
+            let line = ablation::line(variant, &product, &varied);
+            output::emit(&line);
+            table += &(line + "\n");
             if let Some(page) = &self.page {
-                write(page, &report::ablation_page(&table, &origin))?;
+                fs::write(page, report::ablation_page(&table, &origin)).map_err(not_written(page))?;
             }
         }
         Ok(())
@@ -199,16 +196,6 @@ fn load(names: &[String], plan: &ExperimentPlan) -> Result<Vec<Experiment>, Expe
         Some(place) => Err(ExperimentError::NotOneFlow(names[place].clone())),
         None => Ok(experiments),
     }
-}
-
-fn write(path: &Path, text: &str) -> Result<(), ExperimentError> {
-    fs::write(path, text).map_err(|error| ExperimentError::Write { path: path.to_owned(), error })
-}
-
-/// Prints as it comes; a reader that has gone is no reason to stop.
-fn print(text: &str) {
-    let mut out = io::stdout();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// The change of a scenario that runs plain QUIC and these schemes, in the order of the base.
