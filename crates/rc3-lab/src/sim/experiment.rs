@@ -108,9 +108,6 @@ pub enum ExperimentError {
         /// The reason.
         error: io::Error,
     },
-    /// A trace cannot be written.
-    #[error("cannot write the traces: {0}")]
-    Traces(#[from] io::Error),
     /// Anything else.
     #[error("{message}")]
     Other {
@@ -136,9 +133,7 @@ impl ExperimentError {
             Self::World { .. } | Self::Simulation(_) => {
                 "check topology, load and number of flows of the scenario"
             }
-            Self::Traces(_) | Self::Write { .. } => {
-                "check free space and permissions, or choose another --out"
-            }
+            Self::Write { .. } => "check free space and permissions, or choose another --out",
             Self::Other { hint, .. } => hint,
         }
     }

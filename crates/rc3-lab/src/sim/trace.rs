@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, BufWriter},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -16,7 +16,10 @@ use rc3_sim::{
     world::LinkId,
 };
 
-use super::{args::SimTraceArgs, experiment::ExperimentError};
+use super::{
+    args::SimTraceArgs,
+    experiment::{ExperimentError, not_written},
+};
 
 /// The result of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +87,11 @@ pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, ExperimentErro
     let links = sites.into_iter().map(find).collect::<Result<Vec<_>, ExperimentError>>()?;
 
     let mut simulation = Simulation::new(run)?;
-    fs::create_dir_all(folder)?;
+    fs::create_dir_all(folder).map_err(not_written(folder))?;
+    let create = |path: &Path| File::create(path).map(BufWriter::new).map_err(not_written(path));
     let path = folder.join("timeline.csv");
-    let timeline = TraceFile::new(Timeline::new(BufWriter::new(File::create(&path)?), flow.bytes)?);
+    let timeline = Timeline::new(create(&path)?, flow.bytes).map_err(not_written(&path))?;
+    let timeline = TraceFile::new(timeline);
     let mut files = vec![path];
     let shared = timeline.clone();
     simulation.set_watch(
@@ -97,7 +102,8 @@ pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, ExperimentErro
     let mut captures = Vec::new();
     for (site, link) in links {
         let path = folder.join(format!("{}.pcap", site.to_string().replace(':', "-")));
-        captures.push((link, TraceFile::new((Pcap::new(BufWriter::new(File::create(&path)?))?, 0_u64))));
+        let pcap = Pcap::new(create(&path)?).map_err(not_written(&path))?;
+        captures.push((link, TraceFile::new((pcap, 0_u64))));
         files.push(path);
     }
     let (taps, most) = (captures.clone(), plan.packets);
@@ -116,9 +122,9 @@ pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, ExperimentErro
     while simulation.step()? {
         while simulation.poll_record().is_some() {}
     }
-    TraceFile::close(&timeline, Timeline::flush)?;
-    for (_, capture) in &captures {
-        TraceFile::close(capture, |(pcap, _)| pcap.flush())?;
+    TraceFile::close(&timeline, Timeline::flush).map_err(not_written(&files[0]))?;
+    for ((_, capture), path) in captures.iter().zip(&files[1..]) {
+        TraceFile::close(capture, |(pcap, _)| pcap.flush()).map_err(not_written(path))?;
     }
     Ok(Traced { world: run.label.to_string(), flow, files })
 }

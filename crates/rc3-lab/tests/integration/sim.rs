@@ -129,6 +129,9 @@ fn errors_of_traces_fit_a_line_and_a_hint() {
         assert_eq!(output.status.code(), Some(2), "{printed}");
         assert!(printed.contains(says) && printed.contains("hint: "), "{printed}");
     }
+    let output = lab(&["sim", "trace", "fig3", "--out", "/dev/null/x"]);
+    let printed = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && printed.starts_with("rc3-lab: /dev/null/x: "), "{printed}");
 }
 
 fn path(path: &Path) -> &str {
