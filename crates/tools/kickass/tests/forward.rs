@@ -734,7 +734,9 @@ fn rc3(words: &str) {
         }
         LowCommand::Send(args) => {
             let mut reporter = Reporter::new(args.output.style(), "sending");
-            runtime.block_on(send::send_until(std::future::pending(), args.resolve().unwrap(), &mut reporter)).unwrap();
+            runtime
+                .block_on(send::send_until(std::future::pending(), args.resolve().unwrap(), &mut reporter))
+                .unwrap();
         }
         other => panic!("not a transfer: {other:?}"),
     }

@@ -14,7 +14,7 @@ use crate::{
         meet::Settings,
         network::Network,
         reachable::beyond_link,
-        ticket::{Fingerprint, Secret},
+        ticket::Trust,
     },
 };
 
@@ -52,7 +52,7 @@ impl NearPort {
         addresses: &[SocketAddr],
         mapped: oneshot::Receiver<SocketAddr>,
         port: u16,
-        trust: (Fingerprint, Secret),
+        trust: Trust,
         sends: bool,
         settings: &Settings,
     ) -> Result<Met> {

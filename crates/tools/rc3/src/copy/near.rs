@@ -39,7 +39,7 @@ use crate::transfer::{
     send::or_stop,
     session::{Outbox, outbox},
     side::Side,
-    ticket::{Fingerprint, Secret},
+    ticket::{Fingerprint, Secret, Trust},
 };
 
 /// Time for ssh to log in and start rc3 there. People may type a password meanwhile.
@@ -262,7 +262,7 @@ async fn meet(
 async fn through_ssh(
     job: &CopyJob,
     sends: bool,
-    trust: (Fingerprint, Secret),
+    trust: Trust,
     wire: &mut Wire,
     prepared: &mut Option<Prepared>,
 ) -> Result<Met, Unanswered> {
@@ -310,7 +310,7 @@ async fn ready(wire: &mut Wire, patience: Duration) -> Result<Prepared, Unanswer
 }
 
 /// The far end's port, what it shows and wants to be shown, and the addresses that it names.
-fn listening(reply: Reply) -> Result<(u16, (Fingerprint, Secret), Vec<IpAddr>), Unanswered> {
+fn listening(reply: Reply) -> Result<(u16, Trust, Vec<IpAddr>), Unanswered> {
     match reply {
         Reply::Failed { message, hint } => Err(Unanswered::Failed { message, hint }),
         Reply::Working | Reply::Ready { .. } => {

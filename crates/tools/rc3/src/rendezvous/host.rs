@@ -12,12 +12,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    transfer::{
-        mapping::Mapped,
-        meet::Settings,
-        punch::Punch,
-        ticket::{Fingerprint, Secret},
-    },
+    transfer::{mapping::Mapped, meet::Settings, punch::Punch, ticket::Trust},
 };
 
 /// A room that waits for its guest.
@@ -59,11 +54,7 @@ impl Host {
 
     /// Gives a guest who knows the words what is in a ticket, and opens this host's NAT for it. Ends when the room does:
     /// before trust with the reason, afterwards with the address of the relay, if the guest may have used it.
-    pub(crate) async fn run(
-        self,
-        endpoint: &Endpoint,
-        trust: (Fingerprint, Secret),
-    ) -> Result<Option<SocketAddr>> {
+    pub(crate) async fn run(self, endpoint: &Endpoint, trust: Trust) -> Result<Option<SocketAddr>> {
         let Self { mut visit, exchange, settings, mapped, .. } = self;
         let outcome = attend(&mut visit, exchange, (endpoint, &mapped), trust, &settings).await;
         visit.leave().await;
@@ -76,7 +67,7 @@ async fn attend(
     visit: &mut Visit,
     exchange: Exchange,
     (endpoint, mapped): (&Endpoint, &Mapped),
-    (fingerprint, secret): (Fingerprint, Secret),
+    (fingerprint, secret): Trust,
     settings: &Settings,
 ) -> Result<Option<SocketAddr>> {
     let FromRendezvous::Joined { seen, guest, relay } = visit.hear().await? else {

@@ -23,7 +23,7 @@ use super::{
     network::Network,
     reachable::{bind, unspecified},
     session::Control,
-    ticket::{ADDRESSES_MAX, Fingerprint, Secret},
+    ticket::{ADDRESSES_MAX, Trust},
 };
 use crate::error::{Error, Result};
 
@@ -81,7 +81,7 @@ impl Direct {
         mut self,
         addresses: &[SocketAddr],
         relay: Option<SocketAddr>,
-        (fingerprint, secret): (Fingerprint, Secret),
+        (fingerprint, secret): Trust,
         sends: bool,
         settings: &Settings,
         silent: impl FnOnce(&[SocketAddr]) -> Error,

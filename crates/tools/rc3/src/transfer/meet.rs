@@ -26,7 +26,7 @@ use super::{
     outage::patiently,
     reachable::{self, invite},
     session::Control,
-    ticket::{Fingerprint, Secret, Ticket},
+    ticket::{Fingerprint, Secret, Ticket, Trust},
 };
 use crate::error::{Error, Result};
 
@@ -171,7 +171,7 @@ pub(crate) async fn join(
     sends: bool,
     endpoint: &Endpoint,
     addresses: &[SocketAddr],
-    (fingerprint, secret): (Fingerprint, Secret),
+    (fingerprint, secret): Trust,
     settings: &Settings,
 ) -> Result<Control> {
     let (tls, transport) = towards(fingerprint, sends, settings)?;
@@ -260,9 +260,9 @@ pub(crate) fn bind(
         }
         Endpoint::bind(options, Some(config.clone()), address)
     };
-    let endpoint = reachable::bind(address, usual_port, open).map_err(|error| {
-        not_listening(address.unwrap_or((Ipv6Addr::UNSPECIFIED, usual_port).into()), error)
-    })?;
+    let usual = SocketAddr::from((Ipv6Addr::UNSPECIFIED, usual_port));
+    let endpoint = reachable::bind(address, usual_port, open)
+        .map_err(|error| not_listening(address.unwrap_or(usual), error))?;
     endpoint.set_memory_max(memory_max);
     Ok(endpoint)
 }

@@ -71,6 +71,9 @@ impl FromStr for Fingerprint {
     }
 }
 
+/// What the two ends of a connection trust each other by: the listener's certificate, and the secret that the other shows.
+pub(crate) type Trust = (Fingerprint, Secret);
+
 /// The secret that authorises the sender. Comparison takes constant time; debug output hides it.
 #[derive(Clone, Copy)]
 pub struct Secret(pub [u8; SECRET_BYTES]);
