@@ -2,6 +2,9 @@
 
 use rc3_sim::summary::percentile;
 
+/// Half-width of a 95 % interval of a normal distribution, in standard deviations.
+pub(crate) const Z_95: f64 = 1.96;
+
 /// A median and an interval that holds the true one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MedianInterval {

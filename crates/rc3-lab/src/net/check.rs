@@ -64,7 +64,7 @@ pub fn requirements(peers: Option<&Path>) -> Vec<Requirement> {
     let site =
         if is_root { Site::new().map_err(|error| error.to_string()) } else { Err("needs root".to_owned()) };
     let htb = site.as_ref().map_err(Clone::clone).and_then(|site| {
-        let made = site.sender.tc("qdisc add dev card root handle 1: htb default 10");
+        let made = site.sender.shell("tc qdisc add dev card root handle 1: htb default 10");
         made.map_err(|error| error.to_string())
     });
     let nft = site

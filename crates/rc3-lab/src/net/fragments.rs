@@ -17,7 +17,10 @@ use super::{
     site::Site,
     wan::middlebox::Middlebox,
 };
-use crate::document::{Document, Table};
+use crate::{
+    document::{Document, Table},
+    statistics::Z_95,
+};
 
 /// The experiment.
 const NAME: &str = "kickass-fig12";
@@ -40,8 +43,6 @@ pub(super) const BOXES: [Middlebox; 6] = [
     Middlebox::Refragment,
     Middlebox::Rewrite { bytes: 576 },
 ];
-/// Two-sided 95 % of a normal distribution.
-const DEVIATIONS: f64 = 1.96;
 
 /// Probes one path for each box, then one that loses packets.
 ///
@@ -131,7 +132,7 @@ fn drops(name: &str, report: &ProbeReport) -> Option<Table> {
     let share = |(dropped, sent): (f64, f64)| dropped / sent;
     let variance = |(dropped, sent): (f64, f64)| 1.0 / dropped - 1.0 / sent;
     let ratio = share(fragmented) / share(whole);
-    let factor = (DEVIATIONS * (variance(fragmented) + variance(whole)).sqrt()).exp();
+    let factor = (Z_95 * (variance(fragmented) + variance(whole)).sqrt()).exp();
     let mut table =
         Table::new(["path", "#whole dropped", "#fragmented dropped", "#ratio", "#95 % interval", "#printed"]);
     let row = [

@@ -75,14 +75,6 @@ impl Namespace {
         Ok(())
     }
 
-    /// Runs `tc` inside.
-    ///
-    /// # Errors
-    /// If it fails.
-    pub fn tc(&self, words: &str) -> Result<String, NetError> {
-        call("tc", ["-n", &self.name].into_iter().chain(words.split_whitespace()))
-    }
-
     /// What a device inside has counted of all that it was to send, such as `bytes` or `dropped`.
     ///
     /// # Errors
@@ -97,7 +89,7 @@ impl Namespace {
     /// # Errors
     /// If one fails.
     pub fn shell(&self, commands: &str) -> Result<String, NetError> {
-        call("ip", ["netns", "exec", &self.name, "sh", "-ec", commands]).map_err(|error| match error {
+        call(["netns", "exec", &self.name, "sh", "-ec", commands]).map_err(|error| match error {
             NetError::Process { why, .. } => {
                 NetError::Process { what: "commands of a shell".to_owned(), why }
             }
@@ -112,7 +104,7 @@ impl Namespace {
     pub fn sysctl(&self, settings: &[&str]) -> Result<(), NetError> {
         // The values of some have spaces in them.
         let words = ["netns", "exec", &self.name, "sysctl", "-qw"];
-        call("ip", words.into_iter().chain(settings.iter().copied())).map(drop)
+        call(words.into_iter().chain(settings.iter().copied())).map(drop)
     }
 
     /// A program to start inside.
@@ -157,13 +149,13 @@ fn owner(name: &str) -> Option<u32> {
 }
 
 fn ip(words: &str) -> Result<String, NetError> {
-    call("ip", words.split_whitespace())
+    call(words.split_whitespace())
 }
 
-/// Runs a tool and returns what it prints.
-fn call<'a>(name: &str, words: impl IntoIterator<Item = &'a str>) -> Result<String, NetError> {
+/// Runs `ip` and returns what it prints.
+fn call<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<String, NetError> {
     let words: Vec<&str> = words.into_iter().collect();
-    finish(&format!("{name} {}", words.join(" ")), Command::new(name).args(&words))
+    finish(&format!("ip {}", words.join(" ")), Command::new("ip").args(&words))
 }
 
 /// Runs a tool to its end, and returns what it prints.

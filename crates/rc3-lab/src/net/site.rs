@@ -109,7 +109,7 @@ impl Site {
         meddling: Meddling,
     ) -> Result<Wan<'_>, NetError> {
         // There may be none.
-        let _ = self.sender.tc("qdisc del dev card root");
+        let _ = self.sender.shell("tc qdisc del dev card root");
         let _ = self.router.shell("nft flush ruleset");
         for host in [&self.sender, &self.other] {
             host.ip(&format!("link set card gso_max_segs {}", if path.offload { 64 } else { 1 }))?;

@@ -90,19 +90,23 @@ impl Draws {
 
     /// The time until a flow begins, and its bytes.
     fn next(&mut self) -> (Duration, u64) {
-        // Above 0, at most 1.
-        let mut share = || 1.0 - self.random.unit();
-        let (gap, size) = (share(), share());
+        let gap = self.random.exponential(self.mean_gap());
+        // Whole packets: Pareto with this mean, cut off.
+        let mut bytes = |mean: f64| {
+            let packets = self.random.pareto(mean * (SHAPE - 1.0) / SHAPE, SHAPE);
+            packets.min(mean * LONGEST_IN_MEANS) as u64 * PACKET
+        };
         let drawn = match self.traffic.load {
-            Load::Light => capped(100.0, size),
-            Load::Heavy => capped(1e6 / PACKET as f64, size),
+            Load::Light => bytes(100.0),
+            Load::Heavy => bytes(1e6 / PACKET as f64),
             Load::Poisson(_) => {
                 // The inverse of the bounded Pareto distribution.
+                let size = 1.0 - self.random.unit();
                 let least = (SMALLEST / LARGEST).powf(POISSON_SHAPE);
                 (SMALLEST / (least + size * (1.0 - least)).powf(1.0 / POISSON_SHAPE)) as u64
             }
         };
-        (self.mean_gap().mul_f64(-gap.ln()), self.traffic.size.unwrap_or(drawn))
+        (gap, self.traffic.size.unwrap_or(drawn))
     }
 
     fn mean_gap(&self) -> Duration {
@@ -112,12 +116,6 @@ impl Draws {
             Load::Poisson(rate) => Duration::from_secs_f64(bounded_mean() * 8.0 / rate),
         }
     }
-}
-
-/// Bytes of whole packets: Pareto with this mean in packets, cut off.
-fn capped(mean: f64, share: f64) -> u64 {
-    let packets = mean * (SHAPE - 1.0) / SHAPE * share.powf(-1.0 / SHAPE);
-    packets.min(mean * LONGEST_IN_MEANS) as u64 * PACKET
 }
 
 /// Mean bytes of the bounded Pareto distribution.

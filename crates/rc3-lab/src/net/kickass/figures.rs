@@ -9,7 +9,7 @@ use super::{
 use crate::{
     document::{Document, Table},
     net::transport::{Modes, Transport},
-    statistics::Sample,
+    statistics::{Sample, Z_95},
 };
 
 /// Sizes in packets of which flows are drawn together; the law has none below 44.
@@ -17,8 +17,6 @@ const BINS: [(f64, f64); 5] = [(1.0, 60.0), (60.0, 100.0), (100.0, 200.0), (200.
 const EVERY_SIZE: (f64, f64) = (0.0, f64::INFINITY);
 /// What is the same within so much is unharmed.
 const HARM: f64 = 0.03;
-/// Two-sided 95 % of a normal distribution.
-const DEVIATIONS: f64 = 1.96;
 /// A figure agrees with the printed one within this share of it (docs/REPRODUCTION.md).
 const TOLERANCE: f64 = 0.1;
 const LIGHT: &str = "100 Mbit/s, 100 ms, 8 senders, real sockets";
@@ -274,7 +272,7 @@ pub(super) fn shared(alone: &ForwarderRun, shared: &ForwarderRun) -> Document {
 pub(super) fn modes(runs: &[ForwarderRun]) -> Document {
     let interval = |run: &ForwarderRun| {
         let shares = (STEERED.of)(run)?;
-        Some((shares.mean(), DEVIATIONS * shares.standard_error()))
+        Some((shares.mean(), Z_95 * shares.standard_error()))
     };
     let (slow, fast) = (runs.first().and_then(interval), runs.get(1).and_then(interval));
     let claimed = [
