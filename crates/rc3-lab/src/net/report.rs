@@ -33,9 +33,9 @@ fn versions(schemes: &[Scheme]) -> Table {
 
 const HOW: &str = "FCT is the time from the first byte offered on an open connection until the receiver has the last \
     byte; the ideal is half a round trip and the bytes in full packets at the rate of the bottleneck. Each cell of a table \
-    has the median, an interval and the rank. The interval holds the true median with 95 % (order statistics); with fewer \
-    than six runs it goes from the smallest to the largest value. A rank with = has an interval that overlaps that of the \
-    first.";
+    has the median, an interval and the rank. Several flows of a scheme in one turn count as one, with their median. The \
+    interval holds the true median with 95 % (order statistics); with fewer than six runs it goes from the smallest to the \
+    largest value. A rank with = has an interval that overlaps that of the first.";
 
 /// What was done on this machine, and its load when it began and when it ended.
 pub fn head(command: String, [before, after]: [f64; 2], schemes: &[Scheme], runs: u32) -> Document {

@@ -1,6 +1,6 @@
 //! All that a run has measured, and the files of it.
 
-use std::{fs, ops::RangeInclusive, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, ops::RangeInclusive, path::Path, time::Duration};
 
 use serde::Serialize;
 
@@ -42,7 +42,8 @@ impl Results {
         self.lateness.unwrap_or_else(|| path.lateness_limit())
     }
 
-    /// The estimate of a quantity of the flows that count: of a cell, a scheme, a size, and these connections.
+    /// The estimate of a quantity of the flows that count: of a cell, a scheme, a size, and these connections. Those of one
+    /// turn met the same queue, so that they are one value, their median.
     pub fn estimate(
         &self,
         cell: &Cell,
@@ -58,7 +59,12 @@ impl Results {
                 && sample.counts
                 && connections.contains(&sample.connection)
         };
-        MedianInterval::of(&self.flows.iter().filter(of).filter_map(quantity).collect::<Vec<_>>())
+        let mut turns: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        for flow in self.flows.iter().filter(of) {
+            turns.entry(flow.run).or_default().extend(quantity(flow));
+        }
+        let medians = turns.values().filter_map(|values| Some(MedianInterval::of(values)?.median));
+        MedianInterval::of(&medians.collect::<Vec<_>>())
     }
 
     /// Estimates of the completion time over the ideal, in the order of the schemes.

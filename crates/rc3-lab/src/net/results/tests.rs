@@ -41,6 +41,17 @@ fn only_flows_that_count_are_in_an_estimate() {
 }
 
 #[test]
+fn flows_of_one_turn_are_one_value() {
+    let cell = cell("each-second", Company::Long, 1);
+    let flows_of = |run| (0..30).map(move |_| (run, f64::from(run)));
+    let flows = (1..=10).flat_map(flows_of).map(|(run, ratio)| flow(&cell, "rc3", 10_000, run, ratio));
+    let results = Results { flows: flows.collect(), ..Results::default() };
+    let run = |sample: &MeasuredFlow| Some(f64::from(sample.run));
+    let estimate = results.estimate(&cell, "rc3", 10_000, FIRST, run).unwrap();
+    assert_eq!((estimate.median, estimate.low, estimate.high), (5.5, 2.0, 9.0), "as of ten values");
+}
+
+#[test]
 fn files_have_a_row_for_each_measurement() {
     let folder = tempfile::tempdir().unwrap();
     let cell = cell("idle", Company::Nobody, 1);
