@@ -109,7 +109,11 @@ impl Others {
     }
 
     /// What they felt between two times of the monotonic clock.
-    pub fn felt(&mut self, path: &Path, from: u64, until: u64) -> OthersSample {
+    ///
+    /// # Errors
+    /// If one has ended, so that a flow was not beside it.
+    pub fn felt(&mut self, path: &Path, from: u64, until: u64) -> Result<OthersSample, NetError> {
+        self.traffic.iter_mut().chain([&mut self.ping]).try_for_each(Process::require_running)?;
         let arrived = self.traffic.iter().flat_map(Process::lines_so_far);
         self.flows.extend(arrived.filter_map(|line| serde_json::from_str::<Arrived>(&line).ok()));
         let long_share = self.long().rate(from, until).map(|bytes| bytes / path.bytes_per_second());
@@ -127,7 +131,7 @@ impl Others {
             .filter(|(sent, _)| (from..until).contains(sent))
             .map(|(_, took)| took as f64 / 1e9)
             .collect();
-        OthersSample {
+        Ok(OthersSample {
             ping_median_s: pings.percentile(0.5),
             ping_p99_s: pings.percentile(0.99),
             pings: pings.len() as u64,
@@ -136,7 +140,7 @@ impl Others {
             slowdown: geometric_mean(&slowdowns),
             slowdown_p99: slowdowns.into_iter().collect::<Sample>().percentile(0.99),
             ..OthersSample::default()
-        }
+        })
     }
 }
 
@@ -167,6 +171,8 @@ pub(super) fn long(host: &Namespace, dscp: u8) -> Result<Process, NetError> {
 
 #[cfg(test)]
 mod tests {
+    use std::{process::Command, thread};
+
     use super::*;
 
     #[test]
@@ -181,6 +187,30 @@ mod tests {
         // It has not moved since.
         assert_eq!(progress.rate(millis(300), millis(500)), Some(20_000.0));
         assert_eq!(ArrivalCurve::default().rate(0, 1), None);
+    }
+
+    #[test]
+    fn others_that_have_ended_are_an_error() {
+        let shell = |script| Process::start("load", Command::new("sh").args(["-c", script])).unwrap();
+        let server = || Server::of(shell("read line")).unwrap();
+        let mut others = Others {
+            long_sink: server(),
+            _load_sink: server(),
+            _echo: shell("read line"),
+            ping: shell("read line"),
+            traffic: vec![shell("read line")],
+            long: ArrivalCurve::default(),
+            flows: Vec::new(),
+        };
+        let path = Path::of(100, 40);
+        assert_eq!(others.felt(&path, 0, 1).unwrap(), OthersSample::default());
+        let mut ended = shell("echo ready; exit 1");
+        assert_eq!(ended.line().unwrap(), "ready");
+        while ended.ended().unwrap().is_none() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        others.traffic.push(ended);
+        assert_eq!(others.felt(&path, 0, 1).unwrap_err().to_string(), "load: ended");
     }
 
     #[test]

@@ -121,6 +121,14 @@ impl Process {
         Ok(self.child.try_wait()?)
     }
 
+    /// Nothing, as long as it runs.
+    ///
+    /// # Errors
+    /// If it has ended: what it complained about.
+    pub fn require_running(&mut self) -> Result<(), NetError> {
+        if self.ended()?.is_some() { Err(self.failed("ended")) } else { Ok(()) }
+    }
+
     /// Sends it a line.
     ///
     /// # Errors

@@ -143,6 +143,17 @@ impl Server {
     }
 }
 
+#[cfg(test)]
+impl Server {
+    /// A process that serves nobody.
+    pub(super) fn of(process: Process) -> Result<Self, NetError> {
+        let scheme = Scheme::own(Transport::Tcp)?;
+        let address = SocketAddr::from(([127, 0, 0, 1], PORT));
+        let target = Target { setup: scheme.setup, address, certificate: String::new() };
+        Ok(Self { process, target, scheme })
+    }
+}
+
 /// The version of what carries a transport; `None` if it is not on this host.
 fn version(transport: Transport, program: Option<&Path>) -> Option<String> {
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();

@@ -60,12 +60,13 @@ impl Session<'_> {
                 None => interrupt::sleep(cell.window(bytes))?,
             }
         }
-        let felt = others.as_mut().map(|others| OthersSample {
+        let felt = others.as_mut().map(|others| others.felt(&cell.path, begun, clock::now())).transpose()?;
+        let felt = felt.map(|felt| OthersSample {
             experiment: self.experiment.to_owned(),
             cell: cell.name.clone(),
             scheme: scheme.map_or(NOBODY, |scheme| &scheme.name).to_owned(),
             run: self.run,
-            ..others.felt(&cell.path, begun, clock::now())
+            ..felt
         });
         Ok((flows, felt))
     }

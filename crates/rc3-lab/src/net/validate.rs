@@ -87,7 +87,7 @@ fn ping(site: &Site, path: &Path) -> Result<CheckSample, NetError> {
     let mut others = Others::start(site, &cell, None, 0)?;
     let from = clock::now();
     interrupt::sleep(path.rtt * 4 + Duration::from_millis(500))?;
-    let felt = others.felt(path, from, clock::now());
+    let felt = others.felt(path, from, clock::now())?;
     let why = || NetError::Invalid("no datagram returned".to_owned());
     let measured = felt.ping_median_s.ok_or_else(why)?;
     let expected = path.rtt.as_secs_f64();

@@ -14,6 +14,9 @@ use crate::net::transport::{Result, Setup, Target, Timed, Transport};
 /// Payload of a packet of the loads of Kick-Ass, in bytes.
 pub const PACKET: u64 = 1460;
 
+/// A line about a flow that did not arrive begins so.
+pub const FAILED: &str = "failed: ";
+
 /// Sizes and times of flows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -126,7 +129,7 @@ fn bounded_mean() -> f64 {
 }
 
 /// Plays all senders, which take the schemes in turn, until their last flows have arrived. Prints a line when it begins,
-/// and an [`Arrived`] for each; those that fail are reported on standard error.
+/// and for each flow an [`Arrived`], or why it failed after [`FAILED`].
 pub(super) async fn run(target: &Target, transports: &[Transport], traffic: Traffic) -> Result<()> {
     println!("ready");
     let until = traffic.time.map(|time| Instant::now() + time);
@@ -160,7 +163,7 @@ pub(super) async fn run(target: &Target, transports: &[Transport], traffic: Traf
                     });
                     match arrived {
                         Ok(line) => println!("{line}"),
-                        Err(error) => eprintln!("flow {number} of sender {sender}: {error}"),
+                        Err(error) => println!("{FAILED}flow {number} of sender {sender}: {error}"),
                     }
                 });
             }

@@ -122,7 +122,7 @@ pub fn path(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         let run = lab.step(title, || over_two_routers(rate, size, with_others, time))?;
         runs.push(ForwarderRun { title, colour, ..run });
     }
-    results::keep(lab, "kickass-fig11", &runs);
+    results::keep(&mut lab.results, "kickass-fig11", &runs);
     Ok(vec![figures::modes(&runs)])
 }
 
@@ -158,7 +158,7 @@ fn testbed(
         })?;
         runs.push(ForwarderRun { title: setting.title, colour: setting.colour, ..run });
     }
-    results::keep(lab, name, &runs);
+    results::keep(&mut lab.results, name, &runs);
     Ok(runs)
 }
 

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::{
     net::{
-        act::load::{Arrived, PACKET},
+        act::load::{Arrived, FAILED, PACKET},
         error::NetError,
-        run::Lab,
+        results::Results,
         sample::MeasuredFlow,
     },
     statistics::Sample,
@@ -24,6 +24,8 @@ pub(super) struct ForwarderRun {
     pub(super) title: &'static str,
     pub(super) colour: Colour,
     pub(super) flows: Vec<Arrived>,
+    /// Why other flows did not arrive.
+    pub(super) failures: Vec<String>,
     pub(super) port: BottleneckPort,
 }
 
@@ -42,10 +44,12 @@ pub(super) struct BottleneckPort {
 impl ForwarderRun {
     /// From what the senders printed, and the totals of the forwarder over time.
     pub(super) fn new(lines: &[String], totals: &[Value]) -> Result<Self, NetError> {
-        let flows = lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Arrived>, _>>();
+        let (failures, flows): (Vec<_>, Vec<_>) =
+            lines.iter().cloned().partition(|line| line.starts_with(FAILED));
+        let flows = flows.iter().map(|line| serde_json::from_str(line)).collect::<Result<Vec<Arrived>, _>>();
         let port =
             BottleneckPort::new(totals).ok_or_else(|| io::Error::other("the forwarder has no totals"))?;
-        Ok(Self { title: "", colour: Colour::Black, flows: flows?, port })
+        Ok(Self { title: "", colour: Colour::Black, flows: flows?, failures, port })
     }
 
     /// Completion times of flows between these sizes in packets, in seconds.
@@ -77,10 +81,12 @@ pub(super) fn compared(runs: &[ForwarderRun]) -> Vec<ForwarderRun> {
     runs.iter().map(only).collect()
 }
 
-/// Keeps all flows for `flows.csv`.
-pub(super) fn keep(lab: &mut Lab, experiment: &str, runs: &[ForwarderRun]) {
+/// Keeps all flows for `flows.csv`, and those that failed for the report.
+pub(super) fn keep(results: &mut Results, experiment: &str, runs: &[ForwarderRun]) {
     for run in runs {
-        lab.results.flows.extend(run.flows.iter().map(|flow| MeasuredFlow {
+        let failure = |failure| format!("{experiment}, {}: {failure}", run.title);
+        results.failures.extend(run.failures.iter().map(failure));
+        results.flows.extend(run.flows.iter().map(|flow| MeasuredFlow {
             run: flow.sender + 1,
             connection: flow.number + 1,
             ..MeasuredFlow::new(experiment, run.title, &flow.scheme, flow.bytes, &flow.timed)

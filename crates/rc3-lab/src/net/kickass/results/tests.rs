@@ -47,6 +47,19 @@ fn a_run_is_read_from_lines_and_totals() {
 }
 
 #[test]
+fn a_flow_that_fails_is_a_failure_of_the_report() {
+    let lines = [format!("{FAILED}flow 3 of sender 1: timed out")];
+    let totals = json!({ "ports": [{
+        "link_bits_per_second": 8_000_000, "queue_delay": { "buckets": [] }, "waiting": { "bytes": 0 },
+    }] });
+    let run = ForwarderRun { title: "PCC", ..ForwarderRun::new(&lines, &[totals]).unwrap() };
+    let mut results = Results::default();
+    keep(&mut results, "kickass-fig8", &[run]);
+    assert_eq!(results.failures, ["kickass-fig8, PCC: failed: flow 3 of sender 1: timed out"]);
+    assert!(results.flows.is_empty());
+}
+
+#[test]
 fn only_flows_that_all_runs_have_are_compared() {
     let runs = compared(&[run("a", &[0.5, 0.25, 0.3]), run("b", &[0.5, 0.25])]);
     assert_eq!([runs[0].flows.len(), runs[1].flows.len()], [2, 2]);
