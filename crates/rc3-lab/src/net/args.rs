@@ -64,7 +64,7 @@ pub struct NetRunArgs {
     /// How late 99 % of the packets may leave the WAN [default: a twentieth of the round trip, at least 1ms]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub lateness: Option<Duration>,
-    /// How long each load lasts, of `workers`, `forwarder` and Kick-Ass [default: that of each experiment]
+    /// How long each load lasts, of `each-second`, `workers`, `forwarder` and Kick-Ass [default: that of each experiment]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub time: Option<Duration>,
     /// Longest IP packet of bulk transfers and exchanges [default: 1500; on loopback what each scheme does by itself]

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Write,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -23,10 +24,19 @@ pub struct Requirement {
 }
 
 /// The program with QUIC implementations of others, which is a workspace of its own (`peers/`): the given one, or `rc3-peers`
-/// beside this program; `None` if there is no such file.
-pub fn peers(given: Option<&Path>) -> Option<PathBuf> {
-    let beside = || Some(std::env::current_exe().ok()?.with_file_name("rc3-peers"));
-    given.map(Path::to_owned).or_else(beside).filter(|program| program.exists())
+/// beside this program, if there is one.
+///
+/// # Errors
+/// If there is no such file as the given one.
+pub fn peers(given: Option<&Path>) -> Result<Option<PathBuf>, NetError> {
+    let Some(path) = given.map(Path::to_owned) else {
+        let beside = std::env::current_exe()?.with_file_name("rc3-peers");
+        return Ok(Some(beside).filter(|program| program.exists()));
+    };
+    match fs::metadata(&path) {
+        Ok(_) => Ok(Some(path)),
+        Err(source) => Err(NetError::File { path, source }),
+    }
 }
 
 /// `rc3-lab net check`: prints what is missing and the schemes, and removes what killed laboratories have left.
@@ -34,7 +44,7 @@ pub fn peers(given: Option<&Path>) -> Option<PathBuf> {
 /// # Errors
 /// If the laboratory cannot run.
 pub fn check(given: Option<&Path>) -> Result<(), NetError> {
-    let peers = peers(given);
+    let peers = peers(given)?;
     let requirements = requirements(peers.as_deref());
     let mut text = String::new();
     for Requirement { name, without, missing, hint } in &requirements {
@@ -119,6 +129,14 @@ pub fn require(requirements: &[Requirement]) -> Result<(), NetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_was_typed_must_be_there() {
+        let error = peers(Some(Path::new("/no/peers"))).unwrap_err();
+        assert!(error.to_string().starts_with("/no/peers: "), "{error}");
+        let here = std::env::current_exe().unwrap();
+        assert_eq!(peers(Some(&here)).unwrap(), Some(here));
+    }
 
     #[test]
     fn only_what_is_needed_stops_a_run() {

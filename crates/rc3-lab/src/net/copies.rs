@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     error::NetError,
+    experiment::Options,
     interrupt,
     namespace::finish,
     process::Process,
@@ -118,17 +119,22 @@ struct Copies {
     _shared: Process,
 }
 
-/// Measures each command with each content.
+/// Looks for all programs.
 ///
 /// # Errors
-/// If the host lacks a program, or one fails.
-pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
+/// If the host lacks one.
+pub(super) fn require(_: &Options) -> Result<(), NetError> {
     let programs = ["ssh", "ssh-keygen", SSHD, "scp", "rsync", "tar", "diff"];
     let is_missing = |name: &&str| !FilePath::new("/usr/bin").join(name).exists();
     let missing: Vec<_> = programs.into_iter().filter(is_missing).map(str::to_owned).collect();
-    if !missing.is_empty() {
-        return Err(NetError::Missing(missing));
-    }
+    if missing.is_empty() { rc3().map(drop) } else { Err(NetError::Missing(missing)) }
+}
+
+/// Measures each command with each content.
+///
+/// # Errors
+/// If the network cannot be made.
+pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let mut table = Table::new(["files", "command", "ssh connection", "#median, s", "#from", "#to"]);
     let runs = lab.options.runs();
     for content in CONTENTS {

@@ -15,6 +15,17 @@ pub enum NetError {
     /// There is no such scheme on this host.
     #[error("there is no scheme `{0}` on this host")]
     NoScheme(String),
+    /// A scheme was named twice.
+    #[error("the scheme `{0}` is named twice")]
+    SchemeTwice(String),
+    /// There is no such case of `interop`.
+    #[error("`interop` has no case `{name}`; it has {known}")]
+    NoCase {
+        /// What was typed.
+        name: String,
+        /// All cases.
+        known: String,
+    },
     /// The experiment `trace` was given none.
     #[error("the experiment `trace` needs a trace")]
     NoTrace,
@@ -73,10 +84,12 @@ impl NetError {
         match self {
             Self::NoExperiment(_) => "rc3-lab net list prints the experiments",
             Self::NoScheme(_) => "rc3-lab net check prints the schemes",
+            Self::SchemeTwice(_) => "name each scheme once",
+            Self::NoCase { .. } => "name cases by --cases, or leave it out for all",
             Self::NoTrace => {
                 "name a file by --trace, with a time in milliseconds per line at which 1500 bytes are delivered"
             }
-            Self::Missing(_) => "rc3-lab net check explains each",
+            Self::Missing(_) => "install or build it; rc3-lab net check explains what every experiment needs",
             Self::Process { .. } | Self::Json(_) => {
                 "rc3-lab net check names what is missing; with RUST_LOG=debug processes explain more"
             }
@@ -91,7 +104,11 @@ impl NetError {
     /// How the command ends.
     pub fn code(&self) -> u8 {
         match self {
-            Self::NoExperiment(_) | Self::NoScheme(_) | Self::NoTrace => 2,
+            Self::NoExperiment(_)
+            | Self::NoScheme(_)
+            | Self::SchemeTwice(_)
+            | Self::NoCase { .. }
+            | Self::NoTrace => 2,
             Self::Missing(_) => 3,
             Self::Busy { .. } => 4,
             // As shells report SIGINT.
@@ -107,7 +124,7 @@ Exit codes:
     0  done
     1  failed
     2  wrong usage
-    3  this host lacks something, rc3-lab net check names it
+    3  this host lacks something
     4  the machine is too busy to measure
     130  interrupted";
 

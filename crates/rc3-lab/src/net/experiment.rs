@@ -26,6 +26,8 @@ pub struct Experiment {
     pub about: &'static str,
     /// What it does.
     pub work: Work,
+    /// An error if what was typed names nothing of it, or the host lacks a program that only it needs.
+    pub require: fn(&Options) -> Result<(), NetError>,
 }
 
 /// What an experiment does.
@@ -111,7 +113,8 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         "tunnel",
         "echo of keystrokes through rc3 tunnel and over kernel TCP, idle and beside bulk data",
         programs::tunnel,
-    ),
+    )
+    .requiring(|_| programs::rc3().map(drop)),
     flows(
         "operators",
         "FCT beside flows of the same scheme with each queue of docs/OPERATORS.md; packets behind worse ones",
@@ -121,27 +124,32 @@ pub const EXPERIMENTS: [Experiment; 33] = [
         "outages",
         "transfers, copies and tunnels over outages, new addresses, sleep and restarts of the other side",
         outages::measure,
-    ),
+    )
+    .requiring(|_| programs::rc3().map(drop)),
     hosts(
         "nats",
         "copies between hosts behind NATs of each kind: directly or through ssh, and what that costs",
         nats::measure,
-    ),
+    )
+    .requiring(|_| programs::rc3().map(drop)),
     hosts(
         "codes",
         "files sent by codes between hosts behind NATs of each kind: directly or through the relay, and what that costs",
         nats::meet,
-    ),
+    )
+    .requiring(|_| programs::rc3().map(drop)),
     hosts(
         "copies",
         "seconds of rc3 send and copy, scp, rsync and tar for small and large files, with and without a login",
         copies::measure,
-    ),
+    )
+    .requiring(copies::require),
     hosts(
         "interop",
         "the cases of quic-interop-runner against other QUIC implementations, in both roles",
         interop::measure,
-    ),
+    )
+    .requiring(interop::require),
     flows(
         "each-second",
         "3 MB each second beside one long CUBIC flow, without and with 30 % load of short flows: FCT, and its goodput",
@@ -160,35 +168,44 @@ const COMPARISON: usize = 8;
 type Cells = fn(&Options) -> Vec<Cell>;
 
 const fn flows(name: &'static str, about: &'static str, cells: Cells) -> Experiment {
-    Experiment { name, about, work: Work::Flows(cells) }
+    Experiment { name, about, work: Work::Flows(cells), require: |_| Ok(()) }
 }
 
 const fn local(name: &'static str, about: &'static str, measure: Measure) -> Experiment {
-    Experiment { name, about, work: Work::Local(measure) }
+    Experiment { name, about, work: Work::Local(measure), require: |_| Ok(()) }
 }
 
 const fn hosts(name: &'static str, about: &'static str, measure: Measure) -> Experiment {
-    Experiment { name, about, work: Work::Namespaces(measure) }
+    Experiment { name, about, work: Work::Namespaces(measure), require: |_| Ok(()) }
 }
 
 impl Experiment {
+    const fn requiring(self, require: fn(&Options) -> Result<(), NetError>) -> Self {
+        Self { require, ..self }
+    }
+
     /// Whether it needs neither root nor network namespaces.
     pub fn is_local(&self) -> bool {
         matches!(self.work, Work::Local(_))
     }
 }
 
-/// The experiments of these names; `all` is those of the comparison.
+/// The experiments of these names, each once; `all` is those of the comparison.
 ///
 /// # Errors
 /// If a name is none of them.
 pub fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, NetError> {
-    let mut chosen = Vec::new();
+    let mut chosen: Vec<&Experiment> = Vec::new();
     for name in names {
-        match EXPERIMENTS.iter().find(|experiment| experiment.name == *name) {
-            Some(experiment) => chosen.push(experiment),
-            None if name == "all" => chosen.extend(&EXPERIMENTS[..COMPARISON]),
+        let named = match EXPERIMENTS.iter().position(|experiment| experiment.name == *name) {
+            Some(nth) => nth..nth + 1,
+            None if name == "all" => 0..COMPARISON,
             None => return Err(NetError::NoExperiment(name.clone())),
+        };
+        for experiment in &EXPERIMENTS[named] {
+            if chosen.iter().all(|other| other.name != experiment.name) {
+                chosen.push(experiment);
+            }
         }
     }
     Ok(chosen)
@@ -292,7 +309,7 @@ fn beside(options: &Options) -> Vec<Cell> {
 }
 
 fn each_second(options: &Options) -> Vec<Cell> {
-    let times = options.time(30, 5).as_secs() as u32;
+    let times = options.time(30, 5).as_secs().max(1) as u32;
     let sizes = options.sizes(&[3_000_000], &[3_000_000]);
     let cell =
         |(name, company)| Cell { company, sizes: sizes.clone(), times, ..Cell::new(name, options.path()) };
@@ -370,6 +387,7 @@ mod tests {
         let all = chosen(&["all".to_owned()]).unwrap();
         assert_eq!(all.last().unwrap().name, "cpu");
         assert!(matches!(chosen(&["idel".to_owned()]), Err(NetError::NoExperiment(_))));
+        assert_eq!(chosen(&["idle", "all"].map(str::to_owned)).unwrap().len(), all.len(), "each once");
     }
 
     #[test]
@@ -385,6 +403,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn each_second_has_a_flow_even_in_less_than_a_second() {
+        let args = NetRunArgs { time: Some(Duration::from_millis(500)), ..NetRunArgs::default() };
+        let cells = each_second(&Options { args, ..Options::default() });
+        assert!(cells.iter().all(|cell| cell.times == 1));
+    }
+
+    #[test]
+    fn a_wrong_case_is_an_error_before_anything_runs() {
+        let args = NetRunArgs { cases: vec!["handshke".to_owned()], ..NetRunArgs::default() };
+        let options = Options { args, ..Options::default() };
+        let interop = chosen(&["interop".to_owned()]).unwrap()[0];
+        let error = (interop.require)(&options).unwrap_err();
+        assert!(
+            matches!(error, NetError::NoCase { .. }) && error.to_string().contains("handshake, "),
+            "{error}"
+        );
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Lab {
     /// # Errors
     /// If it names what does not exist, or the host lacks something.
     pub fn new(args: NetRunArgs) -> Result<Self, NetError> {
-        let peers = check::peers(args.peers.as_deref());
+        let peers = check::peers(args.peers.as_deref())?;
         let schemes = Scheme::chosen(&args.schemes, peers.as_deref())?;
         let experiments = experiment::chosen(&args.names)?;
         let trace = |file: &PathBuf| {
@@ -79,6 +79,7 @@ impl Lab {
         if experiments.iter().any(is_empty) {
             return Err(NetError::NoTrace);
         }
+        experiments.iter().try_for_each(|experiment| (experiment.require)(&options))?;
         if !experiments.iter().all(|experiment| experiment.is_local()) {
             check::require(&check::requirements(peers.as_deref()))?;
         }

@@ -86,12 +86,15 @@ impl Scheme {
     /// The schemes of these names, or all if there are none.
     ///
     /// # Errors
-    /// If a name is none of them.
+    /// If a name is none of them, or there twice.
     pub fn chosen(names: &[String], peers: Option<&Path>) -> Result<Vec<Self>, NetError> {
         let find = |name: &String| {
             let transport = Transport::from_str(name, false).map_err(|_| NetError::NoScheme(name.clone()))?;
             Self::find(transport, peers)
         };
+        if let Some((_, name)) = (0..).zip(names).find(|(nth, name)| names[..*nth].contains(name)) {
+            return Err(NetError::SchemeTwice(name.clone()));
+        }
         if names.is_empty() { Ok(Self::all(peers)) } else { names.iter().map(find).collect() }
     }
 
@@ -202,6 +205,8 @@ mod tests {
         let names: Vec<String> =
             Scheme::chosen(&names, None).unwrap().into_iter().map(|scheme| scheme.name).collect();
         assert_eq!(names, ["quinn-large", "rc3"]);
+        let twice = ["rc3", "tcp", "rc3"].map(str::to_owned);
+        assert!(matches!(Scheme::chosen(&twice, None), Err(NetError::SchemeTwice(name)) if name == "rc3"));
         for absent in ["tpc", "s2n-quic"] {
             assert!(matches!(Scheme::chosen(&[absent.to_owned()], None), Err(NetError::NoScheme(_))));
         }

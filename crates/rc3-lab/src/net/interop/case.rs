@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::net::wan::meddling::Meddling;
+use crate::net::{args::NetRunArgs, error::NetError, wan::meddling::Meddling};
 
 /// One of them.
 pub(super) struct InteropCase {
@@ -23,8 +23,22 @@ pub(super) struct InteropCase {
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
 
+/// Those of `--cases`, or all.
+///
+/// # Errors
+/// If there is no case of a name.
+pub(super) fn chosen(args: &NetRunArgs) -> Result<Vec<InteropCase>, NetError> {
+    let (mut cases, typed) = (all(args.quick), &args.cases);
+    let known = || cases.iter().map(|case| case.name).collect::<Vec<_>>().join(", ");
+    if let Some(name) = typed.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
+        return Err(NetError::NoCase { name: name.clone(), known: known() });
+    }
+    cases.retain(|case| typed.is_empty() || typed.iter().any(|name| name == case.name));
+    Ok(cases)
+}
+
 /// All, or shorter ones.
-pub(super) fn all(quick: bool) -> Vec<InteropCase> {
+fn all(quick: bool) -> Vec<InteropCase> {
     let times = |usual, fewer| if quick { fewer } else { usual };
     let seconds = Duration::from_secs;
     let loss = |share| Meddling { lost: share, ..Meddling::default() };

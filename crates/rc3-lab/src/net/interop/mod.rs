@@ -12,7 +12,7 @@ use self::{
     program::InteropPeer,
     run::{InteropRun, InteropVerdict},
 };
-use super::{error::NetError, parallel::in_parallel, run::Lab};
+use super::{error::NetError, experiment::Options, parallel::in_parallel, run::Lab};
 use crate::document::{Document, Table};
 
 /// So many runs at once: they mostly wait.
@@ -21,14 +21,21 @@ const PARALLEL: usize = 6;
 /// Whether rc3 is the server; the other one is a peer.
 type Cell<'a> = (&'a InteropCase, bool, &'a InteropPeer);
 
+/// Looks for the cases of `--cases`, and for the endpoint.
+///
+/// # Errors
+/// If one is not there.
+pub(super) fn require(options: &Options) -> Result<(), NetError> {
+    case::chosen(&options.args)?;
+    InteropPeer::all().map(drop)
+}
+
 /// Runs all cases, or those of `--cases`, with all peers in both roles.
 ///
 /// # Errors
 /// If the network cannot be made.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
-    let (peers, mut cases) = (InteropPeer::all()?, case::all(lab.options.args.quick));
-    let typed = &lab.options.args.cases;
-    cases.retain(|case| typed.is_empty() || typed.iter().any(|name| name == case.name));
+    let (peers, cases) = (InteropPeer::all()?, case::chosen(&lab.options.args)?);
     let (rc3, out) = (&peers[0], lab.options.args.out.clone());
     let cells: Vec<Cell<'_>> = cases
         .iter()
