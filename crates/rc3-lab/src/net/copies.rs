@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rc3_text::units::about_time;
+
 use super::{
     error::NetError,
     experiment::Options,
@@ -50,7 +52,7 @@ const CONTENTS: [Content; 6] = [
 
 impl fmt::Display for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} x {} bytes, {} ms", self.files, self.bytes, self.rtt)
+        write!(f, "{} x {} bytes", self.files, self.bytes)
     }
 }
 
@@ -139,6 +141,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let runs = lab.options.runs();
     for content in CONTENTS {
         let path = lab.options.path_of(100, content.rtt);
+        let title = format!("{content}, {}", about_time(path.rtt));
         let (site, files) = (Site::new()?, tempfile::tempdir()?);
         let source = content.write(files.path())?;
         let _wan = site.start_wan(&path, 1)?;
@@ -155,7 +158,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
             }
         }
         for (&(copier, shared), seconds) in turns.iter().zip(&seconds) {
-            table.row(content.to_string(), cells(copier, shared, seconds));
+            table.row(&title, cells(copier, shared, seconds));
         }
     }
     let text = format!(

@@ -38,13 +38,15 @@ const HOW: &str = "FCT is the time from the first byte offered on an open connec
     largest value. A rank with = has an interval that overlaps that of the first.";
 
 /// What was done on this machine, and its load when it began and when it ended.
-pub fn head(command: String, [before, after]: [f64; 2], schemes: &[Scheme], runs: u32) -> Document {
+pub fn head(command: String, [before, after]: [f64; 2], schemes: &[Scheme], turns: Option<u32>) -> Document {
+    let turns = turns.map_or_else(String::new, |turns| {
+        format!("What is compared took {turns} turns, in another order each time. ")
+    });
     let mut document = Document::new("rc3 beside others, on real sockets");
     document.blocks.push(Block::Command(command));
     document
         .text(format!(
-            "Each scheme took {runs} turns, in another order each time. Load of the machine (processes that wanted to \
-             run): {before:.1} at the start, {after:.1} at the end."
+            "{turns}Load of the machine (processes that wanted to run): {before:.1} at the start, {after:.1} at the end."
         ))
         .table(versions(schemes))
 }
@@ -61,9 +63,10 @@ pub fn document(mut document: Document, results: &Results, others: Vec<Document>
             .table(tables::lateness(results));
         document = document.section(ranks).section(lateness);
     }
-    if !results.failures.is_empty() {
-        document =
-            document.section(results.failures.iter().fold(Document::new("Failed turns"), Document::text));
+    for (title, lines) in [("Failed", &results.failures), ("Left out", &results.left_out)] {
+        if !lines.is_empty() {
+            document = document.section(lines.iter().fold(Document::new(title), Document::text));
+        }
     }
     if !results.checks.is_empty() {
         document = document.section(Document::new("Checks of the WAN").table(tables::checks(results)));
@@ -143,10 +146,11 @@ mod tests {
             flows,
             others: vec![others],
             failures: vec!["beside-cubic, tcp: a flow took too long".to_owned()],
+            left_out: vec!["operators-x: kind is unknown".to_owned()],
             ..Results::default()
         };
         let command = "rc3-lab net run beside".to_owned();
-        let head = head(command, [0.5, 1.5], &Scheme::all(None), 1);
+        let head = head(command, [0.5, 1.5], &Scheme::all(None), Some(1));
         let chart = charts::completion(&results, &results.cells[0].1).unwrap();
         let other = Document::new("fig16").text("two flows").picture("fig16-1", chart);
         results.write_csv(folder.path()).unwrap();
@@ -163,9 +167,17 @@ mod tests {
             "0.5 at the start",
             "fig16",
             "took too long",
+            "kind is unknown",
+            "took 1 turns",
         ] {
             assert!(text.contains(part), "{part} is missing in {text}");
         }
+        let without =
+            document(super::head(String::new(), [0.0; 2], &[], None), &Results::default(), Vec::new());
+        let folder_without = tempfile::tempdir().unwrap();
+        without.write(folder_without.path()).unwrap();
+        let without = fs::read_to_string(folder_without.path().join("report.md")).unwrap();
+        assert!(!without.contains("turns") && !without.contains("rc3-net"), "{without}");
         let pictures: Vec<&str> =
             text.lines().filter_map(|line| line.split_once("](")?.1.strip_suffix(')')).collect();
         assert_eq!(pictures, ["beside-cubic.svg", "fig16-1.svg"]);

@@ -27,7 +27,9 @@ pub struct Results {
     pub checks: Vec<CheckSample>,
     /// How late 99 % of the packets may leave the WAN, if the command line says so.
     pub lateness: Option<Duration>,
-    /// Turns that failed, and why.
+    /// What was not measured, and why.
+    pub left_out: Vec<String>,
+    /// Turns and flows that failed, and why.
     pub failures: Vec<String>,
 }
 

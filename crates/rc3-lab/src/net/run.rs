@@ -50,6 +50,10 @@ pub struct Lab {
     peers: Option<PathBuf>,
     /// Those that flows are measured of.
     schemes: Vec<Scheme>,
+    /// Those that were measured, in cells or elsewhere.
+    measured: Vec<Scheme>,
+    /// Whether anything took turns.
+    has_turns: bool,
     experiments: Vec<&'static Experiment>,
     site: Option<Rc<Site>>,
     load: f64,
@@ -86,7 +90,19 @@ impl Lab {
         let names = schemes.iter().map(|scheme| scheme.name.clone()).collect();
         let results = Results { schemes: names, lateness: options.args.lateness, ..Results::default() };
         let (began, load) = (Instant::now(), report::load());
-        Ok(Self { options, results, peers, schemes, experiments, site: None, load, began, printed: None })
+        Ok(Self {
+            options,
+            results,
+            peers,
+            schemes,
+            measured: Vec::new(),
+            has_turns: false,
+            experiments,
+            site: None,
+            load,
+            began,
+            printed: None,
+        })
     }
 
     /// Measures everything. After each cell the measurements so far are in the folder, at the end or after a failure the
@@ -115,7 +131,8 @@ impl Lab {
             }
         });
         let load = [self.load, report::load()];
-        let head = report::head(command(), load, &self.schemes, self.options.runs());
+        let turns = self.has_turns.then(|| self.options.runs());
+        let head = report::head(command(), load, &self.measured, turns);
         if !(self.results.checks.is_empty() && self.results.flows.is_empty()) {
             self.results.write_csv(&out)?;
         }
@@ -155,12 +172,32 @@ impl Lab {
     ///
     /// # Errors
     /// If a typed one is not there.
-    pub fn schemes(&self, usual: &[&str]) -> Result<Vec<Scheme>, NetError> {
+    pub fn schemes(&mut self, usual: &[&str]) -> Result<Vec<Scheme>, NetError> {
         let (typed, peers) = (&self.options.args.schemes, self.peers.as_deref());
-        if !typed.is_empty() {
-            return Scheme::chosen(typed, peers);
+        let here = |name: &&str| Scheme::chosen(&[(*name).to_owned()], peers).ok()?.pop();
+        let schemes = match typed.as_slice() {
+            [] => usual.iter().filter_map(here).collect(),
+            typed => Scheme::chosen(typed, peers)?,
+        };
+        self.note_measured(&schemes);
+        Ok(schemes)
+    }
+
+    /// The report has their versions.
+    fn note_measured(&mut self, schemes: &[Scheme]) {
+        for scheme in schemes {
+            if !self.measured.contains(scheme) {
+                self.measured.push(scheme.clone());
+            }
         }
-        Ok(usual.iter().filter_map(|name| Scheme::chosen(&[(*name).to_owned()], peers).ok()?.pop()).collect())
+    }
+
+    /// Something is not measured, which the report says.
+    fn leave_out(&mut self, what: String) {
+        if !self.results.left_out.contains(&what) {
+            self.print_note(&format!("left out: {what}"));
+            self.results.left_out.push(what);
+        }
     }
 
     /// Prints something to know, with the time since the start.
@@ -207,14 +244,21 @@ impl Lab {
         let site = self.site(&cell.path)?;
         if let Some(why) = cell.path.recipe.is_some().then(|| site.start_wan(&cell.path, 1).err()).flatten() {
             if recipe::is_lacking(&why) {
-                self.print_note(&format!("{} left out: {why}", cell.name));
+                self.leave_out(format!("{}: {why}", cell.name));
                 return Ok(());
             }
             return Err(why);
         }
         self.results.cells.push((experiment.to_owned(), cell.clone()));
         let lateness = self.results.lateness_limit(&cell.path);
-        let schemes = self.schemes.clone();
+        // Only this program plays flows of others.
+        let is_alien = |scheme: &Scheme| scheme.program.is_some() && matches!(cell.company, Company::Own(_));
+        let (alien, schemes): (Vec<_>, Vec<_>) = self.schemes.iter().cloned().partition(is_alien);
+        for Scheme { name, .. } in alien {
+            self.leave_out(format!("{experiment}, {name}: its program plays no load of its own flows"));
+        }
+        self.note_measured(&schemes);
+        self.has_turns = true;
         let nobody = (!matches!(cell.company, Company::Nobody | Company::Own(_))).then_some(schemes.len());
         for run in 1..=self.options.runs() {
             for nth in order(schemes.len(), run).into_iter().chain(nobody) {
