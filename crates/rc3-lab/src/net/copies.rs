@@ -188,16 +188,18 @@ impl Copies {
             let words = ["-q", "-t", "ed25519", "-N", "", "-f", &file(key)];
             finish("ssh-keygen", Command::new("ssh-keygen").args(words))?;
         }
+        // With keep-alives both ends notice when the path is gone, and none stays behind.
         let sshd = format!(
             "ListenAddress {RECEIVER}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\n\
-             PermitRootLogin yes\nSubsystem sftp internal-sftp\n",
+             PermitRootLogin yes\nSubsystem sftp internal-sftp\nClientAliveInterval 2\n\
+             ClientAliveCountMax 5\n",
             file("host"),
             file("user.pub")
         );
         fs::write(files.path().join("sshd"), sshd)?;
         let ssh = format!(
             "Host there\nHostName {RECEIVER}\nUser root\nIdentityFile {}\nUserKnownHostsFile {}\nBatchMode yes\n\
-             StrictHostKeyChecking no\nLogLevel ERROR\n",
+             StrictHostKeyChecking no\nLogLevel ERROR\nServerAliveInterval 2\nServerAliveCountMax 5\n",
             file("user"),
             file("known")
         );
