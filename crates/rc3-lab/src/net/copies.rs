@@ -140,6 +140,10 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let mut table = Table::new(["files", "command", "ssh connection", "#median, s", "#from", "#to"]);
     let runs = lab.options.runs();
     for content in CONTENTS {
+        // What was measured is in the report.
+        if interrupt::check().is_err() {
+            break;
+        }
         let path = lab.options.path_of(100, content.rtt);
         let title = format!("{content}, {}", about_time(path.rtt));
         let (site, files) = (Site::new()?, tempfile::tempdir()?);
@@ -152,9 +156,11 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         copies.run(Copier::Send { known: true }, false)?;
         for _ in 0..runs {
             for (&(copier, shared), seconds) in turns.iter().zip(&mut seconds) {
-                let what = format!("{content}: {copier}{}", if shared { ", shared" } else { "" });
-                seconds.push(lab.step(&what, || copies.run(copier, shared))?);
-                interrupt::sleep(REST)?;
+                let what = format!("{title}: {copier}{}", if shared { ", shared" } else { "" });
+                seconds.extend(lab.attempt(&what, || {
+                    let seconds = copies.run(copier, shared)?;
+                    interrupt::sleep(REST).map(|()| seconds)
+                }));
             }
         }
         for (&(copier, shared), seconds) in turns.iter().zip(&seconds) {
@@ -225,13 +231,14 @@ impl Copies {
     /// Copies the content once, and returns the seconds that the command took.
     fn run(&self, copier: Copier, shared: bool) -> Result<f64, NetError> {
         let there = self.file("there");
+        // A command that failed has left it.
+        let _ = fs::remove_dir_all(&there);
         fs::create_dir(&there)?;
         let seconds = self.time(copier, shared, &there)?;
         if copier != Copier::Login {
             let copied = FilePath::new(&there).join("content");
             finish("diff", Command::new("diff").arg("-r").arg(&self.content).arg(copied))?;
         }
-        fs::remove_dir_all(there)?;
         Ok(seconds)
     }
 
@@ -276,6 +283,8 @@ impl Copies {
     /// `rc3 recv`, once it listens. It removes its ticket at the end.
     fn receiver(&self, there: &str, ticket: &str) -> Result<Process, NetError> {
         let address = format!("{RECEIVER}:{PORT}");
+        // One that was ended has left it.
+        let _ = fs::remove_file(ticket);
         let words = ["recv", "--quiet", "--listen", &address, "--dir", there, "--ticket-file", ticket];
         let process = Process::start("rc3 recv", self.site.receiver.command(&self.program).args(words))?;
         interrupt::wait_for(PATIENCE, Duration::from_millis(50), || Ok(FilePath::new(ticket).exists()))?;

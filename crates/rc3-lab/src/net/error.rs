@@ -51,8 +51,8 @@ pub enum NetError {
         /// How late they may be.
         limit: Duration,
     },
-    /// Turns of schemes failed; the others are in the report.
-    #[error("{turns} turns failed, the last one: {last}")]
+    /// Turns or flows failed; the others are in the report.
+    #[error("{turns} turns or flows failed, the last one: {last}")]
     Failed {
         /// How many.
         turns: usize,

@@ -57,7 +57,7 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     ]);
     for (count, scheme) in counts.iter().flat_map(|count| schemes.iter().map(move |scheme| (*count, scheme)))
     {
-        let row = lab.step(&format!("{count} connections, {}", scheme.name), || {
+        let row = lab.attempt(&format!("{count} connections, {}", scheme.name), || {
             let mut held = HeldConnections::start(&hosts.place(), scheme, STREAMS + ENDED, settling)?;
             let mut row = vec![scheme.name.clone()];
             for step in [format!("connect {count}"), "exchange".to_owned(), format!("open {STREAMS}")] {
@@ -68,20 +68,20 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
             let (cores, wake_ups) = held.server.process.usage()?.since(before);
             row.extend([format!("{cores:.4}"), format!("{wake_ups:.1}")]);
             Ok(row)
-        })?;
-        table.row(count.to_string(), row);
+        });
+        row.into_iter().for_each(|row| table.row(count.to_string(), row));
     }
     let many = lab.options.pick(None, MANY, MANY / 100);
     let mut streams = Table::new(["scheme", "#server", "#client"]);
     for scheme in &schemes {
-        let row = lab.step(&format!("{many} streams, {}", scheme.name), || {
+        let row = lab.attempt(&format!("{many} streams, {}", scheme.name), || {
             let each = many / CARRIERS;
             let mut held = HeldConnections::start(&hosts.place(), scheme, each + ENDED, settling)?;
             let without = held.grown(&format!("connect {CARRIERS}"))?;
             let with = held.grown(&format!("open {each}"))?;
             Ok(minus(with, without).map(|bytes| (bytes / many as u64).to_string()))
-        })?;
-        streams.row(&scheme.name, row);
+        });
+        row.into_iter().for_each(|row| streams.row(&scheme.name, row));
     }
     let text = format!("Bytes per stream, {many} open streams over {CARRIERS} connections:");
     Ok(vec![

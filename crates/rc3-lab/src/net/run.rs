@@ -127,7 +127,7 @@ impl Lab {
             }
             Work::Local(measure) | Work::Namespaces(measure) => {
                 sections.extend(measure(&mut self)?);
-                Ok(())
+                interrupt::check()
             }
         });
         let load = [self.load, report::load()];
@@ -219,24 +219,38 @@ impl Lab {
         step()
     }
 
-    /// Lets so many take their turns, in another order each time. Returns what each measured, by run.
-    ///
-    /// # Errors
-    /// If a turn fails.
+    /// Does one step that others do not need: if it fails, the report says so, and the run goes on. `None` if it fails or
+    /// the laboratory is interrupted, which ends the run after the experiment.
+    pub fn attempt<T>(&mut self, what: &str, step: impl FnOnce() -> Result<T, NetError>) -> Option<T> {
+        let error = match self.step(what, step) {
+            Ok(done) => return Some(done),
+            Err(NetError::Interrupted) => return None,
+            Err(error) => error,
+        };
+        let failure = format!("{what}: {error}");
+        self.print_note(&failure);
+        self.results.failures.push(failure);
+        None
+    }
+
+    /// Lets so many take their turns, in another order each time. Returns what each measured, by run, up to the first turn
+    /// that fails.
     pub fn turns<T>(
         &mut self,
         names: &[String],
         mut turn: impl FnMut(usize) -> Result<T, NetError>,
-    ) -> Result<Vec<Vec<T>>, NetError> {
+    ) -> Vec<Vec<T>> {
+        self.has_turns = true;
         let runs = self.options.runs();
         let mut measured: Vec<Vec<T>> = names.iter().map(|_| Vec::new()).collect();
         for run in 1..=runs {
             for nth in order(names.len(), run) {
                 let what = format!("{}, run {run} of {runs}", names[nth]);
-                measured[nth].push(self.step(&what, || turn(nth))?);
+                let Some(value) = self.attempt(&what, || turn(nth)) else { return measured };
+                measured[nth].push(value);
             }
         }
-        Ok(measured)
+        measured
     }
 
     /// Lets all schemes take their turns in a cell, and nobody if there are others.
@@ -266,22 +280,15 @@ impl Lab {
                 let name = scheme.map_or("nobody", |scheme| &scheme.name);
                 let what = format!("{}, run {run} of {}, {name}", cell.name, self.options.runs());
                 let session = Session { site: &site, experiment, cell, run, lateness };
-                match self.step(&what, || session.run(scheme)) {
-                    Ok((flows, others)) => {
-                        self.results.flows.extend(flows);
-                        self.results.others.extend(others);
-                    }
-                    Err(NetError::Interrupted) => return Err(NetError::Interrupted),
-                    // One flow that fails should not end a run of hours.
-                    Err(error) => {
-                        let failure = format!("{}, run {run}, {name}: {error}", cell.name);
-                        self.print_note(&failure);
-                        self.results.failures.push(failure);
-                    }
+                // One flow that fails should not end a run of hours.
+                if let Some((flows, others)) = self.attempt(&what, || session.run(scheme)) {
+                    self.results.flows.extend(flows);
+                    self.results.others.extend(others);
                 }
             }
         }
-        self.results.write_csv(&self.options.args.out)
+        self.results.write_csv(&self.options.args.out)?;
+        interrupt::check()
     }
 }
 
@@ -313,6 +320,19 @@ mod tests {
         assert_eq!(orders[0], [1, 2, 3, 0]);
         assert_eq!(orders[1], [1, 0, 3, 2]);
         assert!(order(0, 1).is_empty());
+    }
+
+    #[test]
+    fn a_turn_that_fails_leaves_what_was_measured_before() {
+        let args = NetRunArgs { names: vec!["memory".to_owned()], runs: Some(2), ..NetRunArgs::default() };
+        let mut lab = Lab::new(args).unwrap();
+        let mut left = 3;
+        let measured = lab.turns(&["a", "b"].map(str::to_owned), |nth| {
+            left -= 1;
+            if left == 0 { Err(NetError::Invalid("no".to_owned())) } else { Ok(nth) }
+        });
+        assert_eq!(measured, [vec![0], vec![1]]);
+        assert_eq!(lab.results.failures, ["b, run 2 of 2: the WAN is not valid: no"]);
     }
 
     #[test]

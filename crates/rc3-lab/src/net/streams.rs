@@ -98,7 +98,7 @@ pub fn bulk(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError> {
     let names = names(&schemes);
     let mut sections = Vec::new();
     for bytes in lab.options.sizes(&[STREAM], &[STREAM / 10]) {
-        let measured = lab.turns(&names, |nth| send(&hosts.place(), &schemes[nth], bytes))?;
+        let measured = lab.turns(&names, |nth| send(&hosts.place(), &schemes[nth], bytes));
         let rates = |timed: &Timed| bytes as f64 * 8e-9 / timed.total();
         let mut table =
             Table::new(["scheme", "#Gbit/s", "#Gbit per CPU second, both ends", "#over that of quinn"]);
@@ -134,7 +134,7 @@ pub fn exchanges(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError
             let count = if new_connections { count / 4 } else { count };
             let exchange = Exchange { count, bytes: bytes as usize, new_connections };
             let place = hosts.place();
-            let measured = lab.turns(&names, |nth| ask(&place, &schemes[nth].serve(&place)?, exchange))?;
+            let measured = lab.turns(&names, |nth| ask(&place, &schemes[nth].serve(&place)?, exchange));
             let how = if new_connections { "each on a new connection" } else { "on one connection" };
             let title = format!("{count} exchanges of {} over {}, {how}", about_bytes(bytes), hosts.name);
             sections.push(section(title, &names, &measured));
@@ -152,9 +152,9 @@ fn section(title: String, names: &[String], measured: &[Vec<Sample>]) -> Documen
     };
     let over: Vec<_> = SHARES[..COMPARED].iter().map(|share| over_reference(names, &of(*share))).collect();
     for (nth, name) in names.iter().enumerate() {
-        let median =
-            |share: &f64| MedianInterval::of(&of(*share)[nth]).map_or(f64::NAN, |estimate| estimate.median);
-        times.row(name, SHARES.iter().map(|share| format!("{:.0}", median(share))));
+        let median = |share: &f64| MedianInterval::of(&of(*share)[nth]).map(|estimate| estimate.median);
+        let text = |median: Option<f64>| median.map_or_else(|| "-".to_owned(), |it| format!("{it:.0}"));
+        times.row(name, SHARES.iter().map(median).map(text));
         ratios.row(name, over.iter().map(|over| tables::optional(over[nth])));
     }
     Document::new(title)

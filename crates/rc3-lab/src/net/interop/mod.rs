@@ -46,14 +46,16 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         .collect();
     let run = |(case, serves, peer): Cell<'_>| {
         let (server, client) = if serves { (rc3, peer) } else { (peer, rc3) };
-        let verdict = InteropRun { case, server, client, out: &out }.finish();
+        let verdict = match (InteropRun { case, server, client, out: &out }).finish() {
+            Err(NetError::Interrupted) => return Err(NetError::Interrupted),
+            // The others go on.
+            Err(error) => InteropVerdict::Failed(error.to_string()),
+            Ok(verdict) => verdict,
+        };
         let who = if serves { "server" } else { "client" };
-        match &verdict {
-            Ok(InteropVerdict::Failed(why)) => eprintln!("{}, rc3 as {who}, {}: {why}", case.name, peer.name),
-            Ok(verdict) => eprintln!("{}, rc3 as {who}, {}: {verdict}", case.name, peer.name),
-            Err(_) => {}
-        }
-        verdict
+        let why = if let InteropVerdict::Failed(why) = &verdict { why } else { &verdict.to_string() };
+        eprintln!("{}, rc3 as {who}, {}: {why}", case.name, peer.name);
+        Ok(verdict)
     };
     let verdicts = lab.step("interop", || in_parallel(PARALLEL, &cells, run))?;
     Ok(vec![page(&peers, &cases, &cells, &verdicts)])

@@ -65,11 +65,12 @@ pub fn meet(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     };
     // Without UDP nobody reaches the rendezvous.
     let (table, tally) = pairs(lab, &nats(&[Nat::Blocked]), &path, "relay", of_pair)?;
-    let pair = NatPair::new(Nat::None, Nat::None, &program)?;
-    let _running = pair.start_rendezvous(&path)?;
-    let tickets =
-        (0..runs).map(|_| Ok(pair.send_by_ticket()?.seconds)).collect::<Result<Vec<_>, NetError>>()?;
-    let ticket = MedianInterval::of(&tickets).map_or(f64::NAN, |seconds| seconds.median);
+    let by_ticket = || {
+        let pair = NatPair::new(Nat::None, Nat::None, &program)?;
+        let _running = pair.start_rendezvous(&path)?;
+        (0..runs).map(|_| pair.send_by_ticket()).collect::<Result<Vec<_>, NetError>>()
+    };
+    let ticket = median(&lab.attempt("ticket", by_ticket).unwrap_or_default());
     let text = format!(
         "{path} between any two of sender, receiver and rendezvous, {runs} files of 1000 bytes each. Round trips are those \
          from the start of rc3 send until the content is there, beyond the {:.2} s without NAT; with a ticket {ticket:.2} s. \
@@ -78,10 +79,12 @@ pub fn meet(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     );
     let mut behind_one = Table::new(["both behind one NAT".to_owned(), "way".to_owned()]);
     for shared in SHARED {
-        let pair = NatPair::shared(shared, &program)?;
-        let _running = pair.start_rendezvous(&path)?;
-        let of_pair = || (0..runs).map(|_| pair.send_by_code()).collect::<Result<Vec<_>, NetError>>();
-        let outcomes = lab.step(&shared.to_string(), of_pair)?;
+        let of_pair = || {
+            let pair = NatPair::shared(shared, &program)?;
+            let _running = pair.start_rendezvous(&path)?;
+            (0..runs).map(|_| pair.send_by_code()).collect::<Result<Vec<_>, NetError>>()
+        };
+        let Some(outcomes) = lab.attempt(&shared.to_string(), of_pair) else { continue };
         let more = (median(&outcomes) - tally.usual) / path.rtt.as_secs_f64();
         behind_one.row(shared.to_string(), [cell(&outcomes, more, "relay")]);
     }
@@ -116,7 +119,11 @@ fn pairs(
                 cells.push(String::new());
                 continue;
             }
-            let outcomes = lab.step(&format!("{near}, {far}"), || of_pair(near, far))?;
+            let Some(outcomes) = lab.attempt(&format!("{near}, {far}"), || of_pair(near, far)) else {
+                usual.get_or_insert(f64::NAN);
+                cells.push("-".to_owned());
+                continue;
+            };
             let median = median(&outcomes);
             // The first pair is that without any.
             let more = (median - *usual.get_or_insert(median)) / path.rtt.as_secs_f64();

@@ -47,8 +47,9 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
         for fault in FAULTS {
             let what = format!("{subject}: {fault}");
             let run = |_| OutageRun::new(subject, fault, &path, &program, content.path())?.finish();
-            let outcomes = lab.step(&what, || in_parallel(PARALLEL, &runs, run))?;
-            table.row(subject.to_string(), cells(fault, &outcomes));
+            if let Some(outcomes) = lab.attempt(&what, || in_parallel(PARALLEL, &runs, run)) {
+                table.row(subject.to_string(), cells(fault, &outcomes));
+            }
         }
     }
     let text = format!(
@@ -79,7 +80,13 @@ fn cells(fault: OutageFault, outcomes: &[OutageOutcome]) -> [String; 7] {
 
 #[cfg(test)]
 mod tests {
-    use super::{run::reason, *};
+    use std::process::Command;
+
+    use super::{
+        run::{failure_of, reason},
+        *,
+    };
+    use crate::net::process::Process;
 
     #[test]
     fn a_row_counts_what_arrived_whole_and_says_why_the_rest_did_not() {
@@ -92,6 +99,15 @@ mod tests {
         let complaint = "`rc3 copy`, here: 7 %, 1.19 MB; rc3: lost the connection: ssh ended; hint: check it";
         assert_eq!(reason(complaint), "lost the connection: ssh ended");
         assert_eq!(reason("upload: reset"), "upload: reset");
+    }
+
+    #[test]
+    fn a_far_side_that_fails_is_the_failure_of_its_run() {
+        let side = |script| Process::start("rc3", Command::new("sh").args(["-c", script])).unwrap();
+        let far = side("echo 'rc3: no space left; hint: free some' >&2; exit 1");
+        let failure = failure_of([side("exit 0"), far]).unwrap();
+        assert_eq!(failure.as_deref(), Some("no space left"));
+        assert_eq!(failure_of([side("exit 0")]).unwrap(), None);
     }
 
     #[test]

@@ -66,6 +66,18 @@ pub(super) fn reason(complaint: &str) -> String {
     said.split_once("; hint:").map_or(said, |(said, _)| said).to_owned()
 }
 
+/// Why the first of these that fails does so, all of which should come to their end.
+pub(super) fn failure_of(processes: impl IntoIterator<Item = Process>) -> Result<Option<String>, NetError> {
+    for process in processes {
+        match process.rest(PATIENCE) {
+            Ok(_) => {}
+            Err(NetError::Interrupted) => return Err(NetError::Interrupted),
+            Err(error) => return Ok(Some(reason(&error.to_string()))),
+        }
+    }
+    Ok(None)
+}
+
 fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
@@ -231,8 +243,10 @@ impl<'a> OutageRun<'a> {
             }
             OutageFault::FarStopped(seconds) => {
                 self.signal_far(far.as_ref(), SIGSTOP)?;
-                wait(seconds)?;
-                self.signal_far(far.as_ref(), SIGCONT)
+                let waited = wait(seconds);
+                // After a signal, too: a copy's far side is nobody's to end, and would stay stopped.
+                self.signal_far(far.as_ref(), SIGCONT)?;
+                waited
             }
             OutageFault::FarKilled => {
                 self.signal_far(far.as_ref(), SIGKILL)?;
@@ -266,17 +280,9 @@ impl<'a> OutageRun<'a> {
         interrupt::sleep(BEFORE)?;
         self.inject_fault(tunnel.as_ref().unwrap_or(&near), &mut far)?;
         let back = clock::now();
-        let failure = match near.rest(PATIENCE) {
-            Ok(_) => None,
-            Err(NetError::Interrupted) => return Err(NetError::Interrupted),
-            Err(error) => Some(reason(&error.to_string())),
-        };
-        if let (None, Some(far)) = (&failure, far.filter(|_| self.subject != OutageSubject::Tunnel)) {
-            far.rest(PATIENCE)?;
-        }
-        if let (None, Some(sink)) = (&failure, sink) {
-            sink.rest(PATIENCE)?;
-        }
+        // A tunnel's far side goes on.
+        let there = if self.subject == OutageSubject::Tunnel { sink } else { far.take() };
+        let failure = failure_of([Some(near), there].into_iter().flatten())?;
         let sent = self.site.sender.sent("card", "bytes")?;
         let resumed =
             arrivals.lines_so_far().iter().filter_map(|line| line.parse::<u64>().ok()).find(|&at| at > back);
