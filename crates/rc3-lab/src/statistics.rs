@@ -40,9 +40,6 @@ impl MedianInterval {
     }
 }
 
-/// So many standard deviations to either side hold 95 % of a normal distribution.
-pub const DEVIATIONS: f64 = 1.96;
-
 /// From so many values on the binomial distribution is as good as normal, and powers of a half get too small for numbers.
 const NORMAL: usize = 1000;
 
@@ -50,7 +47,7 @@ const NORMAL: usize = 1000;
 /// sum of binomial coefficients.
 fn skipped(count: usize) -> usize {
     if count >= NORMAL {
-        return ((count as f64 - 1.0 - DEVIATIONS * (count as f64).sqrt()) / 2.0) as usize;
+        return ((count as f64 - 1.0 - Z_95 * (count as f64).sqrt()) / 2.0) as usize;
     }
     let mut term = 0.5_f64.powi(i32::try_from(count).unwrap_or(i32::MAX));
     let mut below = 0.0;

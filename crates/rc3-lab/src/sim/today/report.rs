@@ -18,7 +18,7 @@ use super::harm::HarmPicture;
 use crate::{
     document::Table,
     sim::{engine::WorldOutcome, experiment::Experiment, shared::distinct},
-    statistics::DEVIATIONS,
+    statistics::Z_95,
 };
 
 /// A cell above this many times the completion time of plain QUIC is a loss.
@@ -248,7 +248,7 @@ fn confidence(rows: &[&ComparedFlow], value: impl Fn(&ComparedFlow) -> Option<f6
         variance += if values.len() > 1 { squares / (n - 1.0) * n } else { 0.0 };
         count += n;
     }
-    DEVIATIONS * variance.sqrt() / count.max(1.0)
+    Z_95 * variance.sqrt() / count.max(1.0)
 }
 
 fn short(rows: &[&ComparedFlow], scheme: usize) -> Option<(f64, f64)> {
