@@ -30,7 +30,7 @@
 //!
 //! # Features
 //!
-//! `kickass` (default): connections that follow the rates that routers signal. `qlog` and `metrics`: see above.
+//! `qlog` and `metrics`: see above.
 //! `log` passes events to the `log` crate, as in quinn. `ring` (default) or `aws-lc-rs`: the library of cryptography, see
 //! [`crypto::crypto_provider`]. `bloom` (default): servers give out tokens by which returning clients validate their
 //! address. `runtime-tokio` and `rustls-log` are quinn's names for what is always there; `rustls-ring` and

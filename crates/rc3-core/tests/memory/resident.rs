@@ -10,7 +10,7 @@ const CASE: &str = "RC3_MEMORY_CASE";
 /// Runs `case` in its own process; `name` is the full name of the calling test.
 pub(crate) fn isolated(name: &str, case: impl FnOnce()) {
     if resident().is_none() {
-        println!("{name}: skipped, this system has no /proc/self/status");
+        println!("SKIPPED {name}: needs /proc/self/status");
         return;
     }
     if env::var(CASE).is_ok_and(|wanted| wanted == name) {

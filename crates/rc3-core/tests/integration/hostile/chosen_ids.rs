@@ -331,7 +331,7 @@ fn paths_that_a_hostile_peer_makes_up_cost_a_bounded_answer() {
     pair.drive_until(RTT * 100, |_| false);
     let after = pair.server.traffic.with(pair.client.address());
     let (sent, received) = (after.sent - before.sent, after.received - before.received);
-    // Each frame of 4 bytes makes the window of five numbers advance by that many: five frames of 13 bytes.
+    // Each frame of 4 bytes makes the window of five numbers advance by that many: five frames of 14 bytes at most.
     assert!(sent < received * 20, "{sent} bytes for {received}");
     let lost = pair.server.connection(server).unwrap().lost();
     assert!(lost.is_none(), "{lost:?}");
