@@ -27,6 +27,9 @@ class _Sending(_Options, total=False):
     rate_limit: str
     congestion: Literal["cubic", "newreno", "kickass"]
     background: bool
+    hard_links: bool
+    xattrs: bool
+    acls: bool
 
 
 class _Receiving(_Options, total=False):
@@ -41,6 +44,7 @@ class SendOptions(_Sending, total=False):
 
     dry_run: bool
     mtu: int
+    no_port_mapping: bool
 
 
 class ReceiverOptions(_Receiving, total=False):
@@ -51,6 +55,10 @@ class ReceiverOptions(_Receiving, total=False):
     #: ``"HOST"`` or ``"HOST:PORT"``.
     advertise: str
     identity: _File
+    hard_links: bool
+    xattrs: bool
+    acls: bool
+    no_port_mapping: bool
     fsync: Literal["none", "file", "end"] | bool
 
 
@@ -62,4 +70,5 @@ class CopyOptions(_Sending, _Receiving, total=False):
     port: int | str
     address: str
     via_ssh: Literal["always", "auto", "never"] | bool
+    no_port_mapping: bool
     fsync: bool

@@ -189,7 +189,8 @@ impl ReadAt for FileSource {
     }
 }
 
-/// Keeps the mean rate of reads below a limit. What a pause of more than [`CATCH_UP_MAX`] left unused is not caught up.
+/// Keeps the mean rate of reads below a limit. Of what a pause left unused it catches up a second's
+/// worth.
 #[derive(Debug)]
 pub struct Throttle {
     limit: Option<Rate>,

@@ -37,7 +37,7 @@ use crate::{
         random::random,
         reachable, serve_until_stopped,
         session::Control,
-        ticket::{SECRET_BYTES, Secret},
+        ticket::{Fingerprint, SECRET_BYTES, Secret},
     },
 };
 
@@ -142,24 +142,29 @@ impl AllowedPeers {
         let FromClient::Hello { version, secret } = hello else {
             return Err(refused("the first message must be `Hello`".to_owned()));
         };
-        self.check(connection, secret.map(Secret)).map_err(refused)?;
+        let paired = self.check(connection, secret.map(Secret)).map_err(refused)?;
         if *version != VERSION {
             let reason = format!("it has version {VERSION}, this side {version}");
             let details = format!("it has version {version}, this side {VERSION}");
             return Err(Rejection { code: REFUSED, reason, details });
         }
-        Ok(())
+        paired.map_or(Ok(()), |fingerprint| self.authorise(connection, fingerprint)).map_err(refused)
     }
 
-    /// Whether a peer may connect; an identity with the ticket's secret is authorised from now on.
-    fn check(&self, connection: &Connection, secret: Option<Secret>) -> Result<(), String> {
+    /// Whether a peer may connect. Returns an identity that has shown the ticket's secret and is not authorised yet.
+    fn check(&self, connection: &Connection, secret: Option<Secret>) -> Result<Option<Fingerprint>, String> {
         let fingerprint = mutual::peer(connection).ok_or("it has shown no identity")?;
         if self.authorized.contains(fingerprint).map_err(|error| error.to_string())? {
-            return Ok(());
+            return Ok(None);
         }
         if secret.is_none() || secret != self.secret {
             return Err(format!("identity {fingerprint} is not authorised"));
         }
+        Ok(Some(fingerprint))
+    }
+
+    /// From now on this identity needs no ticket.
+    fn authorise(&self, connection: &Connection, fingerprint: Fingerprint) -> Result<(), String> {
         let remote = connection.remote_address();
         let comment = format!("paired from {}", remote.ip().to_canonical());
         self.authorized.add(fingerprint, &comment).map_err(|error| error.to_string())?;

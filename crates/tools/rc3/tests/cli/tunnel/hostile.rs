@@ -81,7 +81,11 @@ impl Rogue {
     }
 
     async fn hello(&mut self, secret: Option<[u8; 16]>) {
-        let hello = message::encode(&FromClient::Hello { version: VERSION, secret });
+        self.hello_of(VERSION, secret).await;
+    }
+
+    async fn hello_of(&mut self, version: u16, secret: Option<[u8; 16]>) {
+        let hello = message::encode(&FromClient::Hello { version, secret });
         let _ = self.control.0.write_all(&hello).await;
     }
 
@@ -175,6 +179,12 @@ async fn without_authorisation_a_peer_learns_nothing() {
         let _ = rogue.control.0.finish();
         assert!(message::read::<FromServer>(&mut rogue.control.1).await.is_err());
     }
+    // With the secret another version is refused, and not paired.
+    let mut rogue = Rogue::with_new_identity(&server).await;
+    rogue.hello_of(VERSION + 1, Some(ticket(&server).secret().0)).await;
+    let reason = rogue.closed().await.to_string();
+    assert!(reason.contains(&format!("this side {}", VERSION + 1)), "{reason}");
+    assert!(!server.state.path().join("authorized_peers").exists());
     // The secret admits, even after all that.
     let mut rogue = Rogue::with_new_identity(&server).await;
     rogue.hello(Some(ticket(&server).secret().0)).await;
