@@ -198,11 +198,13 @@ impl Driver {
     /// Handles what has arrived; returns the number of datagrams.
     fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<usize> {
         let Self { shared, bound, primary, low, relays, inbox, wakers, read_at, .. } = self;
-        let mut count = take_mail(cx, shared, wakers, inbox) + relays.receive(cx, shared, wakers);
+        // Not of this socket, whose turn they must not take.
+        let others = take_mail(cx, shared, wakers, inbox) + relays.receive(cx, shared, wakers);
         if read_at.is_some_and(|at| shared.runtime.now() < at) {
-            return Ok(count);
+            return Ok(others);
         }
         *read_at = None;
+        let mut count = 0;
         while count < LIGHT_DATAGRAMS_MAX {
             match primary.receive(cx, shared, wakers, &bound.primary)? {
                 0 => break,
@@ -213,7 +215,7 @@ impl Driver {
         if let Some(socket) = &bound.low {
             count += low.receive(cx, shared, wakers, socket)?;
         }
-        Ok(count)
+        Ok(others + count)
     }
 
     #[cfg(feature = "metrics")]

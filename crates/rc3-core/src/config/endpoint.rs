@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::setters;
+use super::{setters, transport::TIME_MAX};
 use crate::{
     laws::{
         pool::Pool,
@@ -105,8 +105,9 @@ impl EndpointConfig {
         /// Default: a random key.
         reset_key: Arc<dyn HmacKey> => reset_key = Some(reset_key);
 
-        /// Shortest interval between stateless resets. Default: 20 ms, which bounds the answers to a flood of garbage.
-        min_reset_interval: Duration;
+        /// Shortest interval between stateless resets, at most a day. Default: 20 ms, which bounds the answers to a flood of
+        /// garbage.
+        min_reset_interval: Duration => min_reset_interval = min_reset_interval.min(TIME_MAX);
     }
 
     /// Generates the ids of connections by a generator of `factory`, for example for load balancers that route by them.

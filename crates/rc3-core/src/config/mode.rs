@@ -26,7 +26,7 @@ pub enum Congestion {
     #[default]
     Cubic,
     /// BBR as in quinn-proto 0.11, for programs that select it by name. Do not compare results with it: the simulator
-    /// and the tools do not offer it.
+    /// and `rc3` do not offer it.
     ///
     /// It differs from BBR: it takes a rate sample between two neighbouring acknowledgments instead of over a round
     /// trip.

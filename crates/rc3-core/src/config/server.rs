@@ -8,7 +8,7 @@ use std::{
 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::{Passthrough, TransportConfig, passed_to, setters};
+use super::{Passthrough, TransportConfig, passed_to, setters, transport::TIME_MAX};
 use crate::{
     quic::{HandshakeTokenKey, QuicServer, TimeSource, ValidationTokenConfig},
     seams::{
@@ -119,8 +119,8 @@ impl ServerConfig {
         /// Bytes of datagrams stored for one handshake that waits for an answer. Default 1 MiB.
         incoming_buffer_size: u64;
 
-        /// How long the token of a Retry packet is valid. Default 15 s.
-        retry_token_lifetime: Duration;
+        /// How long the token of a Retry packet is valid, at most a day. Default 15 s.
+        retry_token_lifetime: Duration => retry_token_lifetime.min(TIME_MAX);
 
         /// The clock by which tokens expire. Default: the system's.
         time_source: Arc<dyn TimeSource>;

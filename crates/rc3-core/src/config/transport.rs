@@ -11,6 +11,7 @@ use crate::{
     quic::{IdleTimeout, QuicTransport, Side, VarInt, congestion::ControllerFactory},
     shows::shows,
     units::Rate,
+    wire::varint::VARINT_MAX,
 };
 
 /// Upper bound of each loop's windows: two bandwidth-delay products of 1 Gbit/s and 400 ms, and a quarter more.
@@ -27,7 +28,7 @@ const RLP_WINDOW_INITIAL: u64 = 64 << 20;
 const OVERHEAD_MAX: u64 = 4 << 20;
 
 /// Longest time that is a setting: quinn-proto computes with multiples of it, without checks.
-const TIME_MAX: Duration = Duration::from_secs(86_400);
+pub(super) const TIME_MAX: Duration = Duration::from_secs(86_400);
 
 /// Settings of one connection, shared by many.
 ///
@@ -153,7 +154,7 @@ impl TransportConfig {
         /// The same for all streams of a connection together: the bound on memory for RLP data, within
         /// [`Self::receive_window`]. The window starts at 64 MiB, which RLP may fill in the first round trip, and grows while
         /// the application keeps up. Default: 128 MiB.
-        rlp_window: u64;
+        rlp_window: u64 => rlp_window = rlp_window.min(VARINT_MAX);
 
         /// Memory in bytes that a connection may use, in each direction, for the records of gaps and small pieces, beyond
         /// half a byte for each stored byte. RLP data and SACKs that need more are ignored: the primary brings that data. A

@@ -10,7 +10,6 @@ pub(crate) mod feeding;
 pub(crate) mod fragments;
 pub(crate) mod guard;
 pub(crate) mod ladder;
-pub(crate) mod least_window;
 pub(crate) mod offer;
 pub(crate) mod order;
 pub(crate) mod pacer;

@@ -44,6 +44,19 @@ fn an_idle_path_is_filled_at_the_lowest_priority() {
     assert!(levels.len() == 1 && levels[&Level::MAX] > 6900, "{levels:?}");
 }
 
+#[test]
+fn the_window_stays_the_least_when_packets_get_longer() {
+    let link = LinkConfig { delay: Duration::from_millis(20), ..LinkConfig::default() };
+    let mut config = PairConfig::symmetric(link, 500_000);
+    config.client.congestion(Congestion::Background).path_mtu_max(1500);
+    let mut pair = Pair::new(config);
+    let client = pair.connect();
+    let path = |pair: &Pair| pair.client.connection(client).expect("it is alive").stats().path;
+    let grown = pair.drive_until(LIMIT, |pair| path(pair).current_mtu > 1400);
+    assert!(grown, "{:?}", path(&pair));
+    assert_eq!(path(&pair).cwnd, 2 * u64::from(path(&pair).current_mtu) + 1);
+}
+
 /// Both loops have one mark, so no packet of one overtakes the other's where priorities are honoured. That the path
 /// ignores them does not follow.
 #[test]

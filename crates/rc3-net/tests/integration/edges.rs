@@ -717,6 +717,8 @@ fn the_largest_settings_work() {
             transport
                 .max_concurrent_uni_streams(VarInt::MAX)
                 .max_concurrent_bidi_streams(VarInt::MAX)
+                .rlp_window(u64::MAX)
+                .rlp_stream_window(u64::MAX)
                 .initial_rtt(Duration::MAX)
                 .keep_alive_interval(Some(Duration::MAX))
                 .time_threshold(f32::MAX);

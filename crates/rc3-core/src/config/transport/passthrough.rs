@@ -13,10 +13,11 @@ pub(crate) type Passthrough<C> = Vec<Arc<dyn Fn(&mut C) + Send + Sync>>;
 
 /// Setters whose values go to quinn-proto unchanged.
 macro_rules! passed_to {
-    ($quic:ident: $($(#[$attribute:meta])* $name:ident: $type:ty;)*) => {
+    ($quic:ident: $($(#[$attribute:meta])* $name:ident: $type:ty $(=> $value:expr)?;)*) => {
         $(
             $(#[$attribute])*
             pub fn $name(&mut self, $name: $type) -> &mut Self {
+                $(let $name = $value;)?
                 self.passed.push(Arc::new(move |quic: &mut $quic| {
                     quic.$name(Clone::clone(&$name));
                 }));

@@ -175,6 +175,9 @@ pub(super) struct ControllerSettings {
     /// Whether the pacing rate in the controller's metrics is used. quinn-proto's own controllers have none, except
     /// BBR, which uses quinn-proto's pacer.
     pub(super) names_rate: bool,
+    /// RLP carries the bytes: the least window (RFC 9002 §7.2) from the first acknowledgment on, so that a handshake takes no
+    /// round trip more. Neither acknowledgments nor losses change it.
+    pub(super) yields: bool,
     /// The initial window is that of RFC 9002, not one set by the application, without congestion since.
     pub(super) standard_window: bool,
 }
@@ -253,6 +256,9 @@ impl Watched {
     /// when packets grow (RFC 9002 §7.2).
     fn cwnd(&self) -> u64 {
         let mtu = self.shared.mtu.load(Relaxed);
+        if self.settings.yields && self.path.newest_acked.is_some() {
+            return 2 * mtu + 1;
+        }
         let least = match (self.path.mtu_grew, self.settings.standard_window) {
             (false, _) => 0,
             (true, false) => 2 * mtu + 1,
@@ -377,7 +383,11 @@ impl Controller for Watched {
     }
 
     fn metrics(&self) -> ControllerMetrics {
-        self.inner.metrics()
+        let mut metrics = self.inner.metrics();
+        if self.settings.yields {
+            metrics.congestion_window = self.cwnd();
+        }
+        metrics
     }
 
     /// quinn-proto clones it for the path of a peer whose port has changed, on which nothing is in flight.
@@ -410,8 +420,13 @@ mod tests {
         let mut inner = NewRenoConfig::default();
         inner.initial_window(100_000);
         shared.fed_late.store(true, Relaxed);
-        let settings =
-            ControllerSettings { paced: true, bursts: true, names_rate: false, standard_window: true };
+        let settings = ControllerSettings {
+            paced: true,
+            bursts: true,
+            names_rate: false,
+            yields: false,
+            standard_window: true,
+        };
         let factory = Factory { inner: Arc::new(inner), shared: shared.clone(), settings };
         Arc::new(factory).build(now, 1200)
     }

@@ -23,7 +23,7 @@ use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     config::{Congestion, TransportConfig},
     laws::{
-        cubic::CubicConfig, departures::PacedDepartures, least_window::LeastWindowConfig, path_mtu::PathMtu,
+        cubic::CubicConfig, departures::PacedDepartures, path_mtu::PathMtu,
         primary_window::Waiting,
     },
     seams::qlog::Trace,
@@ -74,6 +74,7 @@ impl Seam {
                 paced: config.paced,
                 bursts: config.paced && !config.steered(),
                 names_rate: config.controller.is_some(),
+                yields: config.controller.is_none() && config.congestion == Congestion::Background,
                 standard_window: !config.steered()
                     && config.controller.is_none()
                     && config.initial_window_bytes().is_none(),
@@ -178,12 +179,9 @@ fn controller_factory(
         Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
         // Its value without signalling routers.
         Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
-        Congestion::Cubic => Arc::new(CubicConfig {
+        Congestion::Cubic | Congestion::Background => Arc::new(CubicConfig {
             initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
             slow_start_max: shared.slow_start_max.clone(),
-        }),
-        Congestion::Background => Arc::new(LeastWindowConfig {
-            initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
         }),
         Congestion::Bbr => with_window!(quic::congestion::BbrConfig::default()),
     }
