@@ -173,12 +173,18 @@ impl SendStream {
                         (Err(ClosedStream), _) => Ok(Ok(None)),
                         (Ok(None), Some(error)) => Ok(Err(StoppedError::from(error.clone()))),
                         (Ok(None), None) => {
-                            Err(state.stopped.entry(id).or_default().clone().notified_owned())
+                            let waiter = state.stopped.entry(id).or_default().clone();
+                            Err((waiter.over.clone().notified_owned(), waiter))
                         }
                     });
                 match asked? {
                     Ok(result) => return result,
-                    Err(notified) => notified.await,
+                    Err((over, waiter)) => {
+                        over.await;
+                        if let Some(&code) = waiter.code.get() {
+                            return Ok(Some(code));
+                        }
+                    }
                 }
             }
         }
@@ -322,10 +328,10 @@ impl Drop for SendStream {
         // Without a connection there is nothing to finish.
         let forgotten = self.stream.access(Access::Read, |core, state| {
             state.writers.remove(&id);
-            // A future of `stopped` that waits can still ask.
-            if state.stopped.get(&id).is_none_or(|waiter| Arc::strong_count(waiter) == 1) {
+            core.release(id);
+            // Nobody waits.
+            if state.stopped.get(&id).is_some_and(|waiter| Arc::strong_count(waiter) == 1) {
                 state.stopped.remove(&id);
-                core.release(id);
             }
             state.error.is_some() || core.writable(id) == Err(core::WriteError::ClosedStream)
         });

@@ -33,7 +33,7 @@ use std::{
 use bytes::{Bytes, BytesMut};
 
 use self::rate_signals::RateSignals;
-use self::{addresses::PeerAddresses, memory::Memory, secrets::RlpSecrets, zero_rtt::ZeroRtt};
+use self::{addresses::PeerAddresses, memory::Memory, secrets::RlpSecrets};
 use crate::{
     config::{Congestion, TransportConfig},
     error::{ClosedStream, PeerMisbehaved, ReadError},
@@ -119,7 +119,8 @@ pub struct Connection {
 /// How far a connection has come.
 #[derive(Debug, Default)]
 struct Life {
-    zero_rtt: ZeroRtt,
+    /// Streams may be open that the server has not accepted yet.
+    early_offered: bool,
     /// The endpoint knows that the handshake has ended.
     handshake_ended: bool,
     /// A fault of the peer, to be answered with a close.

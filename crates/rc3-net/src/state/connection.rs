@@ -1,6 +1,9 @@
 //! One connection, including its waiting tasks.
 
-use std::{sync::Arc, task::Waker};
+use std::{
+    sync::{Arc, OnceLock},
+    task::Waker,
+};
 
 use bytes::Bytes;
 use rc3_core::{self as core, ConnectionError, ConnectionHandle, Event, StreamId, VarInt};
@@ -31,7 +34,7 @@ pub(crate) struct ConnectionState {
     pub(crate) readers: Map<StreamId, Waker>,
     pub(crate) writers: Map<StreamId, Waker>,
     /// Tasks that wait until a stream is stopped, delivered or reset.
-    pub(crate) stopped: Map<StreamId, Arc<Notify>>,
+    pub(crate) stopped: Map<StreamId, Arc<StopWaiter>>,
     /// Streams with accepted bytes, or an end, that the peer has not acknowledged.
     pub(crate) undelivered: FxHashSet<StreamId>,
     /// How to close it when `undelivered` is empty.
@@ -39,6 +42,13 @@ pub(crate) struct ConnectionState {
     waiters: Arc<ConnectionWaiters>,
     #[cfg(feature = "metrics")]
     pub(super) reporter: crate::metrics::ConnectionReporter,
+}
+
+/// Shared by the tasks that wait for one stream. The code is here because the core may have forgotten the stream when they run.
+#[derive(Debug, Default)]
+pub(crate) struct StopWaiter {
+    pub(crate) over: Arc<Notify>,
+    pub(crate) code: OnceLock<VarInt>,
 }
 
 impl ConnectionState {
@@ -85,10 +95,11 @@ impl ConnectionState {
             Event::Available(dir) => self.waiters.available[dir as usize].notify_waiters(),
             Event::Readable(id) => wakers.extend(self.readers.remove(&id)),
             Event::Writable(id) => wakers.extend(self.writers.remove(&id)),
-            Event::Finished(id) => {
-                self.on_send_over(id);
-            }
-            Event::Stopped(id, _) => {
+            Event::Finished(id) => self.on_send_over(id),
+            Event::Stopped(id, code) => {
+                if let Some(stopped) = self.stopped.get(&id) {
+                    stopped.code.get_or_init(|| code);
+                }
                 self.on_send_over(id);
                 wakers.extend(self.writers.remove(&id));
             }
@@ -113,7 +124,7 @@ impl ConnectionState {
     pub(crate) fn on_send_over(&mut self, id: StreamId) {
         self.undelivered.remove(&id);
         if let Some(stopped) = self.stopped.remove(&id) {
-            stopped.notify_waiters();
+            stopped.over.notify_waiters();
         }
     }
 
@@ -143,6 +154,6 @@ impl ConnectionState {
     fn wake_streams(&mut self, wakers: &mut Vec<Waker>) {
         wakers.extend(self.readers.drain().map(|(_, waker)| waker));
         wakers.extend(self.writers.drain().map(|(_, waker)| waker));
-        self.stopped.drain().for_each(|(_, stopped)| stopped.notify_waiters());
+        self.stopped.drain().for_each(|(_, stopped)| stopped.over.notify_waiters());
     }
 }

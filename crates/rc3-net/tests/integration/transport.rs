@@ -107,13 +107,14 @@ fn a_finished_and_dropped_stream_is_forgotten_when_the_peer_stops_it() {
         tx.write_all(&pattern(50_000, 1)).await.unwrap();
         tx.finish().unwrap();
         // Until it is polled, nobody waits for the code, nor once it is dropped.
-        let (stopped, given_up) = (tx.stopped(), tx.stopped());
+        let (stopped, given_up, mut waits) = (tx.stopped(), tx.stopped(), Box::pin(tx.stopped()));
         assert!(tokio::time::timeout(Duration::ZERO, given_up).await.is_err());
+        assert!(tokio::time::timeout(Duration::ZERO, &mut waits).await.is_err());
         drop(tx);
         far.accept_uni().await.unwrap().stop(code(7)).unwrap();
         send(far.open_uni().await.unwrap(), b"behind the stop".to_vec()).await;
         receive(near.accept_uni().await.unwrap(), b"behind the stop").await;
-        assert_eq!(stopped.await, Ok(None));
+        assert_eq!((waits.await, stopped.await), (Ok(Some(code(7))), Ok(None)));
     });
 }
 

@@ -1,6 +1,6 @@
 //! Events of the primary, and their consequences.
 
-use super::{Connection, zero_rtt::ZeroRtt};
+use super::Connection;
 use crate::{
     event::Event,
     machines::{overlay::Overlay, rlp::Rlp, stream::send::SendStream},
@@ -45,7 +45,7 @@ impl Connection {
     pub(super) fn on_negotiated(&mut self) {
         let rc3 = self.negotiated_rc3();
         self.primary.on_negotiated(rc3);
-        if self.life.zero_rtt != ZeroRtt::Offered {
+        if !self.life.early_offered {
             self.set_rc3(rc3);
         }
         self.events.push_back(Event::HandshakeDataReady);

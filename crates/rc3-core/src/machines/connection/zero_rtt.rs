@@ -22,18 +22,6 @@ use crate::{
     wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},
 };
 
-/// State of 0-RTT on this connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum ZeroRtt {
-    /// No early data was sent.
-    #[default]
-    Unused,
-    /// Streams may be open that the server has not accepted yet.
-    Offered,
-    Accepted,
-    Rejected,
-}
-
 impl Connection {
     /// Allows streams before the handshake is complete; returns whether that is possible: on clients with a session to
     /// resume that allows it, on servers always. Others can replay what clients send then (RFC 8446 §8).
@@ -50,11 +38,8 @@ impl Connection {
             // The server is about to reject it.
             return false;
         }
-        if self.life.zero_rtt == ZeroRtt::Unused {
-            self.life.zero_rtt = ZeroRtt::Offered;
-            if !known {
-                self.set_rc3(rc3);
-            }
+        if !std::mem::replace(&mut self.life.early_offered, true) && !known {
+            self.set_rc3(rc3);
         }
         true
     }
@@ -65,9 +50,7 @@ impl Connection {
     }
 
     pub(super) fn may_open(&self) -> bool {
-        self.life.zero_rtt == ZeroRtt::Offered
-            || self.primary.side() == Side::Server
-            || !self.primary.is_handshaking()
+        self.life.early_offered || self.primary.side() == Side::Server || !self.primary.is_handshaking()
     }
 
     /// Whether RLP is ready to send 0-RTT data and waits for [`Self::begin_early_rlp`].
@@ -79,7 +62,7 @@ impl Connection {
         let wanted = self.config.early_rlp && self.config.rlp != RlpMode::Off;
         ready
             && wanted
-            && self.life.zero_rtt == ZeroRtt::Offered
+            && self.life.early_offered
             && self.primary.is_handshaking()
             && self.life.lost.is_none()
     }
@@ -121,16 +104,13 @@ impl Connection {
 
     /// The handshake is complete.
     pub(super) fn end_early(&mut self) {
-        if self.life.zero_rtt != ZeroRtt::Offered {
+        if !std::mem::take(&mut self.life.early_offered) {
             return;
         }
         let rc3 = self.negotiated_rc3();
         if !self.primary.accepted_0rtt() {
-            self.life.zero_rtt = ZeroRtt::Rejected;
             self.start_over(rc3);
-        } else if rc3 == self.is_rc3() {
-            self.life.zero_rtt = ZeroRtt::Accepted;
-        } else {
+        } else if rc3 != self.is_rc3() {
             self.life.fault = Some(PeerMisbehaved::EarlyProtocol);
         }
     }

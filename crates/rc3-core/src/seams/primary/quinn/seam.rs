@@ -22,10 +22,7 @@ use crate::seams::qlog::{Begun, LastPackets, begin};
 use crate::seams::tls::sessions::ConnectionSessions;
 use crate::{
     config::{Congestion, TransportConfig},
-    laws::{
-        cubic::CubicConfig, departures::PacedDepartures, path_mtu::PathMtu,
-        primary_window::Waiting,
-    },
+    laws::{cubic::CubicConfig, departures::PacedDepartures, path_mtu::PathMtu, primary_window::Waiting},
     seams::qlog::Trace,
 };
 
