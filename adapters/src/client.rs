@@ -87,8 +87,14 @@ impl<T: Transport> Client<T> {
         let (mut parts, body) = request.into_parts();
         remove_connection_fields(&mut parts.headers);
         let (send, mut recv) = self.sender.send_request(Request::from_parts(parts, ())).await?.split();
+        // Without a sender h3 closes the connection, with the bodies that are under way.
+        let (sending, receiving) = (self.clone(), self.clone());
         // A server may stop the request's body and answer nevertheless (RFC 9114 §4.1); its answer is the result.
-        let upload = tokio::spawn(Outgoing::new(send).send(body)).abort_handle();
+        let upload = tokio::spawn(async move {
+            let _open = sending;
+            Outgoing::new(send).send(body).await
+        })
+        .abort_handle();
         // Interim responses precede the response (RFC 9114 §4.1). h3 returns each, and a tower service has no place for them.
         let response = loop {
             let response = recv.recv_response().await?;
@@ -96,6 +102,10 @@ impl<T: Transport> Client<T> {
                 break response;
             }
         };
-        Ok(response.map(|()| Incoming::new(recv, Some(upload)).boxed_unsync()))
+        let body = Incoming::new(recv, Some(upload)).map_frame(move |frame| {
+            let _open = &receiving;
+            frame
+        });
+        Ok(response.map(|()| body.boxed_unsync()))
     }
 }

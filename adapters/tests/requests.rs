@@ -178,6 +178,25 @@ fn a_response_that_nobody_reads_ends_its_body_and_its_upload() {
     });
 }
 
+#[test]
+fn bodies_under_way_outlive_the_client() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let response = get(&mut client, "/bytes/5000000").await.unwrap();
+        drop(client);
+        assert!(response.into_body().collect().await.unwrap().to_bytes() == pattern(5_000_000));
+
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let (sender, body) = channel::<Infallible>();
+        let early = client.call(request("POST", "/early", body)).await.unwrap();
+        drop(client);
+        assert_eq!(early.into_body().collect().await.unwrap().to_bytes(), "early");
+        sender.send(Ok(Frame::data(pattern(1000)))).unwrap();
+        server.seen.go.notified().await;
+    });
+}
+
 /// A server may send other responses before that to the request (RFC 9114 §4.1).
 #[test]
 fn interim_responses_are_not_the_response() {

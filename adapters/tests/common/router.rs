@@ -38,6 +38,7 @@ pub(crate) fn router(seen: Seen) -> Router {
         .route("/bytes/{count}", get(|Path(count): Path<usize>| async move { pattern(count) }))
         .route("/echo", post(|body: Body| async move { body }))
         .route("/length", post(length))
+        .route("/early", post(early))
         .route("/unread", post(|| async { "not read" }))
         .route("/endless", get(endless))
         .route("/broken", get(broken))
@@ -68,6 +69,16 @@ async fn length(State(seen): State<Seen>, body: Body) -> Result<String, StatusCo
             Err(StatusCode::BAD_REQUEST)
         }
     }
+}
+
+/// Answers before the request's body begins.
+async fn early(State(seen): State<Seen>, mut body: Body) -> &'static str {
+    tokio::spawn(async move {
+        if let Some(Ok(_)) = body.frame().await {
+            seen.go.notify_one();
+        }
+    });
+    "early"
 }
 
 /// Counts when it is dropped.
