@@ -1,6 +1,6 @@
 //! The requests of one connection.
 
-use std::{future::poll_fn, time::Duration};
+use std::{future::poll_fn, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
@@ -60,11 +60,17 @@ where
     S: HttpService,
     U: Send + 'static,
 {
-    let http = server::builder().max_field_section_size(FIELD_SECTION_MAX).build(transport).await?;
+    let mut shutdown = pin!(shutdown);
+    let mut builder = server::builder();
+    let http = tokio::select! {
+        built = builder.max_field_section_size(FIELD_SECTION_MAX).build(transport) => built?,
+        // A client may never allow h3's own streams. It has no request yet.
+        () = &mut shutdown => return Ok(()),
+    };
     let mut requests = Requests { http, running: JoinSet::new() };
     let served = tokio::select! {
         served = requests.serve(service, in_use) => served,
-        () = shutdown => Ok(()),
+        () = &mut shutdown => Ok(()),
     };
     let ended = match served {
         Ok(()) => time::timeout(limit, requests.drain()).await.unwrap_or(Ok(())),

@@ -2,11 +2,14 @@
 
 mod common;
 
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use common::{Server, fetch, get, run, until};
 use http_body_util::BodyExt;
-use rc3_adapters::Settings;
+use rc3_adapters::{Settings, rc3_h3::rc3_net::TransportConfig};
 
 fn limit(limit: Duration) -> Settings {
     let mut settings = Settings::default();
@@ -55,5 +58,20 @@ fn requests_that_take_too_long_are_cut_off() {
             }
         }
         panic!("an endless body ended like a whole one");
+    });
+}
+
+#[test]
+fn a_client_that_allows_no_streams_does_not_hold_up_the_end() {
+    run(async {
+        let server = Server::start(limit(Duration::from_millis(200)));
+        let mut transport = TransportConfig::default();
+        transport.max_concurrent_uni_streams(0_u32.into()).keep_alive_interval(Some(Duration::from_secs(1)));
+        let (endpoint, mut config) = (common::endpoint(), common::client_config(&server.identity));
+        config.transport_config(Arc::new(transport));
+        let connection = endpoint.connect_with(config, server.address, "localhost").unwrap().await.unwrap();
+        let serving = server.stop();
+        tokio::time::timeout(Duration::from_secs(10), serving).await.expect("the server ends").unwrap();
+        connection.closed().await;
     });
 }
