@@ -14,6 +14,7 @@ use rc3_h3::h3::{
     error::{ConnectionError, StreamError},
     quic,
 };
+use tokio::task::JoinSet;
 use tower_service::Service;
 
 use crate::{
@@ -90,11 +91,11 @@ impl<T: Transport> Client<T> {
         // Without a sender h3 closes the connection, with the bodies that are under way.
         let (sending, receiving) = (self.clone(), self.clone());
         // A server may stop the request's body and answer nevertheless (RFC 9114 §4.1); its answer is the result.
-        let upload = tokio::spawn(async move {
+        let mut uploads = JoinSet::new();
+        let upload = uploads.spawn(async move {
             let _open = sending;
             Outgoing::new(send).send(body).await
-        })
-        .abort_handle();
+        });
         // Interim responses precede the response (RFC 9114 §4.1). h3 returns each, and a tower service has no place for them.
         let response = loop {
             let response = recv.recv_response().await?;
@@ -102,6 +103,8 @@ impl<T: Transport> Client<T> {
                 break response;
             }
         };
+        // Without a response the upload ends with this future.
+        uploads.detach_all();
         let body = Incoming::new(recv, Some(upload)).map_frame(move |frame| {
             let _open = &receiving;
             frame

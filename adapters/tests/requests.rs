@@ -179,6 +179,28 @@ fn a_response_that_nobody_reads_ends_its_body_and_its_upload() {
 }
 
 #[test]
+fn a_request_that_is_dropped_ends_its_upload() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let (_quinn, mut plain) = server.quinn_client().await;
+        dropped(&server, &mut client).await;
+        dropped(&server, &mut plain).await;
+    });
+}
+
+async fn dropped<T: Transport>(server: &Server, client: &mut Client<T>) {
+    let waiting = server.seen.waiting.load(Ordering::Relaxed);
+    let (sender, body) = channel::<Infallible>();
+    let asking = tokio::spawn(client.call(request("POST", "/length", body)));
+    until(|| server.seen.waiting.load(Ordering::Relaxed) > waiting).await;
+    assert!(!sender.is_closed());
+    asking.abort();
+    sender.closed().await;
+    assert!(asking.await.unwrap_err().is_cancelled());
+}
+
+#[test]
 fn bodies_under_way_outlive_the_client() {
     run(async {
         let server = Server::start(Settings::default());
