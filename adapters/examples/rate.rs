@@ -140,7 +140,7 @@ async fn rate<T: Transport>(
                 assert_eq!(body.len(), size, "a body is not whole");
                 count += 1;
             }
-            Ok::<_, rc3_h3::h3::error::StreamError>(count)
+            Ok::<_, rc3_adapters::SendError>(count)
         })
     });
     let mut requests = 0;

@@ -7,11 +7,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, header};
 use http_body_util::BodyExt;
 use rc3_h3::h3::{
     client::{self, SendRequest},
-    error::{ConnectionError, StreamError},
+    error::ConnectionError,
     quic,
 };
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ use tower_service::Service;
 use crate::{
     BoxError, FIELD_SECTION_MAX,
     body::{Body, Incoming},
-    outgoing::{Outgoing, remove_connection_fields},
+    outgoing::{Outgoing, SendError, remove_connection_fields},
     transport::Transport,
 };
 
@@ -66,10 +66,10 @@ where
     B: http_body::Body<Data = Bytes, Error: Into<BoxError> + Send> + Send + 'static,
 {
     type Response = Response<Body>;
-    type Error = StreamError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, StreamError>> + Send>>;
+    type Error = SendError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, SendError>> + Send>>;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), StreamError>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), SendError>> {
         // Opening a stream waits for the server's limit.
         Poll::Ready(Ok(()))
     }
@@ -81,12 +81,18 @@ where
 }
 
 impl<T: Transport> Client<T> {
-    async fn send<B>(&mut self, request: Request<B>) -> Result<Response<Body>, StreamError>
+    async fn send<B>(&mut self, request: Request<B>) -> Result<Response<Body>, SendError>
     where
         B: http_body::Body<Data = Bytes, Error: Into<BoxError> + Send> + Send + 'static,
     {
         let (mut parts, body) = request.into_parts();
         remove_connection_fields(&mut parts.headers);
+        // Of a wrong address h3 makes an error of the connection. The authority is the URI's (RFC 9114 §4.3.1).
+        if parts.uri.authority().is_some() {
+            parts.headers.remove(header::HOST);
+        } else if !parts.headers.contains_key(header::HOST) {
+            return Err(SendError::NoAuthority);
+        }
         let (send, mut recv) = self.sender.send_request(Request::from_parts(parts, ())).await?.split();
         // Without a sender h3 closes the connection, with the bodies that are under way.
         let (sending, receiving) = (self.clone(), self.clone());

@@ -13,7 +13,7 @@ use rc3_h3::h3::{
 
 use crate::BoxError;
 
-/// Why a message was not sent completely.
+/// Why a message was not sent completely, or not answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SendError {
@@ -23,6 +23,9 @@ pub enum SendError {
     /// The body to send failed, so the stream was reset.
     #[error("the body failed: {0}")]
     Body(BoxError),
+    /// Neither the URI nor the field `Host` names a server, so nothing was sent.
+    #[error("the request has no authority: give it a URI like https://host/path")]
+    NoAuthority,
 }
 
 /// The sending half of either side.

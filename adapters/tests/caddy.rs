@@ -23,7 +23,7 @@ use common::{
 use http::{Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, StreamBody};
 use rc3_adapters::{
-    Body, Client, Settings,
+    Body, Client, SendError, Settings,
     rc3_h3::{self, h3::error::StreamError, rc3_net},
 };
 use tokio::{
@@ -183,14 +183,14 @@ async fn serve_interim(listener: tokio::net::TcpListener) {
     }
 }
 
-async fn ask<B>(client: &mut Http, method: &str, path: &str, body: B) -> Result<Response<Body>, StreamError>
+async fn ask<B>(client: &mut Http, method: &str, path: &str, body: B) -> Result<Response<Body>, SendError>
 where
     B: http_body::Body<Data = Bytes, Error: std::error::Error + Send + Sync> + Send + 'static,
 {
     client.call(request(method, path, body)).await
 }
 
-async fn get(client: &mut Http, path: &str) -> Result<Response<Body>, StreamError> {
+async fn get(client: &mut Http, path: &str) -> Result<Response<Body>, SendError> {
     ask(client, "GET", path, Full::<Bytes>::default()).await
 }
 
@@ -305,7 +305,9 @@ async fn fields(client: &mut Http, below: &str) {
     let larger = client.call(with("/field", "x", &[&"y".repeat(40_000)])).await;
     match larger {
         Ok(response) => assert_eq!(response.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-        Err(error) => assert!(matches!(error, StreamError::HeaderTooBig { .. }), "{error:?}"),
+        Err(error) => {
+            assert!(matches!(error, SendError::Stream(StreamError::HeaderTooBig { .. })), "{error:?}")
+        }
     }
 }
 

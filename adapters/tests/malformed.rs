@@ -8,7 +8,7 @@ use common::{Server, fetch, request, router::pattern, run};
 use http::{Request, header};
 use http_body_util::Full;
 use rc3_adapters::{
-    Client, Settings, Transport,
+    Client, SendError, Settings, Transport,
     rc3_h3::h3::error::{Code, StreamError},
 };
 use tower_service::Service;
@@ -18,8 +18,8 @@ fn with_field<B>(mut request: Request<B>, name: header::HeaderName, value: &'sta
     request
 }
 
-fn is_malformed(error: &StreamError) -> bool {
-    matches!(error, StreamError::RemoteTerminate { code: Code::H3_MESSAGE_ERROR, .. })
+fn is_malformed(error: &SendError) -> bool {
+    matches!(error, SendError::Stream(StreamError::RemoteTerminate { code: Code::H3_MESSAGE_ERROR, .. }))
 }
 
 /// Requests that h3 accepts, at either end.

@@ -9,11 +9,11 @@ use std::{
 
 use bytes::Bytes;
 use common::{Server, fetch, get, request, router::pattern, run, until};
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, Request, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use rc3_adapters::{
-    Client, Settings, Transport,
+    Client, SendError, Settings, Transport,
     rc3_h3::{
         self,
         h3::{
@@ -106,9 +106,9 @@ fn one_server_answers_rc3_and_plain_clients() {
     });
 }
 
-fn reset(error: &StreamError) -> Option<Code> {
+fn reset(error: &SendError) -> Option<Code> {
     match error {
-        StreamError::RemoteTerminate { code, .. } => Some(*code),
+        SendError::Stream(StreamError::RemoteTerminate { code, .. }) => Some(*code),
         _ => None,
     }
 }
@@ -198,6 +198,26 @@ async fn dropped<T: Transport>(server: &Server, client: &mut Client<T>) {
     asking.abort();
     sender.closed().await;
     assert!(asking.await.unwrap_err().is_cancelled());
+}
+
+#[test]
+fn a_request_with_a_wrong_address_is_the_only_one_that_fails() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let mut asking = client.clone();
+        let late = tokio::spawn(async move { fetch(&mut asking, "/wait").await });
+        until(|| server.seen.waiting.load(Ordering::Relaxed) == 1).await;
+
+        let mut other = request("GET", "/transport", Full::<Bytes>::default());
+        other.headers_mut().insert(header::HOST, "other".parse().unwrap());
+        assert!(client.call(other).await.unwrap().status().is_success());
+        let nowhere = Request::get("/transport").body(Full::<Bytes>::default()).unwrap();
+        let error = client.call(nowhere).await.unwrap_err();
+        assert!(matches!(error, SendError::NoAuthority), "{error:?}");
+        server.seen.go.notify_one();
+        assert_eq!(late.await.unwrap().unwrap(), "late");
+    });
 }
 
 #[test]

@@ -14,10 +14,9 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use identity::Identity;
 use rc3_adapters::{
-    Body, Client, Settings, Transport,
+    Body, Client, SendError, Settings, Transport,
     rc3_h3::{
         self,
-        h3::error::StreamError,
         rc3_net::{self, Connection},
     },
     serve,
@@ -88,12 +87,12 @@ pub(crate) fn client_config(identity: &Identity) -> rc3_net::ClientConfig {
 pub(crate) async fn get<T: Transport>(
     client: &mut Client<T>,
     path: &str,
-) -> Result<Response<Body>, StreamError> {
+) -> Result<Response<Body>, SendError> {
     client.call(request("GET", path, Full::<Bytes>::default())).await
 }
 
 /// The whole body of a GET request.
-pub(crate) async fn fetch<T: Transport>(client: &mut Client<T>, path: &str) -> Result<Bytes, StreamError> {
+pub(crate) async fn fetch<T: Transport>(client: &mut Client<T>, path: &str) -> Result<Bytes, SendError> {
     Ok(get(client, path).await?.into_body().collect().await?.to_bytes())
 }
 
