@@ -28,7 +28,7 @@ impl Default for Settings {
 ///
 /// `service_for` returns the service for a connection, such as a clone of an axum `Router`, perhaps with the connection
 /// as an extension. A connection that fails ends without effect on the others. After `shutdown` the endpoint refuses new
-/// connections, and those that are open end as [`serve_connection`] describes.
+/// connections, and those that are open end as [`crate::serve_connection`] describes.
 ///
 /// # Panics
 /// Outside of a tokio runtime with a clock.

@@ -54,18 +54,6 @@ impl OpenerKeys {
             replay: ReplayWindow::new(),
         }
     }
-
-    /// Which keys an honest sender has used for the packet (RFC 9001 §6.5): it never goes back to older ones, so the
-    /// other key phase means newer keys above the highest packet number, and older ones below.
-    fn era(&self, same_phase: bool, packet_number: u64) -> Era {
-        if same_phase {
-            Era::Current
-        } else if packet_number >= self.replay.next {
-            Era::Next
-        } else {
-            Era::Previous
-        }
-    }
 }
 
 impl Opener {
@@ -98,11 +86,13 @@ impl Opener {
         let fields = Header::parse(header);
         let packet_number = header::expand_packet_number(fields.packet_number, ready.replay.next);
 
-        let era = ready.era(fields.key_phase == self.key_phase, packet_number);
-        let generation = match era {
-            Era::Previous => &ready.previous,
-            Era::Current => &ready.current,
-            Era::Next => &ready.next,
+        // An honest sender never goes back to older keys: the other key phase means newer ones above the highest packet
+        // number, and older ones below (RFC 9001 §6.5).
+        let is_next = fields.key_phase != self.key_phase && packet_number >= ready.replay.next;
+        let generation = match fields.key_phase == self.key_phase {
+            true => &ready.current,
+            false if is_next => &ready.next,
+            false => &ready.previous,
         };
         let Some(payload_len) = generation.open(packet_number, header, sealed) else {
             self.failures += 1;
@@ -111,7 +101,7 @@ impl Opener {
         };
 
         // From here on the peer is authenticated.
-        if era == Era::Next {
+        if is_next {
             let following = ready.next.next();
             ready.previous =
                 std::mem::replace(&mut ready.current, std::mem::replace(&mut ready.next, following));
@@ -177,12 +167,4 @@ impl OpenError {
     pub const fn is_peer_fault(self) -> bool {
         matches!(self, Self::ReservedBit | Self::PrimaryLevel)
     }
-}
-
-/// Which of an opener's generations to use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Era {
-    Previous,
-    Current,
-    Next,
 }
