@@ -1,6 +1,7 @@
 """asyncio's streams over loopback."""
 
 import asyncio
+import gc
 import os
 import resource
 import time
@@ -264,3 +265,36 @@ def test_a_hundred_connections_share_a_loop(identity):
             await asyncio.gather(*map(talk, range(100)))
 
     run(main())
+
+
+def test_a_loop_that_ends_before_its_streams_ends_them(identity):
+    async def serve(reader, writer):
+        try:
+            await reader.read()
+        except OSError:
+            pass
+        ended.put_nowait(None)
+        writer.close()
+
+    def leave(port):
+        async def connect():
+            return await rc3.open_connection("127.0.0.1", port, server_name="localhost", ca=identity.ca)
+
+        asyncio.run(connect())
+        gc.collect()
+
+    async def main():
+        nonlocal ended
+        ended = asyncio.Queue()
+        async with await rc3.start_server(
+            serve, "127.0.0.1", 0, certificate=identity.certificate, key=identity.key
+        ) as server:
+            for _ in range(8):
+                await asyncio.to_thread(leave, server.address[1])
+                await asyncio.wait_for(ended.get(), 5)
+                open_files.append(len(os.listdir("/proc/self/fd")))
+
+    ended, open_files = None, []
+    run(main())
+    # Streams of the last loop may be closing.
+    assert open_files[-1] <= open_files[0] + 4

@@ -28,7 +28,8 @@ _Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Union[Awaita
 class _Loop:
     """The transports of an event loop, which Rust wakes by a descriptor."""
 
-    _of: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = weakref.WeakKeyDictionary()
+    # Only the loop, by its reader, and the transports hold a value: a loop that ends takes its streams along.
+    _of: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_Loop]] = weakref.WeakKeyDictionary()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.wakeups = _rc3.Wakeups()
@@ -38,9 +39,11 @@ class _Loop:
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> _Loop:
-        if loop not in cls._of:
-            cls._of[loop] = cls(loop)
-        return cls._of[loop]
+        found = cls._of.get(loop, lambda: None)()
+        if found is None:
+            found = cls(loop)
+            cls._of[loop] = weakref.ref(found)
+        return found
 
     def _wake(self) -> None:
         for stream, writing in self.wakeups.take():
@@ -62,7 +65,8 @@ class _Transport(asyncio.Transport):
         self._size = self._offset = 0
         self._blocked = self._eof = self._closing = self._lost = self._protocol_paused = False
         self.set_write_buffer_limits()
-        _Loop.of(loop).transports[stream.id] = self
+        self._all = _Loop.of(loop)
+        self._all.transports[stream.id] = self
         protocol.connection_made(self)
         self._read_soon()
 
@@ -217,7 +221,7 @@ class _Transport(asyncio.Transport):
         self._lost = self._closing = True
         self._pending.clear()
         self._size = 0
-        del _Loop.of(self._loop).transports[self._stream.id]
+        del self._all.transports[self._stream.id]
         self._loop.call_soon(self._protocol.connection_lost, error)
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
