@@ -298,3 +298,40 @@ def test_a_loop_that_ends_before_its_streams_ends_them(identity):
     run(main())
     # Streams of the last loop may be closing.
     assert open_files[-1] <= open_files[0] + 4
+
+
+def test_an_exception_in_a_callback_ends_only_its_stream(identity):
+    def serve(reader, writer):
+        accepted.append(writer)
+        if len(accepted) == 1:
+            raise ZeroDivisionError
+        writer.write(b"served")
+        writer.close()
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context["exception"]))
+        async with connected(identity, serve) as (first, writer):
+            with pytest.raises(ConnectionError):
+                await first.read()
+            second, _ = await rc3.open_connection(
+                *writer.get_extra_info("peername"), server_name="localhost", ca=identity.ca
+            )
+            assert await second.read() == b"served"
+        assert [type(failure) for failure in failures] == [ZeroDivisionError]
+
+    accepted, failures = [], []
+    run(main())
+
+
+def test_a_lost_port_ends_serve_forever_with_an_error(identity):
+    async def main():
+        server = await rc3.start_server(
+            echo, "127.0.0.1", 0, certificate=identity.certificate, key=identity.key
+        )
+        serving = asyncio.create_task(server.serve_forever())
+        await asyncio.sleep(0.1)
+        server._listener.close()
+        with pytest.raises(OSError):
+            await asyncio.wait_for(serving, 5)
+
+    run(main())

@@ -67,7 +67,11 @@ class _Transport(asyncio.Transport):
         self.set_write_buffer_limits()
         self._all = _Loop.of(loop)
         self._all.transports[stream.id] = self
-        protocol.connection_made(self)
+        try:
+            protocol.connection_made(self)
+        except BaseException:
+            self.abort()
+            raise
         self._read_soon()
 
     def _wake(self, writing: bool) -> None:
@@ -307,13 +311,15 @@ class Server:
         loop = asyncio.get_running_loop()
         wakeups = _Loop.of(loop).wakeups
         while True:
-            try:
-                stream = await _call(lambda report: self._listener.accept(wakeups, report))
-            except OSError:
-                return
+            stream = await _call(lambda report: self._listener.accept(wakeups, report))
             reader = asyncio.StreamReader(limit=self._limit, loop=loop)
             protocol = asyncio.StreamReaderProtocol(reader, self._connected, loop=loop)
-            _Transport(loop, stream, protocol)
+            try:
+                _Transport(loop, stream, protocol)
+            except Exception as error:
+                # It ends its own stream only.
+                message = "client_connected_cb failed; its stream is aborted"
+                loop.call_exception_handler({"message": message, "exception": error, "protocol": protocol})
 
     @property
     def address(self) -> tuple[str, int]:
@@ -334,9 +340,14 @@ class Server:
         await asyncio.wait([self._task])
 
     async def serve_forever(self) -> None:
-        """Runs until it is cancelled, and closes then."""
+        """Runs until it is cancelled, and closes then.
+
+        Raises ``OSError`` once the port is lost.
+        """
         try:
             await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.result()
         finally:
             self.close()
 
