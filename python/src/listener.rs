@@ -1,6 +1,11 @@
 //! A port on which streams arrive.
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    io,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use pyo3::prelude::*;
 use rc3_net::ServerConfig;
@@ -17,7 +22,9 @@ use crate::{
 /// A port on which streams arrive.
 #[pyclass(frozen, module = "rc3._rc3")]
 pub(crate) struct Listener {
-    listener: Arc<rc3_net::Listener>,
+    /// `None` once it is closed.
+    listener: Mutex<Option<Arc<rc3_net::Listener>>>,
+    address: SocketAddr,
     closing: CancellationToken,
 }
 
@@ -34,18 +41,25 @@ impl Listener {
     ) -> PyResult<Self> {
         let config = tls::server(&certificate, &key, tls::transport(idle_timeout, rlp)?)?;
         let _inside = runtime()?.tokio.enter();
-        let listener = Arc::new(bind(&addresses, &config)?);
-        Ok(Self { listener, closing: CancellationToken::new() })
+        let listener = bind(&addresses, &config)?;
+        let address = listener.local_addr()?;
+        Ok(Self {
+            listener: Mutex::new(Some(Arc::new(listener))),
+            address,
+            closing: CancellationToken::new(),
+        })
     }
 
     /// Host and port.
-    fn address(&self) -> PyResult<(String, u16)> {
-        Ok(parts(self.listener.local_addr()?))
+    fn address(&self) -> (String, u16) {
+        parts(self.address)
     }
 
     /// The next stream.
     fn accept(&self, wakeups: Py<Wakeups>, report: Py<PyAny>) -> PyResult<Operation> {
-        let listener = Arc::clone(&self.listener);
+        let listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let listener =
+            listener.ok_or_else(|| io::Error::new(io::ErrorKind::NotConnected, "the server is closed"))?;
         let work = async move {
             let (stream, _) = listener.accept().await?;
             Stream::new(stream, wakeups.get())
@@ -53,11 +67,14 @@ impl Listener {
         Ok(Operation::with_value(report, self.closing.child_token(), work)?)
     }
 
-    /// Ends all accepts; the port is free once the last stream has ended.
+    /// Ends all accepts and the streams that wait for one; the port is free once the last other stream has ended.
     fn close(&self) {
         self.closing.cancel();
+        let Some(listener) = self.listener.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
         // Nobody else may connect; streams go on.
-        let _ = self.listener.endpoint().set_server_config(None);
+        let _ = listener.endpoint().set_server_config(None);
     }
 }
 

@@ -335,3 +335,23 @@ def test_a_lost_port_ends_serve_forever_with_an_error(identity):
             await asyncio.wait_for(serving, 5)
 
     run(main())
+
+
+def test_a_closed_server_frees_its_port(identity):
+    async def main():
+        files = {"certificate": identity.certificate, "key": identity.key}
+        server = await rc3.start_server(echo, "127.0.0.1", 0, **files)
+        host, port = server.address
+        server.close()
+        await server.wait_closed()
+        again = None
+        for _ in range(50):
+            try:
+                again = await rc3.start_server(echo, host, port, **files)
+                break
+            except OSError:
+                await asyncio.sleep(0.1)
+        assert again and again.address == server.address
+        again.close()
+
+    run(main())
