@@ -237,6 +237,15 @@ def test_nobody_there_is_a_connection_error(tmp_path, folder):
         receiving.recv()
 
 
+def test_a_failure_is_the_last_report_and_nothing_waits_for_another(monkeypatch):
+    # A wait would be a TypeError.
+    monkeypatch.setattr("rc3._transfer._PATIENCE", "none")
+    with pytest.raises(rc3.UsageError):
+        rc3.send("file", "rc3://damaged")
+    with pytest.raises(rc3.UsageError):
+        asyncio.run(rc3.send_async("file", "rc3://damaged"))
+
+
 def test_an_exception_in_progress_ends_the_transfer(tmp_path, folder):
     class Enough(Exception):
         pass

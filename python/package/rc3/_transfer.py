@@ -62,9 +62,12 @@ class _Messages:
     def __init__(self, progress: Progress | None) -> None:
         self.progress = progress
         self.summary: Summary | None = None
+        # Whether the operation has ended, so that no more arrives.
+        self.ended = False
 
     def handle(self, kind: str, value: Any) -> bool:
         """Handles one report; returns whether it was the last."""
+        self.ended = kind != "event"
         if kind == "failed":
             raise failure(*value)
         if kind == "event":
@@ -73,7 +76,7 @@ class _Messages:
                 self.summary = Summary(**{name: event[name] for name in _SUMMARY})
             if self.progress is not None:
                 self.progress(event)
-        return kind == "end"
+        return self.ended
 
 
 def _run(start: _Start, progress: Progress | None = None) -> Summary | None:
@@ -85,6 +88,8 @@ def _run(start: _Start, progress: Progress | None = None) -> Summary | None:
         while not messages.handle(*arriving.get()):
             pass
     except BaseException:
+        if messages.ended:
+            raise
         operation.stop()
         until = time.monotonic() + _PATIENCE
         try:
@@ -113,6 +118,8 @@ async def _run_async(start: _Start, progress: Progress | None = None) -> Summary
         while not messages.handle(*await arriving.get()):
             pass
     except BaseException:
+        if messages.ended:
+            raise
         operation.stop()
         try:
             await asyncio.wait_for(_end(arriving), _PATIENCE)
