@@ -2,6 +2,7 @@
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
+use pyo3::{PyResult, exceptions::PyValueError};
 use rc3::cli::{high, low::RlpChoice};
 use rc3_net::{
     ClientConfig, ServerConfig, TransportConfig, VarInt,
@@ -42,12 +43,12 @@ pub(crate) fn server(certificate: &Path, key: &Path, transport: TransportConfig)
 }
 
 /// A peer that is silent for `idle_timeout` seconds is gone. `rlp` is as on the command line.
-pub(crate) fn transport(idle_timeout: f64, rlp: &str) -> io::Result<TransportConfig> {
-    let invalid = |message| io::Error::new(io::ErrorKind::InvalidInput, message);
+pub(crate) fn transport(idle_timeout: f64, rlp: &str) -> PyResult<TransportConfig> {
     let rlp = <RlpChoice as clap::ValueEnum>::from_str(rlp, false)
-        .map_err(|_| invalid("rlp is not guard, trust or off"))?;
+        .map_err(|_| PyValueError::new_err("rlp is not guard, trust or off"))?;
     let idle = Duration::try_from_secs_f64(idle_timeout).ok().filter(|time| !time.is_zero());
-    let idle = idle.ok_or_else(|| invalid("idle_timeout is not a number of seconds above 0"))?;
+    let idle =
+        idle.ok_or_else(|| PyValueError::new_err("idle_timeout is not a number of seconds above 0"))?;
     let mut transport = TransportConfig::default();
     transport
         .rlp(high::rlp(rlp))

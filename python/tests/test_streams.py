@@ -355,3 +355,22 @@ def test_a_closed_server_frees_its_port(identity):
         again.close()
 
     run(main())
+
+
+def test_arguments_that_make_no_sense_do_nothing(identity):
+    async def main():
+        async with connected(identity, echo) as (reader, writer):
+            for wrong in (5, 0, "text", None):
+                with pytest.raises(TypeError):
+                    writer.write(wrong)
+            writer.write(memoryview(b"12345")[::2])
+            assert await reader.readexactly(3) == b"135"
+        for wrong in ({"rlp": "bogus"}, {"idle_timeout": -1}, {"idle_timeout": 0}):
+            with pytest.raises(ValueError):
+                await rc3.open_connection("127.0.0.1", 1, ca=identity.ca, **wrong)
+            with pytest.raises(ValueError):
+                await rc3.start_server(
+                    echo, "127.0.0.1", 0, certificate=identity.certificate, key=identity.key, **wrong
+                )
+
+    run(main())

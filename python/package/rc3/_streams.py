@@ -121,11 +121,12 @@ class _Transport(asyncio.Transport):
     # Writing
 
     def write(self, data: Any) -> None:
+        # A number would be that many zeros.
+        data = data if isinstance(data, bytes) else bytes(memoryview(data))
         if self._eof:
             raise RuntimeError("cannot write after write_eof()")
         if not data or self._closing:
             return
-        data = bytes(data)
         self._pending.append(data)
         self._size += len(data)
         if self._blocked:
@@ -286,7 +287,7 @@ async def open_connection(
     ``writer.write_eof()`` ends only this direction. ``writer.get_extra_info("rc3")`` is false if the peer supports only
     plain QUIC.
 
-    Raises ``OSError``.
+    Raises ``OSError``, and ``ValueError`` for an ``rlp`` or ``idle_timeout`` that makes no sense.
     """
     loop = asyncio.get_running_loop()
     addresses, name = await _resolve(host, port), server_name or host
@@ -375,7 +376,7 @@ async def start_server(
     ``certificate`` and ``key`` are PEM files. Without a host it listens on all addresses, with port 0 on any free port:
     see :attr:`Server.address`.
 
-    Raises ``OSError``.
+    Raises ``OSError``, and ``ValueError`` for an ``rlp`` or ``idle_timeout`` that makes no sense.
     """
     addresses = await _resolve(host, port, socket.AI_PASSIVE)
     listener = _rc3.Listener(addresses, os.fspath(certificate), os.fspath(key), idle_timeout, rlp)
