@@ -1,6 +1,6 @@
 //! Work on tokio that reports to a Python callable.
 
-use std::{io, sync::Arc};
+use std::{io, thread};
 
 use pyo3::prelude::*;
 use tokio::sync::mpsc;
@@ -28,7 +28,7 @@ pub(crate) type Events = mpsc::UnboundedSender<String>;
 impl Operation {
     /// Runs `work` and calls `report(kind, value)`: `"event"` with its JSON for each event, and at last `"end"` with an
     /// empty value, or `"failed"` with class, message, hint and exit code. Only a thread of its own waits for the
-    /// interpreter.
+    /// interpreter: not one of tokio's, of which the transfers need some.
     pub(crate) fn with_events<F>(
         report: Py<PyAny>,
         stop: CancellationToken,
@@ -39,18 +39,17 @@ impl Operation {
     {
         let tokio = &runtime()?.tokio;
         let (events, mut arriving) = mpsc::unbounded_channel();
-        let working = tokio.spawn(work(stop.clone(), events));
-        tokio.spawn_blocking(move || {
+        let work = work(stop.clone(), events);
+        thread::Builder::new().name("rc3 reports".to_owned()).spawn(move || {
+            let working = tokio.spawn(work);
             while let Some(event) = arriving.blocking_recv() {
                 call(&report, "event", event);
             }
-            match runtime().map(|runtime| runtime.tokio.block_on(working)) {
-                Ok(Ok(Ok(()))) => call(&report, "end", ()),
-                Ok(Ok(Err(failure))) => call(&report, "failed", failure.into_parts()),
-                Ok(Err(panicked)) => failed(&report, io::Error::other(panicked)),
-                Err(error) => failed(&report, error),
+            match tokio.block_on(working).unwrap_or_else(|panicked| Err(io::Error::other(panicked).into())) {
+                Ok(()) => call(&report, "end", ()),
+                Err(failure) => call(&report, "failed", failure.into_parts()),
             }
-        });
+        })?;
         Ok(Self { stop })
     }
 
@@ -72,28 +71,11 @@ impl Operation {
             };
             tokio::task::spawn_blocking(move || match outcome {
                 Ok(value) => call(&report, "end", value),
-                Err(error) => call(&report, "error", PyErrValue(error.into())),
+                Err(error) => call(&report, "error", PyErr::from(error)),
             });
         });
         Ok(Self { stop })
     }
-}
-
-/// An exception as a value.
-struct PyErrValue(PyErr);
-
-impl<'py> IntoPyObject<'py> for PyErrValue {
-    type Target = pyo3::exceptions::PyBaseException;
-    type Output = Bound<'py, Self::Target>;
-    type Error = std::convert::Infallible;
-
-    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Self::Error> {
-        Ok(self.0.into_value(py).into_bound(py))
-    }
-}
-
-fn failed(report: &Py<PyAny>, error: io::Error) {
-    call(report, "failed", Failure::from(error).into_parts());
 }
 
 /// Calls the callable, unless the interpreter is shutting down.
@@ -107,7 +89,6 @@ fn call(report: &Py<PyAny>, kind: &str, value: impl for<'py> IntoPyObject<'py>) 
 
 /// An observer that passes events on as JSON.
 pub(crate) fn observer(events: Events) -> rc3::transfer::progress::Observer {
-    let events = Arc::new(events);
     rc3::transfer::progress::Observer::new(move |event| {
         if let Ok(text) = serde_json::to_string(event) {
             // Without a reader the operation has ended.

@@ -246,6 +246,20 @@ def test_a_failure_is_the_last_report_and_nothing_waits_for_another(monkeypatch)
         asyncio.run(rc3.send_async("file", "rc3://damaged"))
 
 
+def test_six_hundred_operations_leave_threads_for_a_transfer(tmp_path, folder):
+    async def run():
+        async with receiver(tmp_path / "into") as receiving:
+            waiting = [asyncio.create_task(receiving.recv_async()) for _ in range(600)]
+            await asyncio.sleep(0)
+            sent = await asyncio.wait_for(rc3.send_async(folder, receiving.ticket), 30)
+            assert sent.files == 3
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waiting)
+        assert sum(task.exception() is None for task in waiting) == 1
+
+    asyncio.run(run())
+
+
 def test_an_exception_in_progress_ends_the_transfer(tmp_path, folder):
     class Enough(Exception):
         pass
