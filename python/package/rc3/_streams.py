@@ -134,9 +134,6 @@ class _Transport(asyncio.Transport):
         else:
             self._write_ready()
 
-    def writelines(self, list_of_data: Any) -> None:
-        self.write(b"".join(list_of_data))
-
     def _write_ready(self) -> None:
         self._blocked = False
         while self._pending and not self._lost:
