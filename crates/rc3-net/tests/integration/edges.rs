@@ -1,10 +1,10 @@
 //! Public calls at the edges of their domains, by one source on quinn and on rc3. Each has quinn's outcome, or the one in
 //! docs/PORTING.md, which this test reads.
 
-use std::{fmt::Debug, thread, time::Duration};
+use std::{fmt::Debug, net::SocketAddr, thread, time::Duration};
 
-use crate::common::{connect, endpoints, receive, run, run_on_one_thread, send};
-use rc3_net::VarInt;
+use crate::common::{SERVER_NAME, configs, connect, endpoints, receive, run, run_on_one_thread, send};
+use rc3_net::{Endpoint, VarInt};
 
 /// A call that has no outcome by then waits for something.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -728,5 +728,22 @@ fn the_largest_settings_work() {
         far.set_max_concurrent_bi_streams(VarInt::MAX);
         send(near.open_uni().await.unwrap(), b"hello".to_vec()).await;
         receive(far.accept_uni().await.unwrap(), b"hello").await;
+    });
+}
+
+/// quinn-proto adds the time to that of the token.
+#[test]
+fn the_longest_life_of_a_retry_token_works() {
+    run(async {
+        let (client_config, mut server_config) = configs(|_| ());
+        server_config.retry_token_lifetime(Duration::MAX);
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Endpoint::server(server_config, any).unwrap();
+        let mut client = Endpoint::client(any).unwrap();
+        client.set_default_client_config(client_config);
+        let connecting = tokio::spawn(client.connect(server.local_addr().unwrap(), SERVER_NAME).unwrap());
+        server.accept().await.unwrap().retry().unwrap();
+        server.accept().await.unwrap().await.unwrap();
+        connecting.await.unwrap().unwrap();
     });
 }

@@ -88,8 +88,9 @@ impl Opener {
 
         // An honest sender never goes back to older keys: the other key phase means newer ones above the highest packet
         // number, and older ones below (RFC 9001 §6.5).
-        let is_next = fields.key_phase != self.key_phase && packet_number >= ready.replay.next;
-        let generation = match fields.key_phase == self.key_phase {
+        let is_current = fields.key_phase == self.key_phase;
+        let is_next = !is_current && packet_number >= ready.replay.next;
+        let generation = match is_current {
             true => &ready.current,
             false if is_next => &ready.next,
             false => &ready.previous,
