@@ -189,11 +189,6 @@ constants! {
     /// flight at any time.
     silence: u32 = 2;
 
-    // --- the first flight on a remembered path ---
-    /// Fraction of a remembered rate to start with. RFC 9959 uses half a window; at 0.85 even a rate four times too
-    /// high costs little, since lost bytes are sent again.
-    remembered: f64 = 0.85, off 1.0;
-
     // --- pace ---
     /// Factor above the delivery rate, to detect a faster path, unless a queue or a loss shows;
     gain: f64 = 1.05, off 1.0;
