@@ -2,7 +2,7 @@
 
 use std::{
     cmp,
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv6Addr},
     ops::RangeInclusive,
     time::{Duration, Instant},
 };
@@ -19,7 +19,7 @@ pub const NEAR_PATHS_MAX: usize = 16;
 /// A path whose round trip is so many times longer has other links: one within a building says nothing about the Internet.
 const RTT_RATIO_MAX: u32 = 16;
 
-/// The record of one destination's path.
+/// The record of one destination's path: what one connection passes to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DestinationVerdict {
     /// The destination; all of its ports share a path.
@@ -92,53 +92,22 @@ impl KnownPath {
     pub const ROUND_TRIPS: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_secs(60);
 
     /// The record it gives at `now`, if such knowledge is valid for `good_for`.
-    fn record(self, now: Instant, good_for: Duration) -> Option<PathRecord> {
+    fn about(self, destination: IpAddr, now: Instant, good_for: Duration) -> Option<DestinationVerdict> {
         let left = good_for.checked_sub(self.age).filter(|left| !left.is_zero())?;
         let believable = |pace: &Pace| {
             Self::RATES.contains(&pace.rate.bits_per_second()) && Self::ROUND_TRIPS.contains(&pace.rtt_min)
         };
-        Some(PathRecord {
-            score: as_sure_as_needed(self.score),
+        let score = as_sure_as_needed(self.score);
+        Some(DestinationVerdict {
+            destination,
+            verdict: guard::verdict(score),
+            score,
             pace: self.pace.filter(believable),
             network: self.network,
             // A host that has run for less time has no earlier instant.
             at: now.checked_sub(self.age).unwrap_or(now),
             until: now.checked_add(left)?,
         })
-    }
-}
-
-/// What one connection passes to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PathRecord {
-    /// Of the [`guard::Guard`].
-    pub(crate) score: i32,
-    /// Of the [`super::clock::Clock`].
-    pub(crate) pace: Option<Pace>,
-    /// As in [`DestinationVerdict::network`].
-    pub(crate) network: Option<IpAddr>,
-    /// Time of the last evidence.
-    pub at: Instant,
-    /// When it expires.
-    pub until: Instant,
-}
-
-impl PathRecord {
-    /// What it says.
-    pub(crate) fn verdict(&self) -> Verdict {
-        guard::verdict(self.score)
-    }
-
-    fn about(&self, destination: IpAddr) -> DestinationVerdict {
-        DestinationVerdict {
-            destination,
-            verdict: self.verdict(),
-            score: self.score,
-            pace: self.pace,
-            network: self.network,
-            at: self.at,
-            until: self.until,
-        }
     }
 }
 
@@ -174,19 +143,19 @@ pub fn are_neighbours(one: IpAddr, other: IpAddr) -> bool {
 }
 
 /// The memory.
-pub(crate) type Verdicts = DestinationCache<PathRecord>;
+pub(crate) type Verdicts = DestinationCache<DestinationVerdict>;
 
 impl Verdicts {
-    /// The record of the path to `remote` from the local `network`. What was learned in another one is not about this path.
+    /// The record of the path to `destination` from the local `network`. What was learned in another one is not about this
+    /// path.
     pub(crate) fn recall_from(
         &mut self,
         now: Instant,
         network: Option<IpAddr>,
-        remote: SocketAddr,
-    ) -> Option<PathRecord> {
-        let is_other =
-            |known: &PathRecord| known.network.is_some() && network.is_some() && known.network != network;
-        self.recall(now, remote).filter(|known| !is_other(known))
+        destination: IpAddr,
+    ) -> Option<DestinationVerdict> {
+        let is_other = |known: Option<IpAddr>| known.is_some() && network.is_some() && known != network;
+        self.recall(now, destination).filter(|known| !is_other(known.network))
     }
 
     /// The rate to expect on an unknown path with a round trip of `rtt`, from those that are probably limited by the same link:
@@ -195,10 +164,10 @@ impl Verdicts {
         &self,
         now: Instant,
         rtt: Duration,
-        is_near: impl Fn(IpAddr, &PathRecord) -> bool,
+        is_near: impl Fn(&DestinationVerdict) -> bool,
     ) -> Option<Rate> {
-        let near = self.iter(now).filter(|(destination, record)| is_near(*destination, record));
-        let paces = near.filter_map(|(_, record)| record.pace.map(|pace| (record.at, pace)));
+        let near = self.iter(now).filter(is_near);
+        let paces = near.filter_map(|record| record.pace.map(|pace| (record.at, pace)));
         let mut rates: Vec<_> = paces
             .filter(|(_, pace)| rtt <= pace.rtt_min * RTT_RATIO_MAX)
             .map(|(at, pace)| (at, pace.rate))
@@ -209,46 +178,35 @@ impl Verdicts {
         rates.get(rates.len() / 4).map(|&(_, rate)| rate)
     }
 
-    /// Stores what a connection has learned about the path to `remote`, and keeps other fields. Returns the result.
-    pub(crate) fn learn(
-        &mut self,
-        now: Instant,
-        remote: SocketAddr,
-        record: PathRecord,
-    ) -> DestinationVerdict {
-        let known = self.recall_from(now, record.network, remote).and_then(|known| known.pace);
+    /// Stores what a connection has learned about a path, and keeps its rate if there is no better one. Returns the result.
+    pub(crate) fn learn(&mut self, now: Instant, record: DestinationVerdict) -> DestinationVerdict {
+        let known = self.recall_from(now, record.network, record.destination).and_then(|known| known.pace);
         let pace = record.pace.map(|found| found.or_known(known)).or(known);
-        let record = PathRecord { pace, ..record };
-        self.store(remote, record);
-        record.about(remote.ip().to_canonical())
+        let record = DestinationVerdict { pace, ..record };
+        self.store(record);
+        record
     }
 
-    /// Imports what an earlier process has learned about the path to `remote`, valid for `good_for`, unless this
+    /// Imports what an earlier process has learned about the path to `destination`, valid for `good_for`, unless this
     /// process knows better.
-    pub(crate) fn import(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
-        let Some(record) = known.record(now, good_for) else { return };
-        let is_newer = |own: PathRecord| now.saturating_duration_since(own.at) <= known.age;
-        if !self.recall(now, remote).is_some_and(is_newer) {
-            self.store(remote, record);
+    pub(crate) fn import(&mut self, now: Instant, destination: IpAddr, known: KnownPath, good_for: Duration) {
+        let Some(record) = known.about(destination.to_canonical(), now, good_for) else { return };
+        let is_newer = |own: DestinationVerdict| now.saturating_duration_since(own.at) <= known.age;
+        if !self.recall(now, destination).is_some_and(is_newer) {
+            self.store(record);
         }
     }
 
     /// Takes over what another endpoint of this process has learned, unless this one knows something newer.
     pub(crate) fn adopt(&mut self, now: Instant, learned: &DestinationVerdict) {
-        let &DestinationVerdict { destination, score, pace, network, at, until, .. } = learned;
-        let remote = SocketAddr::new(destination, 0);
-        if until > now && self.recall(now, remote).is_none_or(|own| own.at < at) {
-            self.store(remote, PathRecord { score, pace, network, at, until });
+        if learned.until > now && self.recall(now, learned.destination).is_none_or(|own| own.at < learned.at)
+        {
+            self.store(*learned);
         }
     }
 
-    fn store(&mut self, remote: SocketAddr, record: PathRecord) {
-        self.remember(remote, record.at..record.until, record);
-    }
-
-    /// All valid records at `now`, in no order.
-    pub(crate) fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
-        self.iter(now).map(|(destination, record)| record.about(destination))
+    fn store(&mut self, record: DestinationVerdict) {
+        self.remember(record.destination, record.at..record.until, record);
     }
 }
 
@@ -260,8 +218,13 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
 
-    fn remote() -> SocketAddr {
-        ([192, 0, 2, 1], 9).into()
+    fn remote() -> IpAddr {
+        [192, 0, 2, 1].into()
+    }
+
+    fn record(score: i32, pace: Option<Pace>, at: Instant) -> DestinationVerdict {
+        let (destination, verdict, until) = (remote(), guard::verdict(score), at + DAY);
+        DestinationVerdict { destination, verdict, score, pace, network: None, at, until }
     }
 
     fn known(score: i32, bits: u64, rtt_min: Duration, age: Duration) -> KnownPath {
@@ -269,7 +232,7 @@ mod tests {
         KnownPath { score, pace, network: None, age }
     }
 
-    fn imported(known: KnownPath) -> Option<PathRecord> {
+    fn imported(known: KnownPath) -> Option<DestinationVerdict> {
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         memory.import(now, remote(), known, DAY);
         memory.recall(now, remote())
@@ -279,7 +242,7 @@ mod tests {
     fn a_verdict_from_outside_is_one_trial_from_doubt() {
         for (score, verdict) in [(i32::MIN, Verdict::Honoured), (i32::MAX, Verdict::Ignored)] {
             let record = imported(known(score, 1 << 20, DAY / 86_400, DAY / 2)).expect("young enough");
-            assert_eq!(record.verdict(), verdict);
+            assert_eq!(record.verdict, verdict);
             assert_eq!(guard::verdict(record.score - record.score.signum()), Verdict::Unproven);
         }
         assert_eq!(imported(known(3, 1 << 20, DAY / 86_400, DAY / 2)).map(|record| record.score), Some(3));
@@ -292,15 +255,10 @@ mod tests {
         let expected = |memory: &mut Verdicts, nth: u32, megabits: u64, rtt_min| {
             let at = start + Duration::from_secs(nth.into());
             let rate = Rate::from_bits_per_second(megabits * 1_000_000).unwrap();
-            let record = PathRecord {
-                score: 0,
-                pace: Some(Pace { rate, rtt_min, measured: 0 }),
-                network: None,
-                at,
-                until: at + DAY,
-            };
-            memory.store((std::net::Ipv4Addr::from(nth), 1).into(), record);
-            memory.expected_rate(at, rtt, |_, _| true).map(|rate| rate.bits_per_second() / 1_000_000)
+            let destination = std::net::Ipv4Addr::from(nth).into();
+            let pace = Some(Pace { rate, rtt_min, measured: 0 });
+            memory.store(DestinationVerdict { destination, ..record(0, pace, at) });
+            memory.expected_rate(at, rtt, |_| true).map(|rate| rate.bits_per_second() / 1_000_000)
         };
         assert_eq!(expected(&mut memory, 0, 1000, Duration::from_millis(1)), None, "too near");
         assert_eq!(expected(&mut memory, 1, 50, rtt), Some(50));
@@ -310,8 +268,8 @@ mod tests {
         for nth in 0..NEAR_PATHS_MAX as u32 {
             expected(&mut memory, 10 + nth, 7, rtt);
         }
-        assert_eq!(memory.expected_rate(start, rtt, |_, _| true).map(Rate::bits_per_second), Some(7_000_000));
-        assert_eq!(memory.expected_rate(start, rtt, |_, _| false), None);
+        assert_eq!(memory.expected_rate(start, rtt, |_| true).map(Rate::bits_per_second), Some(7_000_000));
+        assert_eq!(memory.expected_rate(start, rtt, |_| false), None);
     }
 
     #[test]
@@ -327,8 +285,8 @@ mod tests {
     fn what_is_too_old_is_not_taken_and_what_is_newer_stays() {
         assert_eq!(imported(known(-9, 1 << 20, DAY / 86_400, DAY)), None);
         let (now, mut memory) = (Instant::now(), Verdicts::default());
-        let own = PathRecord { score: 1, pace: None, network: None, at: now, until: now + DAY };
-        memory.store(remote(), own);
+        let own = record(1, None, now);
+        memory.store(own);
         memory.import(now, remote(), known(-9, 1 << 20, DAY / 86_400, Duration::from_secs(1)), DAY);
         assert_eq!(memory.recall(now, remote()), Some(own));
     }
@@ -337,29 +295,24 @@ mod tests {
     fn a_shared_verdict_counts_as_much_as_an_own_one_unless_that_is_newer() {
         let now = Instant::now();
         let (mut one, mut other) = (Verdicts::default(), Verdicts::default());
-        let record = PathRecord { score: -40, pace: None, network: None, at: now, until: now + DAY };
-        let learned = one.learn(now, remote(), record);
+        let learned = one.learn(now, record(-40, None, now));
         other.adopt(now, &learned);
-        assert_eq!(other.recall(now, remote()), Some(record));
-        let newer = PathRecord { score: 1, at: now + DAY / 2, ..record };
-        other.store(remote(), newer);
+        assert_eq!(other.recall(now, remote()), Some(record(-40, None, now)));
+        let newer = record(1, None, now + DAY / 2);
+        other.store(newer);
         other.adopt(now + DAY / 2, &learned);
         assert_eq!(other.recall(now + DAY / 2, remote()), Some(newer));
         one = Verdicts::default();
         one.adopt(now + DAY, &learned);
-        assert_eq!(one.verdicts(now + DAY).count(), 0, "expired");
+        assert_eq!(one.iter(now + DAY).count(), 0, "expired");
     }
 
     #[test]
     fn a_verdict_without_a_rate_leaves_the_rate_that_was_known() {
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         let pace = known(0, 1 << 20, DAY / 86_400, DAY).pace;
-        memory.store(remote(), PathRecord { score: 0, pace, network: None, at: now, until: now + DAY });
-        let learned = memory.learn(
-            now,
-            remote(),
-            PathRecord { score: 6, pace: None, network: None, at: now, until: now + DAY },
-        );
+        memory.store(record(0, pace, now));
+        let learned = memory.learn(now, record(6, None, now));
         assert_eq!((learned.pace, learned.verdict), (pace, Verdict::Ignored));
     }
 
@@ -387,11 +340,7 @@ mod tests {
         assert_eq!(pace(400, 8000).or_known(Some(pace(7, 30_000))), pace(400, 8000));
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         for pace in [known, pace(7, 8000)] {
-            memory.learn(
-                now,
-                remote(),
-                PathRecord { score: 0, pace: Some(pace), network: None, at: now, until: now + DAY },
-            );
+            memory.learn(now, record(0, Some(pace), now));
         }
         assert_eq!(memory.recall(now, remote()).and_then(|record| record.pace), Some(known));
     }
@@ -401,13 +350,11 @@ mod tests {
         let (now, mut memory) = (Instant::now(), Verdicts::default());
         let [home, away] = [[192, 168, 0, 7], [10, 0, 0, 7]].map(|ip| Some(IpAddr::from(ip)));
         let pace = known(0, 1 << 20, DAY / 86_400, DAY).pace;
-        let record = PathRecord { score: -9, pace, network: home, at: now, until: now + DAY };
-        memory.learn(now, remote(), record);
+        memory.learn(now, DestinationVerdict { network: home, ..record(-9, pace, now) });
         let of = |memory: &mut Verdicts, network| memory.recall_from(now, network, remote());
         assert_eq!([home, None, away].map(|network| of(&mut memory, network).is_some()), [true, true, false]);
         // Its rate is not that of a record from there either.
-        let learned =
-            memory.learn(now, remote(), PathRecord { score: 3, pace: None, network: away, ..record });
+        let learned = memory.learn(now, DestinationVerdict { network: away, ..record(3, None, now) });
         assert_eq!((learned.pace, of(&mut memory, home)), (None, None));
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
         assert_eq!(network_of(ip("2001:db8::1:2:3:4")), network_of(ip("2001:db8::5")));

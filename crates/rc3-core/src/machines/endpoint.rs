@@ -392,7 +392,7 @@ impl Endpoint {
 
     /// What [`crate::RlpMode::Guard`] knows at `now` about the paths to destinations.
     pub fn verdicts(&self, now: Instant) -> impl Iterator<Item = DestinationVerdict> {
-        self.paths.verdicts.verdicts(now)
+        self.paths.verdicts.iter(now)
     }
 
     /// Imports what another process or an earlier endpoint has learned about the path to `remote`; its port does not
@@ -400,7 +400,7 @@ impl Endpoint {
     /// now on, and only if nothing newer is known. Impossible values are ignored, and the first trial that contradicts
     /// an imported verdict revokes it (RFC 9959 calls such knowledge saved parameters).
     pub fn import_path(&mut self, now: Instant, remote: SocketAddr, known: KnownPath, good_for: Duration) {
-        self.paths.verdicts.import(now, remote, known, good_for);
+        self.paths.verdicts.import(now, remote.ip(), known, good_for);
     }
 
     /// Takes over what another endpoint of the process has learned about a path, unless this one knows something newer.
@@ -528,7 +528,7 @@ impl Endpoint {
         if chosen {
             self.schedule.primary.push(handle);
         }
-        let remote = connection.remote_address();
+        let remote = connection.remote_address().ip();
         if connection.wants_early_rlp() {
             let record = self.paths.recall(now, connection, remote);
             connection.begin_early_rlp(now, self.secrets.next(), record);
@@ -544,7 +544,7 @@ impl Endpoint {
         let Some(connection) = self.connections.get_mut(handle) else { return };
         self.events.extend(self.paths.learn(now, connection).map(EndpointEvent::Learned));
         if connection.take_path_change() {
-            let remote = connection.proven_address();
+            let remote = connection.proven_address().ip();
             self.paths.prepare(now, connection, remote);
         }
         if connection.primary.is_drained() {
@@ -584,7 +584,7 @@ impl Endpoint {
     fn bounds(&mut self, now: Instant, remote: SocketAddr) -> Bounds {
         Bounds {
             credit: self.shares.initial_credit(),
-            path_mtu: self.paths.mtus.recall(now, remote),
+            path_mtu: self.paths.mtus.recall(now, remote.ip()),
             carried: 0,
         }
     }

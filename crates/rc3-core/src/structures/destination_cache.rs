@@ -1,11 +1,6 @@
 //! An endpoint's memory of its destinations: one record per address, a bounded number of them; old records are dropped.
 
-use std::{
-    collections::HashMap,
-    net::{IpAddr, SocketAddr},
-    ops::Range,
-    time::Instant,
-};
+use std::{collections::HashMap, net::IpAddr, ops::Range, time::Instant};
 
 /// Destinations remembered. The one with the oldest evidence is replaced.
 pub(crate) const DESTINATIONS_MAX: usize = 1024;
@@ -24,9 +19,9 @@ impl<R> Default for DestinationCache<R> {
 }
 
 impl<R: Copy> DestinationCache<R> {
-    /// The record of the path to `remote`, if still valid.
-    pub(crate) fn recall(&mut self, now: Instant, remote: SocketAddr) -> Option<R> {
-        let destination = remote.ip().to_canonical();
+    /// The record of the path to `destination`, if still valid.
+    pub(crate) fn recall(&mut self, now: Instant, destination: IpAddr) -> Option<R> {
+        let destination = destination.to_canonical();
         let &(ref valid, record) = self.records.get(&destination)?;
         if valid.end <= now {
             self.records.remove(&destination);
@@ -35,9 +30,9 @@ impl<R: Copy> DestinationCache<R> {
         Some(record)
     }
 
-    /// Stores the record of the path to `remote`, from its last evidence until it expires.
-    pub(crate) fn remember(&mut self, remote: SocketAddr, valid: Range<Instant>, record: R) {
-        let destination = remote.ip().to_canonical();
+    /// Stores the record of the path to `destination`, from its last evidence until it expires.
+    pub(crate) fn remember(&mut self, destination: IpAddr, valid: Range<Instant>, record: R) {
+        let destination = destination.to_canonical();
         if self.records.len() >= DESTINATIONS_MAX && !self.records.contains_key(&destination) {
             let oldest = self.records.iter().min_by_key(|(_, (valid, _))| valid.start).map(|(&ip, _)| ip);
             oldest.map(|ip| self.records.remove(&ip));
@@ -45,15 +40,14 @@ impl<R: Copy> DestinationCache<R> {
         self.records.insert(destination, (valid, record));
     }
 
-    /// Drops the record of the path to `remote`.
-    pub(crate) fn forget(&mut self, remote: SocketAddr) {
-        self.records.remove(&remote.ip().to_canonical());
+    /// Drops the record of the path to `destination`.
+    pub(crate) fn forget(&mut self, destination: IpAddr) {
+        self.records.remove(&destination.to_canonical());
     }
 
     /// All valid records at `now`, in no order.
-    pub(crate) fn iter(&self, now: Instant) -> impl Iterator<Item = (IpAddr, R)> {
-        let valid = self.records.iter().filter(move |(_, (valid, _))| now < valid.end);
-        valid.map(|(&destination, &(_, record))| (destination, record))
+    pub(crate) fn iter(&self, now: Instant) -> impl Iterator<Item = R> {
+        self.records.values().filter(move |(valid, _)| now < valid.end).map(|&(_, record)| record)
     }
 }
 
@@ -65,8 +59,8 @@ mod tests {
 
     const AGE: Duration = Duration::from_secs(60);
 
-    fn remote(host: u32, port: u16) -> SocketAddr {
-        (Ipv4Addr::from(host), port).into()
+    fn remote(host: u32) -> IpAddr {
+        Ipv4Addr::from(host).into()
     }
 
     #[test]
@@ -75,19 +69,19 @@ mod tests {
         let mut cache = DestinationCache::default();
         for host in 0..=DESTINATIONS_MAX as u32 {
             let at = now + Duration::from_millis(host.into());
-            cache.remember(remote(host, 1), at..at + AGE, host);
+            cache.remember(remote(host), at..at + AGE, host);
         }
         assert_eq!(cache.iter(now).count(), DESTINATIONS_MAX);
-        assert_eq!(cache.recall(now, remote(0, 1)), None);
-        assert!(cache.recall(now, remote(1, 1)).is_some());
+        assert_eq!(cache.recall(now, remote(0)), None);
+        assert!(cache.recall(now, remote(1)).is_some());
     }
 
     #[test]
-    fn ports_and_spellings_of_an_address_share_a_record_until_it_is_too_old() {
+    fn spellings_of_an_address_share_a_record_until_it_is_too_old() {
         let now = Instant::now();
         let mut cache = DestinationCache::default();
-        cache.remember("[::ffff:192.0.2.1]:5".parse().unwrap(), now..now + AGE, 7);
-        let other = "192.0.2.1:6".parse().unwrap();
+        cache.remember("::ffff:192.0.2.1".parse().unwrap(), now..now + AGE, 7);
+        let other = "192.0.2.1".parse().unwrap();
         assert_eq!(cache.recall(now, other), Some(7));
         assert_eq!(cache.recall(now + AGE, other), None);
         assert_eq!(cache.iter(now).count(), 0, "forgotten");

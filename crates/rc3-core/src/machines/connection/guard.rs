@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Connection;
 use crate::{
     error::PeerMisbehaved,
-    laws::{guard::GuardStats, verdicts::PathRecord},
+    laws::{guard::GuardStats, verdicts::DestinationVerdict},
     machines::overlay::Overlay,
     seams::{keys::Sealer, primary::quinn::PathSample},
     structures::ledger::ByteState,
@@ -16,7 +16,7 @@ use crate::{
 
 impl Connection {
     /// What earlier connections have learned about the path.
-    pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
+    pub(crate) fn recall(&mut self, now: Instant, record: DestinationVerdict) {
         if let Some(watch) = self.watch() {
             watch.recall(now, record);
         }
@@ -30,9 +30,9 @@ impl Connection {
     }
 
     /// The record for later connections, if it has changed.
-    pub(crate) fn take_record(&mut self, now: Instant) -> Option<PathRecord> {
-        let network = self.network();
-        self.watch()?.take_record(now, network)
+    pub(crate) fn take_record(&mut self, now: Instant) -> Option<DestinationVerdict> {
+        let (destination, network) = (self.proven_address().ip().to_canonical(), self.network());
+        self.watch()?.take_record(now, destination, network)
     }
 
     /// Reports acknowledged and lost packets of the primary to the guard. Called after each datagram: the peer's delay

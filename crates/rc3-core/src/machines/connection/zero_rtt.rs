@@ -16,7 +16,7 @@ use crate::{
     config::RlpMode,
     error::PeerMisbehaved,
     event::Event,
-    laws::verdicts::PathRecord,
+    laws::verdicts::DestinationVerdict,
     machines::{overlay::Overlay, rlp::Rlp, stream::set::Streams},
     quic::Side,
     wire::control::{ControlFrame, EARLY_SECRET_LEN, EarlySecret},
@@ -73,7 +73,7 @@ impl Connection {
         &mut self,
         now: Instant,
         secret: Zeroizing<[u8; EARLY_SECRET_LEN]>,
-        record: Option<PathRecord>,
+        record: Option<DestinationVerdict>,
     ) {
         let secret = EarlySecret(secret);
         self.send_control(ControlFrame::Early(secret.clone()));

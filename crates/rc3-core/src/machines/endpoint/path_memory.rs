@@ -1,11 +1,11 @@
 //! What the connections of an endpoint have learned about paths, for later ones.
 
-use std::{net::SocketAddr, time::Instant};
+use std::{net::IpAddr, time::Instant};
 
 use crate::{
     laws::{
         path_mtu::{self, PathMtu},
-        verdicts::{self, DestinationVerdict, PathRecord, Verdicts},
+        verdicts::{self, DestinationVerdict, Verdicts},
     },
     machines::connection::Connection,
     quic::Side,
@@ -25,7 +25,7 @@ pub(super) struct PathMemory {
 impl PathMemory {
     /// Lets a new connection know that fragments do not reach its peer.
     pub(super) fn recall_drops(&mut self, now: Instant, connection: &mut Connection) {
-        if self.drops.recall(now, connection.remote_address()).is_some() {
+        if self.drops.recall(now, connection.remote_address().ip()).is_some() {
             connection.forbid_fragments(now);
         }
     }
@@ -35,14 +35,14 @@ impl PathMemory {
         &mut self,
         now: Instant,
         connection: &Connection,
-        remote: SocketAddr,
-    ) -> Option<PathRecord> {
+        remote: IpAddr,
+    ) -> Option<DestinationVerdict> {
         self.verdicts.recall_from(now, connection.network(), remote)
     }
 
     /// Lets a connection know what is remembered of the path to `remote`, its peer; or else what rate to expect from others: a
     /// client's paths begin in the same network, those of a server's clients may end in one.
-    pub(super) fn prepare(&mut self, now: Instant, connection: &mut Connection, remote: SocketAddr) {
+    pub(super) fn prepare(&mut self, now: Instant, connection: &mut Connection, remote: IpAddr) {
         let record = self.recall(now, connection, remote);
         if let Some(record) = record {
             connection.recall(now, record);
@@ -51,9 +51,9 @@ impl PathMemory {
             return;
         }
         let (network, side) = (connection.network(), connection.side());
-        let is_near = |destination, record: &PathRecord| match side {
+        let is_near = |record: &DestinationVerdict| match side {
             Side::Client => network.is_some() && record.network == network,
-            Side::Server => verdicts::are_neighbours(destination, remote.ip()),
+            Side::Server => verdicts::are_neighbours(record.destination, remote),
         };
         if let Some(rate) = self.verdicts.expected_rate(now, connection.rtt(), is_near) {
             connection.expect_rate(rate);
@@ -62,7 +62,7 @@ impl PathMemory {
 
     /// Stores what a connection has found since the last call. Returns a new verdict.
     pub(super) fn learn(&mut self, now: Instant, connection: &mut Connection) -> Option<DestinationVerdict> {
-        let remote = connection.remote_address();
+        let remote = connection.remote_address().ip();
         match connection.take_drops_change() {
             Some(true) => self.drops.remember(remote, now..now + connection.verdict_age(), ()),
             Some(false) => self.drops.forget(remote),
@@ -74,6 +74,6 @@ impl PathMemory {
             None => {}
         }
         let record = connection.take_record(now)?;
-        Some(self.verdicts.learn(now, connection.proven_address(), record))
+        Some(self.verdicts.learn(now, record))
     }
 }

@@ -18,7 +18,7 @@ use crate::laws::{
     clock::{Departure, PathNow, Permit},
     ladder::Ladder,
     pacer::Pacer,
-    verdicts::PathRecord,
+    verdicts::DestinationVerdict,
 };
 use crate::seams::keys::{ReceiptKey, Sealer, Sealing};
 use crate::{
@@ -79,7 +79,7 @@ impl Rlp {
     }
 
     /// Starts before the handshake is complete, with the memory of the path.
-    pub(crate) fn begin_early(&mut self, now: Instant, record: PathRecord) {
+    pub(crate) fn begin_early(&mut self, now: Instant, record: DestinationVerdict) {
         if let Some(watch) = &mut self.watch {
             watch.recall(now, record);
         }

@@ -13,7 +13,7 @@ use crate::{
         constants::Law,
         guard::{Guard, Verdict},
         order::{BurstOrder, OrderTrial},
-        verdicts::{Pace, PathRecord},
+        verdicts::{DestinationVerdict, Pace},
     },
     seams::primary::quinn::PathSample,
     wire::{arrival::Arrival, order::Order},
@@ -103,7 +103,7 @@ impl PathLaws {
     }
 
     /// The memory of the path from an earlier connection.
-    pub(crate) fn recall(&mut self, now: Instant, record: PathRecord) {
+    pub(crate) fn recall(&mut self, now: Instant, record: DestinationVerdict) {
         if record.until <= now {
             return;
         }
@@ -116,8 +116,13 @@ impl PathLaws {
         }
     }
 
-    /// The record to remember, if it has changed. Confirming a remembered rate counts as a change.
-    pub(crate) fn take_record(&mut self, now: Instant, network: Option<IpAddr>) -> Option<PathRecord> {
+    /// What to remember of the path to `destination`, if it has changed. Confirming a remembered rate counts as a change.
+    pub(crate) fn take_record(
+        &mut self,
+        now: Instant,
+        destination: IpAddr,
+        network: Option<IpAddr>,
+    ) -> Option<DestinationVerdict> {
         let changed = self.guard.take_changed() | self.clock.take_changed();
         if !changed && !self.unconfirmed {
             return None;
@@ -131,8 +136,10 @@ impl PathLaws {
             (Some(found), known) => Some(found.or_known(known)),
             (None, known) => known,
         };
-        let (score, pace, until) = (self.guard.score, self.pace, now + self.verdict_age);
-        (changed || confirmed).then_some(PathRecord { score, pace, network, at: now, until })
+        let (verdict, score, pace) = (self.guard.verdict(), self.guard.score, self.pace);
+        let until = now + self.verdict_age;
+        let record = DestinationVerdict { destination, verdict, score, pace, network, at: now, until };
+        (changed || confirmed).then_some(record)
     }
 
     /// The receiver's report of a datagram that it has proved to have.
