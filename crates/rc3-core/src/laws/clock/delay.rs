@@ -15,20 +15,15 @@ const SAMPLES_MAX: usize = 32;
 /// Queueing delays, from delays in seconds relative to any epoch.
 #[derive(Debug, Default)]
 pub(super) struct Delay {
-    law: Law,
     least: Least,
     /// Times and values of samples, oldest first.
     recent: VecDeque<(Instant, f64)>,
 }
 
 impl Delay {
-    pub(super) fn new(law: Law) -> Self {
-        Self { law, ..Self::default() }
-    }
-
     /// A packet took `delay`; returns the recent minimum.
-    pub(super) fn add(&mut self, now: Instant, delay: f64, rtt: Duration) -> f64 {
-        while self.recent.front().is_some_and(|&(at, _)| at + rtt / self.law.recent_part < now)
+    pub(super) fn add(&mut self, law: &Law, now: Instant, delay: f64, rtt: Duration) -> f64 {
+        while self.recent.front().is_some_and(|&(at, _)| at + rtt / law.recent_part < now)
             || self.recent.len() >= SAMPLES_MAX
         {
             self.recent.pop_front();

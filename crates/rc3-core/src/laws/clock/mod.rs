@@ -162,11 +162,11 @@ impl Clock {
             law,
             few: law.few,
             rtt_min: rtt,
-            departures: SentDatagrams::new(law),
+            departures: SentDatagrams::default(),
             estimate: RateEstimate::new(law),
             fastest: 0.0,
             epoch: None,
-            delay: Delay::new(law),
+            delay: Delay::default(),
             pacer: Pacer::new(Rate::from_bits_per_second(1_000_000).expect("not zero"), 1),
             begun: None,
             sent: 0,
@@ -182,8 +182,8 @@ impl Clock {
             sent_before: 0,
             sent_bytes: 0,
             proof: Proof::default(),
-            round_trips: RoundTrips::new(law),
-            reordering: Reordering::new(law),
+            round_trips: RoundTrips::default(),
+            reordering: Reordering::default(),
             missing: 0,
             came_before: None,
             lost_at: None,
@@ -486,12 +486,13 @@ impl Clock {
 
     /// The receiver's report of a datagram that it has proved. Returns the one-way time, for [`Self::waited`].
     pub(crate) fn on_arrival(&mut self, now: Instant, arrival: Arrival, honoured: bool) -> Option<f64> {
-        let late = self.late();
-        let departed = self.departures.on_arrival(arrival.packet_number, late.packets)?;
+        let late = self.late().packets.max(self.law.burst);
+        let departed = self.departures.on_arrival(arrival.packet_number, late)?;
         let round_trip = now.saturating_duration_since(departed.at);
         self.rtt_min = self.rtt_min.min(round_trip);
         let reported = self.one_way(departed.at, arrival.micros);
-        let delay = reported + self.round_trips.add(now, round_trip, reported, self.rtt_min);
+        let hidden = self.round_trips.add(&self.law, now, round_trip, reported, self.rtt_min);
+        let delay = reported + hidden;
         let passed = self.departures.passed;
         self.came_before.get_or_insert_with(|| arrival.datagrams.saturating_sub(passed));
         let overtaken = passed.saturating_sub(self.came(arrival.datagrams));
@@ -508,7 +509,7 @@ impl Clock {
         };
         let times = PathTimes { rtt: self.rtt_min, late: late.seconds };
         self.estimate.on_arrival(now, arrival, departed, shown, passed, times);
-        let waited = delay - self.delay.add(now, delay, self.rtt_min);
+        let waited = delay - self.delay.add(&self.law, now, delay, self.rtt_min);
         if missing > self.missing {
             (self.missing, self.lost_at) = (missing, Some(now));
         }
@@ -547,7 +548,7 @@ impl Clock {
     /// How far packets overtake each other, not beyond what counts as a queue: only the receiver says so.
     fn late(&self) -> Extent {
         let service = self.estimate.rate().map_or(0.0, |path| self.packet_bytes() / path.rate);
-        self.reordering.extent(service, self.queue_max())
+        self.reordering.extent(&self.law, service, self.queue_max())
     }
 
     /// The mean length of a datagram.

@@ -10,7 +10,6 @@ use crate::laws::constants::Law;
 /// Packets seen late.
 #[derive(Debug, Default)]
 pub(super) struct Reordering {
-    law: Law,
     /// The most that were overtaken at once and had not arrived yet.
     overtaken: u64,
     /// The most of them that came later.
@@ -25,10 +24,6 @@ pub(super) struct Extent {
 }
 
 impl Reordering {
-    pub(super) fn new(law: Law) -> Self {
-        Self { law, ..Self::default() }
-    }
-
     /// By a new report, `overtaken` datagrams have not arrived.
     pub(super) fn on_report(&mut self, overtaken: u64) {
         self.late = self.late.max(self.overtaken.saturating_sub(overtaken));
@@ -36,11 +31,11 @@ impl Reordering {
     }
 
     /// On a link that takes `service` seconds for a packet. At most `most`, because a receiver can make up what it counts.
-    pub(super) fn extent(&self, service: f64, most: Duration) -> Extent {
+    pub(super) fn extent(&self, law: &Law, service: f64, most: Duration) -> Extent {
         if service <= 0.0 {
             return Extent::default();
         }
-        let seconds = (self.law.reordering_seen * self.late as f64 * service).min(most.as_secs_f64());
+        let seconds = (law.reordering_seen * self.late as f64 * service).min(most.as_secs_f64());
         Extent { packets: (seconds / service) as u64, seconds }
     }
 }
@@ -56,7 +51,7 @@ mod tests {
         let mut reordering = Reordering::default();
         let mut packets = |overtaken: &[u64]| {
             overtaken.iter().for_each(|&overtaken| reordering.on_report(overtaken));
-            reordering.extent(1e-3, 10 * MS).packets
+            reordering.extent(&Law::default(), 1e-3, 10 * MS).packets
         };
         // Losses.
         assert_eq!(packets(&[1, 1, 2, 7, 7]), 0);
@@ -71,6 +66,6 @@ mod tests {
         let mut reordering = Reordering::default();
         reordering.on_report(3);
         reordering.on_report(0);
-        assert_eq!(reordering.extent(0.0, MS).packets, 0);
+        assert_eq!(reordering.extent(&Law::default(), 0.0, MS).packets, 0);
     }
 }

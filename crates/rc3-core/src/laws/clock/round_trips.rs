@@ -9,7 +9,6 @@ use crate::laws::constants::Law;
 /// Round trips of proved packets beside what was reported of them.
 #[derive(Debug, Default)]
 pub(crate) struct RoundTrips {
-    law: Law,
     proved: Delay,
     reported: Delay,
     /// Seconds from reported arrival to proof, including the offset of the two clocks.
@@ -17,20 +16,23 @@ pub(crate) struct RoundTrips {
 }
 
 impl RoundTrips {
-    pub(super) fn new(law: Law) -> Self {
-        Self { law, proved: Delay::new(law), reported: Delay::new(law), ..Self::default() }
-    }
-
     /// A packet was proved after `round_trip`, and is reported to have arrived after `delay` seconds, relative to any
     /// epoch. Returns by how many seconds reported delays are too short.
-    pub(super) fn add(&mut self, now: Instant, round_trip: Duration, delay: f64, rtt: Duration) -> f64 {
-        self.proved.add(now, round_trip.as_secs_f64(), rtt);
-        self.reported.add(now, delay, rtt);
+    pub(super) fn add(
+        &mut self,
+        law: &Law,
+        now: Instant,
+        round_trip: Duration,
+        delay: f64,
+        rtt: Duration,
+    ) -> f64 {
+        self.proved.add(law, now, round_trip.as_secs_f64(), rtt);
+        self.reported.add(law, now, delay, rtt);
         let (Some(proved), Some(reported)) = (self.proved.recent(), self.reported.recent()) else {
             return 0.0;
         };
         let back = proved - reported;
-        (back - self.back.add(now, back) - noise(&self.law, rtt).as_secs_f64()).max(0.0)
+        (back - self.back.add(now, back) - noise(law, rtt).as_secs_f64()).max(0.0)
     }
 
     /// By how much recent proofs came later than after the shortest way back.
@@ -62,7 +64,8 @@ mod tests {
             let (wait, late) = (wait(at), late(at));
             let round_trip = RTT + Duration::from_millis(wait + late);
             let delay = 3600.0 + report(at, wait) * 1e-3;
-            hidden = trips.add(start + Duration::from_millis(at) + round_trip, round_trip, delay, RTT);
+            let now = start + Duration::from_millis(at) + round_trip;
+            hidden = trips.add(&Law::default(), now, round_trip, delay, RTT);
         }
         (hidden * 1e3).round()
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Instant};
 
-use crate::{laws::constants::Law, quic::StreamId, units::Span};
+use crate::{quic::StreamId, units::Span};
 
 /// Batches stored: the oldest is dropped, and the primary repairs its losses.
 const BATCHES_MAX: usize = 1 << 14;
@@ -94,7 +94,6 @@ impl NumberedBatch {
 /// Oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct SentDatagrams {
-    law: Law,
     batches: VecDeque<NumberedBatch>,
     run: u64,
     /// Datagrams sent, and those of them that arrived or were overtaken.
@@ -111,10 +110,6 @@ pub(crate) struct SentDatagrams {
 }
 
 impl SentDatagrams {
-    pub(super) fn new(law: Law) -> Self {
-        Self { law, ..Self::default() }
-    }
-
     /// RLP sends a batch of `bytes`.
     pub(super) fn push(&mut self, departure: Departure, bytes: u64) {
         if self.batches.len() == BATCHES_MAX {
@@ -151,9 +146,8 @@ impl SentDatagrams {
         if self.newest.is_some_and(|newest| packet_number <= newest) {
             return None;
         }
-        let reordering = late.max(self.law.burst);
         while let Some(&NumberedBatch { departure: first, .. }) = self.batches.front()
-            && first.last + reordering <= packet_number
+            && first.last + late <= packet_number
         {
             let Departure { stream, span, packet_span, .. } = first;
             self.lost.push(Loss { stream, span, packet_span });
@@ -221,6 +215,8 @@ mod tests {
     use super::*;
     use crate::quic::{Dir, Side};
 
+    const LATE: u64 = 8;
+
     fn batch(at: Instant, last: u64, packets: u64) -> Departure {
         let stream = StreamId::new(Side::Client, Dir::Uni, 0);
         let span = Span::new(1000 - last, 1000 - last + packets);
@@ -239,19 +235,19 @@ mod tests {
         // Bytes of RLP: a short datagram takes less of the path than a full one.
         assert_eq!(departures.in_flight(), 3000);
         let departed = Departed { at, run: 0, sent_bytes: 1307, of_primary: 7 };
-        assert_eq!(departures.on_arrival(16, 0), Some(departed));
+        assert_eq!(departures.on_arrival(16, LATE), Some(departed));
         assert_eq!(departures.in_flight(), 1700);
         assert_eq!(departures.take_lost().len(), 0);
         let departed = Departed { sent_bytes: 1407, ..departed };
-        assert_eq!(departures.on_arrival(17, 0), Some(departed));
+        assert_eq!(departures.on_arrival(17, LATE), Some(departed));
         assert_eq!(
             departures.take_lost(),
             [Loss { stream: batch(at, 9, 10).stream, span: batch(at, 9, 10).span, packet_span: 1 }]
         );
         assert_eq!(departures.take_lost(), []);
         // Old reports, and numbers that were never sent.
-        assert_eq!(departures.on_arrival(3, 0), None);
-        assert_eq!(departures.on_arrival(99, 0), None);
+        assert_eq!(departures.on_arrival(3, LATE), None);
+        assert_eq!(departures.on_arrival(99, LATE), None);
         assert_eq!((departures.take_lost().len(), departures.in_flight()), (2, 0));
     }
 
@@ -263,7 +259,7 @@ mod tests {
         }
         departures.on_arrival(20, 20);
         assert_eq!(departures.take_lost().len(), 1);
-        departures.on_arrival(21, 0);
+        departures.on_arrival(21, LATE);
         assert_eq!(departures.take_lost().len(), 13);
     }
 
@@ -298,9 +294,9 @@ mod tests {
             [at - second, at, at + second].map(|since| departures.in_flight_since(since)),
             [20, 10, 0]
         );
-        let departed = departures.on_arrival(14, 0).expect("it left");
+        let departed = departures.on_arrival(14, LATE).expect("it left");
         assert_eq!((departed.sent_bytes, departed.of_primary), (18_500, 500));
-        assert_eq!((departures.on_arrival(14, 0), departures.on_arrival(12, 0)), (None, None));
+        assert_eq!((departures.on_arrival(14, LATE), departures.on_arrival(12, LATE)), (None, None));
         assert_eq!(departures.in_flight_since(at - second), 5);
     }
 
@@ -315,7 +311,7 @@ mod tests {
         departures.end_run();
         departures.push(batch(at, 2, 1), 0);
         let runs: Vec<_> =
-            (0..3).filter_map(|number| departures.on_arrival(number, 0)).map(|it| it.run).collect();
+            (0..3).filter_map(|number| departures.on_arrival(number, LATE)).map(|it| it.run).collect();
         assert_eq!(runs, [0, 0, 1]);
     }
 

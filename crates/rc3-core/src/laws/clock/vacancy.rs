@@ -63,7 +63,7 @@ pub(super) struct Vacancy {
 impl Vacancy {
     /// For a link on which this many datagrams are already missing.
     pub(super) fn new(law: Law, missing: u64) -> Self {
-        Self { law, others: Delay::new(law), missing, ..Self::default() }
+        Self { law, missing, ..Self::default() }
     }
 
     /// An RLP packet has arrived.
@@ -80,7 +80,7 @@ impl Vacancy {
         let own = self.own_wait(&sample, wait.seconds, lost);
         let (delay, drift) = (sample.delay - own, wait.busy / self.law.busy_part);
         let above = self.others.least().map_or(0.0, |least| (delay - least).max(0.0));
-        let least = self.others.add(now, delay - drift.min(above), rtt);
+        let least = self.others.add(&self.law, now, delay - drift.min(above), rtt);
         let seen = &mut self.seen[1];
         // With a long own queue in front, the loss is our own.
         if wait.seconds <= host_jitter {
@@ -105,8 +105,8 @@ impl Vacancy {
         self.known = sample.known;
         let bound = *self.lower_bound.get_or_insert(sample.rate);
         if sample.known && sample.rate > self.law.far_too_low * bound {
-            self.others = Delay::new(self.law);
-            self.others.add(now, sample.delay - sample.waited, rtt);
+            self.others = Delay::default();
+            self.others.add(&self.law, now, sample.delay - sample.waited, rtt);
         }
     }
 
