@@ -1,7 +1,7 @@
 //! Which packet numbers were received: a packet opens once.
 //!
-//! A bitmap slides over the packet numbers, one bit each, and always ends with the highest seen. Numbers below it count
-//! as seen.
+//! A bitmap slides over the packet numbers, one bit each, and always ends with the word of the highest seen (RFC 6479).
+//! Numbers below the window count as seen.
 
 /// How far behind the highest packet number a packet may still arrive, in packets.
 ///
@@ -12,7 +12,8 @@
 pub(crate) const WINDOW: u64 = 16_384;
 
 const WORD_BITS: u64 = u64::BITS as u64;
-const WORDS: usize = (WINDOW / WORD_BITS) as usize;
+/// The window begins anywhere in a word, so it lies in one more than it fills.
+const WORDS: usize = (WINDOW / WORD_BITS) as usize + 1;
 
 /// The state of a packet number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(crate) enum Freshness {
 /// The last [`WINDOW`] packet numbers up to the highest seen, with a bit for each.
 #[derive(Clone)]
 pub(crate) struct ReplayWindow {
-    /// Bit `n % WINDOW` belongs to packet number `n`. All bits outside `next - WINDOW..next` are clear.
+    /// The word of the numbers from `64 w` on is at `w % WORDS`. Bits from `next` on are clear.
     words: Box<[u64; WORDS]>,
     /// One above the highest packet number seen.
     pub(crate) next: u64,
@@ -46,7 +47,7 @@ impl ReplayWindow {
             Freshness::New
         } else if self.next - packet_number > WINDOW {
             Freshness::TooOld
-        } else if self.words[word_index(packet_number)] & bit(packet_number) != 0 {
+        } else if self.words[place_of(packet_number / WORD_BITS)] & bit(packet_number) != 0 {
             Freshness::Duplicate
         } else {
             Freshness::New
@@ -55,40 +56,26 @@ impl ReplayWindow {
 
     /// Marks `packet_number` as seen and advances the window if it is the highest. Returns its state before.
     ///
-    /// Takes constant time, except for a jump ahead, which clears the words it skips: at most 256.
+    /// Takes constant time, except for a jump ahead, which clears the words that it begins: at most 257.
     pub(crate) fn insert(&mut self, packet_number: u64) -> Freshness {
         let state = self.check(packet_number);
         if state != Freshness::New {
             return state;
         }
         if packet_number >= self.next {
-            self.clear_to(packet_number);
+            let last = self.next.saturating_sub(1) / WORD_BITS;
+            for word in (last + 1..=packet_number / WORD_BITS).take(WORDS) {
+                self.words[place_of(word)] = 0;
+            }
             self.next = packet_number.saturating_add(1);
         }
-        self.words[word_index(packet_number)] |= bit(packet_number);
+        self.words[place_of(packet_number / WORD_BITS)] |= bit(packet_number);
         state
-    }
-
-    /// Clears the bits that `next..=last` take over from the numbers one window earlier.
-    fn clear_to(&mut self, last: u64) {
-        if last - self.next >= WINDOW {
-            self.words.fill(0);
-            return;
-        }
-        let mut number = self.next;
-        while number <= last {
-            let word_last = number | (WORD_BITS - 1);
-            let keep_above = if word_last > last { !0 << (last % WORD_BITS) << 1 } else { 0 };
-            let keep_below = bit(number) - 1;
-            self.words[word_index(number)] &= keep_above | keep_below;
-            let Some(following) = word_last.checked_add(1) else { return };
-            number = following;
-        }
     }
 }
 
-const fn word_index(packet_number: u64) -> usize {
-    (packet_number % WINDOW / WORD_BITS) as usize
+const fn place_of(word: u64) -> usize {
+    (word % WORDS as u64) as usize
 }
 
 const fn bit(packet_number: u64) -> u64 {
