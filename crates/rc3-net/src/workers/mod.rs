@@ -85,8 +85,8 @@ impl Member {
         let group = Arc::new(WorkerGroup {
             hash,
             inboxes: senders.into(),
-            directory: Mutex::new(Directory::default()),
-            turns: Turns::new(workers),
+            directory: Mutex::default(),
+            turns: Turns::default(),
             open: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             handed_over: Mutex::default(),

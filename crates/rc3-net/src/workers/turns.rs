@@ -3,31 +3,28 @@
 //! Each worker shows whether its primaries have more to send, and sends RLP only while no other worker shows that. What
 //! can still leave out of order is the one batch that a worker had begun before.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// One flag for each worker. Relaxed: a flag that is seen a moment later costs a batch, as one that is set a moment
-/// later does.
-pub(super) struct Turns(Box<[Turn]>);
+use rc3_core::WorkerHash;
 
-/// Alone in its cache lines, so that workers disturb each other only when a flag changes.
+/// One bit for each worker. Relaxed: a bit that is seen a moment later costs a batch, as one that is set a moment later
+/// does. Alone in its cache lines, so that workers disturb each other only when a bit changes.
 #[repr(align(128))]
 #[derive(Default)]
-struct Turn(AtomicBool);
+pub(super) struct Turns(AtomicU64);
+
+const _: () = assert!(WorkerHash::WORKERS_MAX <= u64::BITS as usize);
 
 impl Turns {
-    pub(super) fn new(workers: usize) -> Self {
-        Self((0..workers).map(|_| Turn::default()).collect())
-    }
-
     pub(super) fn set(&self, worker: usize, sending: bool) {
-        let Turn(flag) = &self.0[worker];
-        if flag.load(Relaxed) != sending {
-            flag.store(sending, Relaxed);
+        let bit = 1 << worker;
+        if (self.0.load(Relaxed) & bit != 0) != sending {
+            self.0.fetch_xor(bit, Relaxed);
         }
     }
 
     pub(super) fn is_taken_by_others(&self, worker: usize) -> bool {
-        self.0.iter().enumerate().any(|(other, Turn(flag))| other != worker && flag.load(Relaxed))
+        self.0.load(Relaxed) & !(1 << worker) != 0
     }
 }
 
@@ -37,7 +34,7 @@ mod tests {
 
     #[test]
     fn only_the_primaries_of_others_stop_rlp() {
-        let turns = Turns::new(3);
+        let turns = Turns::default();
         turns.set(1, true);
         assert_eq!([0, 1, 2].map(|worker| turns.is_taken_by_others(worker)), [true, false, true]);
         turns.set(2, true);
