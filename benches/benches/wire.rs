@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use rc3_core::{
     internals::{
-        keys::{Aead, Limits, RlpKeys, SECRET_LEN, Sealer},
+        keys::{Aead, RlpKeys, SECRET_LEN, Sealer},
         wire::{DataHeader, Frame, Frames, TAG_LEN, sack},
     },
     units::{Level, Receipt, Span},
@@ -24,7 +24,7 @@ const HEADER: DataHeader = DataHeader {
 
 fn keys() -> (RlpKeys, RlpKeys) {
     let (client, server) = ([1; SECRET_LEN], [2; SECRET_LEN]);
-    let keys = |side_is_client| RlpKeys::new(&Aead, [&client, &server], side_is_client, Limits::default());
+    let keys = |side_is_client| RlpKeys::new(&Aead, [&client, &server], side_is_client);
     (keys(true), keys(false))
 }
 

@@ -11,7 +11,7 @@ pub mod operations;
 use bytes::Bytes;
 use rc3_core::{
     internals::{
-        keys::{Aead, Limits, OpenError, RlpKeys, SECRET_LEN},
+        keys::{Aead, OpenError, RlpKeys, SECRET_LEN},
         wire::{
             ControlDecoder, ControlFrame, DataHeader, Frame, Frames, Head, HeadDecoder, HeadEncoder,
             Malformed, complete_len, emit_complete, sack,
@@ -149,10 +149,10 @@ pub fn open(input: &[u8]) {
     const MADE_UP: u8 = 0xc0;
     // Few, so that inputs reach the next keys.
     const PACKETS_PER_KEY: u64 = 3;
-    let limits = Limits { packets_per_key: PACKETS_PER_KEY, ..Limits::default() };
     let (client, server) = ([1; SECRET_LEN], [2; SECRET_LEN]);
-    let mut peer = RlpKeys::new(&Aead, [&client, &server], true, limits);
-    let mut keys = RlpKeys::new(&Aead, [&client, &server], false, limits);
+    let mut peer = RlpKeys::new(&Aead, [&client, &server], true);
+    peer.seal.packets_per_key = PACKETS_PER_KEY;
+    let mut keys = RlpKeys::new(&Aead, [&client, &server], false);
     // The generation of the last datagram that came.
     let mut reached = 0;
     let mut rest = input;

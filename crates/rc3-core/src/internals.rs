@@ -10,7 +10,7 @@ pub use crate::structures::{
 /// Protection of RLP datagrams.
 pub mod keys {
     pub use crate::seams::keys::{
-        Aead, EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, OpenError, RlpKeys,
+        Aead, EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, OpenError, RlpKeys,
         SECRET_LEN, Sealer, receiver_id,
     };
 }

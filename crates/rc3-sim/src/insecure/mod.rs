@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rc3_core::{
     ClientConfig, ServerConfig,
     internals::{
-        keys::{Limits, RlpKeys, SECRET_LEN},
+        keys::{RlpKeys, SECRET_LEN},
         security::{self, Replacement},
     },
 };
@@ -49,7 +49,7 @@ pub fn server_config(alpn: &[&str]) -> ServerConfig {
 /// The RLP keys of a connection without cryptography, as either end has them, from its exported secrets
 /// ([`EXPORTER_LABEL`](rc3_core::internals::keys::EXPORTER_LABEL)), the client's first: for simulated peers that lie.
 pub fn rlp_keys(secrets: [&[u8; SECRET_LEN]; 2], side_is_client: bool) -> RlpKeys {
-    RlpKeys::new(&Unprotected, secrets, side_is_client, Limits::default())
+    RlpKeys::new(&Unprotected, secrets, side_is_client)
 }
 
 fn names(alpn: &[&str]) -> Vec<Vec<u8>> {

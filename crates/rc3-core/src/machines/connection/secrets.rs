@@ -6,8 +6,8 @@ use crate::{
     quic::Side,
     seams::{
         keys::{
-            EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, RECEIPT_SECRET_LEN,
-            ReceiptKey, RlpKeys, SECRET_LEN, protection::Protection,
+            EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RECEIPT_SECRET_LEN, ReceiptKey,
+            RlpKeys, SECRET_LEN, protection::Protection,
         },
         primary::quinn::Quic,
     },
@@ -30,7 +30,7 @@ impl RlpSecrets {
         tls.export_keying_material(&mut *client, EXPORTER_LABEL, EXPORTER_CONTEXT_CLIENT).ok()?;
         tls.export_keying_material(&mut *server, EXPORTER_LABEL, EXPORTER_CONTEXT_SERVER).ok()?;
         let is_client = primary.side() == Side::Client;
-        Some(RlpKeys::new(self.protection, [&client, &server], is_client, Limits::default()))
+        Some(RlpKeys::new(self.protection, [&client, &server], is_client))
     }
 
     /// The key of the receipts that the peer must return.

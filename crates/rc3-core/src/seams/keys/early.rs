@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Limits, aead::AeadDirection, opener::Opener, protection::DirectionKeys, sealer::Sealer};
+use super::{aead::AeadDirection, opener::Opener, protection::DirectionKeys, sealer::Sealer};
 use crate::{
     seams::cryptography::hkdf::{HKDF_SHA256, Prk},
     wire::control::EarlySecret,
@@ -18,12 +18,12 @@ const INFO: &[u8] = b"rc3 early client";
 impl EarlySecret {
     /// The client's sealer.
     pub fn sealer(&self) -> Sealer {
-        Sealer::new(&self.direction(), Limits::default())
+        Sealer::new(&self.direction())
     }
 
     /// The server's opener.
     pub fn opener(&self) -> Opener {
-        Opener::new(&self.direction(), Limits::default())
+        Opener::new(&self.direction())
     }
 
     /// The only direction.

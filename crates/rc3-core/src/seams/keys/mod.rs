@@ -39,22 +39,6 @@ pub const EXPORTER_CONTEXT_SERVER: &[u8] = b"server";
 /// Length of an exported secret in bytes.
 pub const SECRET_LEN: usize = 32;
 
-/// Limits on the use of keys. Only tests deviate from the default.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Packets sealed with one key before the next is used; at least 1.
-    pub packets_per_key: u64,
-    /// Datagrams that may fail to authenticate over the connection's lifetime.
-    pub failures_max: u64,
-}
-
-impl Default for Limits {
-    /// The confidentiality and the integrity limit of AEAD_AES_128_GCM (RFC 9001 §6.6).
-    fn default() -> Self {
-        Self { packets_per_key: 1 << 23, failures_max: 1 << 52 }
-    }
-}
-
 /// Both directions of one connection.
 pub struct RlpKeys {
     /// Seals what we send.
@@ -66,14 +50,9 @@ pub struct RlpKeys {
 impl RlpKeys {
     /// The keys from the two exported secrets, of which that of the client's direction comes first; `side_is_client`
     /// selects the one to send with.
-    pub fn new(
-        protection: &dyn Protection,
-        secrets: [&[u8; SECRET_LEN]; 2],
-        side_is_client: bool,
-        limits: Limits,
-    ) -> Self {
+    pub fn new(protection: &dyn Protection, secrets: [&[u8; SECRET_LEN]; 2], side_is_client: bool) -> Self {
         let [client, server] = secrets.map(|secret| protection.direction(secret));
         let (local, remote) = if side_is_client { (client, server) } else { (server, client) };
-        Self { seal: Sealer::new(&local, limits), open: Opener::new(&remote, limits) }
+        Self { seal: Sealer::new(&local), open: Opener::new(&remote) }
     }
 }

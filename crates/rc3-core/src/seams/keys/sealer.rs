@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Limits, ReceiverId,
+    ReceiverId,
     ids::SendingIds,
     protection::{DirectionKeys, Generation, Mask},
 };
@@ -20,9 +20,10 @@ pub struct Sealer {
     ready: Option<SealerKeys>,
     key_phase: bool,
     pub(super) packet_number: u64,
-    /// How many packets `generation` may still seal.
-    pub(super) packets_left: u64,
-    packets_per_key: u64,
+    /// How many packets the current key has sealed.
+    sealed: u64,
+    /// After how many the next key is used. Only tests change it.
+    pub packets_per_key: u64,
 }
 
 /// The keys of a [`Sealer`], about a kilobyte.
@@ -35,16 +36,16 @@ impl Sealer {
     /// Overhead of a datagram beyond its payload, in bytes: header and tag.
     pub const OVERHEAD: usize = HEADER_LEN + TAG_LEN;
 
-    pub(super) fn new(direction: &Arc<dyn DirectionKeys>, limits: Limits) -> Self {
-        let packets_per_key = limits.packets_per_key.max(1);
+    pub(super) fn new(direction: &Arc<dyn DirectionKeys>) -> Self {
         Self {
             ids: SendingIds::new(direction.clone()),
             direction: direction.clone(),
             ready: None,
             key_phase: false,
             packet_number: 0,
-            packets_left: packets_per_key,
-            packets_per_key,
+            sealed: 0,
+            // The confidentiality limit of AEAD_AES_128_GCM (RFC 9001 §6.6).
+            packets_per_key: 1 << 23,
         }
     }
 
@@ -90,11 +91,11 @@ impl Sealer {
     /// # Panics
     /// When `buf` has been truncated to before the payload, or after 2^62 packets.
     pub fn finish(&mut self, sealing: Sealing, buf: &mut Vec<u8>) -> u64 {
-        if self.packets_left == 0 {
+        if self.sealed >= self.packets_per_key {
             let ready = self.ready();
             ready.generation = ready.generation.next();
             self.key_phase = !self.key_phase;
-            self.packets_left = self.packets_per_key;
+            self.sealed = 0;
         }
         let packet_number = self.packet_number;
         assert!(packet_number < PACKET_NUMBER_END, "the packet numbers of this connection are used up");
@@ -116,7 +117,7 @@ impl Sealer {
         place.copy_from_slice(&header);
 
         self.packet_number += 1;
-        self.packets_left -= 1;
+        self.sealed += 1;
         packet_number
     }
 

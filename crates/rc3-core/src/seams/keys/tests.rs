@@ -21,14 +21,17 @@ fn secrets() -> ([u8; 32], [u8; 32]) {
     (std::array::from_fn(|i| i as u8), std::array::from_fn(|i| 0x20 + i as u8))
 }
 
-fn pair(limits: Limits) -> (RlpKeys, RlpKeys) {
+fn pair() -> (RlpKeys, RlpKeys) {
     let (client, server) = secrets();
-    let keys = |side_is_client| RlpKeys::new(&Aead, [&client, &server], side_is_client, limits);
+    let keys = |side_is_client| RlpKeys::new(&Aead, [&client, &server], side_is_client);
     (keys(true), keys(false))
 }
 
 fn pair_updating_every(packets_per_key: u64) -> (RlpKeys, RlpKeys) {
-    pair(Limits { packets_per_key, ..Limits::default() })
+    let (mut client, mut server) = pair();
+    client.seal.packets_per_key = packets_per_key;
+    server.seal.packets_per_key = packets_per_key;
+    (client, server)
 }
 
 fn seal(sealer: &mut Sealer, level: u8, payload: &[u8]) -> Vec<u8> {
@@ -81,7 +84,7 @@ fn expanded(secret: &[u8], info: &[u8], len: usize) -> Vec<u8> {
 
 #[test]
 fn the_worked_example_of_the_document_is_what_we_seal() {
-    let (mut client, mut server) = pair(Limits::default());
+    let (mut client, mut server) = pair();
     let secret = documented("client secret");
     assert_eq!((secret.clone(), documented("server secret")), (secrets().0.to_vec(), secrets().1.to_vec()));
     assert_eq!(documented("client key"), expanded(&secret, b"rc3 key", 16));
@@ -116,7 +119,7 @@ fn the_worked_example_of_the_document_is_what_we_seal() {
     assert_eq!(documented("datagram"), datagram);
     assert_eq!(open(&mut server.open, &datagram), Ok((0x0102, payload)));
 
-    client.seal.packets_left = 0;
+    client.seal.packets_per_key = 1;
     assert_eq!(documented("datagram after key update"), seal(&mut client.seal, 15, &[0]));
 }
 
@@ -134,7 +137,7 @@ fn the_early_keys_are_those_of_the_document_and_no_others() {
     assert_eq!(documented("early datagram"), datagram);
     assert_eq!(open(&mut secret.opener(), &datagram), Ok((0, vec![0])));
     // The same bytes as a secret of the exporter yield other keys.
-    let mut keys = RlpKeys::new(&Aead, [&secret.0, &[0; 32]], false, Limits::default());
+    let mut keys = RlpKeys::new(&Aead, [&secret.0, &[0; 32]], false);
     assert_eq!(open(&mut keys.open, &datagram), Err(OpenError::NotForUs));
 }
 
@@ -145,14 +148,14 @@ fn packet_numbers_go_on_with_the_next_keys() {
         assert_eq!(early.next_number(), number);
         seal(&mut early, 1, b"early");
     }
-    let (client, mut server) = pair(Limits::default());
+    let (client, mut server) = pair();
     let mut sealer = client.seal.continuing_at(early.next_number());
     assert_eq!(open(&mut server.open, &seal(&mut sealer, 1, b"later")), Ok((3, b"later".to_vec())));
 }
 
 #[test]
 fn a_batch_opens_datagram_by_datagram() {
-    let (mut client, mut server) = pair(Limits::default());
+    let (mut client, mut server) = pair();
     let mut buf = b"in front".to_vec();
     let mut borders = vec![buf.len()];
     for number in 0..3_u8 {
@@ -174,7 +177,7 @@ fn a_batch_opens_datagram_by_datagram() {
 
 #[test]
 fn an_empty_payload_is_sealed_and_opened() {
-    let (mut client, mut server) = pair(Limits::default());
+    let (mut client, mut server) = pair();
     let datagram = seal(&mut client.seal, 1, &[]);
     assert_eq!(datagram.len(), Sealer::OVERHEAD);
     assert_eq!(open(&mut server.open, &datagram), Ok((0, vec![])));
@@ -182,7 +185,7 @@ fn an_empty_payload_is_sealed_and_opened() {
 
 #[test]
 fn a_dropped_sealing_spends_no_packet_number() {
-    let (mut client, _) = pair(Limits::default());
+    let (mut client, _) = pair();
     let mut buf = Vec::new();
     drop(client.seal.begin(Level::FIRST, &mut buf));
     buf.clear();
@@ -192,7 +195,7 @@ fn a_dropped_sealing_spends_no_packet_number() {
 
 #[test]
 fn directions_do_not_open_each_other() {
-    let (mut client, mut server) = pair(Limits::default());
+    let (mut client, mut server) = pair();
     let ids = |keys: &RlpKeys| (keys.open.ids.first(), keys.seal.ids.current);
     assert_ne!(ids(&client).0, ids(&client).1);
     assert_eq!(ids(&client), (ids(&server).1, ids(&server).0));
@@ -206,7 +209,7 @@ fn directions_do_not_open_each_other() {
 
 #[test]
 fn each_path_has_an_id_of_its_own() {
-    let (mut client, mut server) = pair(Limits::default());
+    let (mut client, mut server) = pair();
     let mut ids = Vec::new();
     for path in 0..20_u8 {
         let probe = {
@@ -242,7 +245,7 @@ fn replay_is_refused() {
 
 #[test]
 fn packets_behind_the_window_are_too_old() {
-    let (mut client, mut server) = pair(Limits::default());
+    let (mut client, mut server) = pair();
     let old = seal(&mut client.seal, 1, b"old");
     client.seal.packet_number = crate::structures::replay::WINDOW;
     let new = seal(&mut client.seal, 1, b"new");
@@ -252,7 +255,7 @@ fn packets_behind_the_window_are_too_old() {
 
 #[test]
 fn packet_numbers_expand_past_32_bits() {
-    let (mut client, mut server) = pair(Limits::default());
+    let (mut client, mut server) = pair();
     // Each step is below 2^31, as is the number of packets an honest sender may lose in a row.
     for number in [0x6000_0000, 0xc000_0000, 0xffff_ffff, 0x1_0000_0000, 0x1_0000_0001, 0x1_7000_0000] {
         client.seal.packet_number = number;
@@ -311,7 +314,7 @@ fn spoofed_key_phases_change_nothing() {
 
 #[test]
 fn only_the_peer_can_be_at_fault() {
-    let (client, mut server) = pair(Limits::default());
+    let (client, mut server) = pair();
     let honest = header(&client, 0);
     for (number, header, error) in [
         (0, Header { reserved: true, ..honest }, OpenError::ReservedBit),
@@ -329,7 +332,7 @@ fn only_the_peer_can_be_at_fault() {
 
 #[test]
 fn newer_keys_below_the_highest_number_do_not_open() {
-    let (mut client, mut server) = pair(Limits::default());
+    let (mut client, mut server) = pair();
     let overtaken = seal_header(&client, 1, Header { key_phase: true, ..header(&client, 3) }, 3);
     client.seal.packet_number = 5;
     let datagram = seal(&mut client.seal, 1, b"highest");
@@ -340,7 +343,8 @@ fn newer_keys_below_the_highest_number_do_not_open() {
 
 #[test]
 fn past_the_integrity_limit_nothing_opens() {
-    let (mut client, mut server) = pair(Limits { failures_max: 2, ..Limits::default() });
+    let (mut client, mut server) = pair();
+    server.open.failures_max = 2;
     let datagram = seal(&mut client.seal, 1, b"honest");
     let mut forged = datagram.clone();
     forged[20] ^= 1;

@@ -9,7 +9,7 @@ use bytes::BytesMut;
 use rc3_core::{
     ConnectionHandle, Dir, ReadError, StreamId, TransportConfig,
     internals::{
-        keys::{Aead, EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, Limits, RlpKeys},
+        keys::{Aead, EXPORTER_CONTEXT_CLIENT, EXPORTER_CONTEXT_SERVER, EXPORTER_LABEL, RlpKeys},
         wire::DataHeader,
     },
     units::{Level, Rate, Receipt},
@@ -53,7 +53,7 @@ pub(crate) fn keys(pair: &Pair, handle: ConnectionHandle, of_client: bool) -> Rl
         secret
     };
     let secrets = [&secret(EXPORTER_CONTEXT_CLIENT), &secret(EXPORTER_CONTEXT_SERVER)];
-    RlpKeys::new(&Aead, secrets, of_client, Limits::default())
+    RlpKeys::new(&Aead, secrets, of_client)
 }
 
 /// One RLP datagram with the given payload.

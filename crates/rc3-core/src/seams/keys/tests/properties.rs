@@ -8,7 +8,7 @@ use crate::wire::frame::{Frame, Frames};
 proptest! {
     #[test]
     fn open_undoes_seal(level in 1..16_u8, number in 0..1_u64 << 31, payload: Vec<u8>) {
-        let (mut client, mut server) = pair(Limits::default());
+        let (mut client, mut server) = pair();
         client.seal.packet_number = number;
         let mut datagram = seal(&mut client.seal, level, &payload);
         prop_assert_eq!(datagram[0] & 0xc0, 0);
@@ -24,7 +24,7 @@ proptest! {
         flip in 1..=u8::MAX,
         cut in any::<bool>(),
     ) {
-        let (mut client, mut server) = pair(Limits::default());
+        let (mut client, mut server) = pair();
         let datagram = seal(&mut client.seal, 1, &payload);
         let at = at.index(datagram.len());
         let mut mutated = datagram.clone();
@@ -36,7 +36,7 @@ proptest! {
 
     #[test]
     fn garbage_never_opens(garbage: Vec<u8>, routed in any::<bool>()) {
-        let (_, mut server) = pair(Limits::default());
+        let (_, mut server) = pair();
         let mut garbage = garbage;
         if routed && garbage.len() >= 9 {
             garbage[0] &= 0x3f;
@@ -75,7 +75,7 @@ proptest! {
 
     #[test]
     fn what_was_framed_comes_out_framed(data in prop::collection::vec(any::<u8>(), 0..1200)) {
-        let (mut client, mut server) = pair(Limits::default());
+        let (mut client, mut server) = pair();
         let mut payload = Vec::new();
         DataHeader { stream: 8, offset: 9, final_size: None, explicit_len: None, receipt: Receipt(0) }.emit(&mut payload);
         payload.extend(&data);
