@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{TransportConfig, setters};
+use super::{ID_BYTES_MAX, TransportConfig, random_id, setters};
 use crate::{
     quic::{ConnectionId, TokenMemoryCache, TokenStore},
     seams::{
@@ -45,7 +45,7 @@ pub struct ClientConfig {
     pub(crate) transport: Arc<TransportConfig>,
     pub(crate) token_store: Arc<dyn TokenStore>,
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) initial_dst_cid_provider: Option<Arc<dyn Fn() -> ConnectionId + Send + Sync>>,
+    pub(crate) initial_dst_cid_provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>,
     pub(crate) version: u32,
 }
 
@@ -64,7 +64,7 @@ impl ClientConfig {
             transport: Arc::default(),
             token_store: Arc::new(TokenMemoryCache::default()),
             sessions: Arc::default(),
-            initial_dst_cid_provider: None,
+            initial_dst_cid_provider: Arc::new(|| random_id(ID_BYTES_MAX)),
             version: 1,
         }
     }
@@ -91,8 +91,7 @@ impl ClientConfig {
     setters! {
         /// The first connection id of the server, for load balancers that route by it. It must have at least 8 bytes, which
         /// others cannot guess (RFC 9000 §7.2); connecting fails with a shorter one. Default: 20 random bytes.
-        initial_dst_cid_provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>
-            => initial_dst_cid_provider = Some(initial_dst_cid_provider);
+        initial_dst_cid_provider: Arc<dyn Fn() -> ConnectionId + Send + Sync>;
 
         /// Replaces the transport settings.
         transport_config: Arc<TransportConfig> => transport = transport_config;

@@ -118,7 +118,7 @@ pub struct GuardStats {
 pub(crate) struct Guard {
     law: Law,
     /// How long evidence is valid.
-    age: Duration,
+    pub(crate) age: Duration,
     rtt_min: Duration,
     /// The score: positive values speak against the path.
     pub(crate) score: i32,

@@ -95,12 +95,8 @@ impl Ladder {
     ///
     /// An unbounded level reports the rest of a `u64`, more than any flow has.
     pub fn count(&self, level: Level) -> u64 {
-        if level.is_primary() || level.get() > self.levels {
-            return 0;
-        }
-        let end =
-            |number: usize| number.checked_sub(1).and_then(|at| self.ends.get(at)).copied().unwrap_or(0);
-        end(level.index()) - end(level.index() - 1)
+        let at = level.index().checked_sub(1).filter(|&at| at < usize::from(self.levels));
+        at.map_or(0, |at| self.ends[at] - at.checked_sub(1).map_or(0, |before| self.ends[before]))
     }
 
     /// At most [`LEVELS_MAX`] counts, none of them 0.

@@ -30,8 +30,6 @@ pub(crate) struct Overlay {
     pub(crate) sacks: BTreeMap<StreamId, SackDue>,
     /// Arrival times of RLP's datagrams.
     pub(crate) arrivals: ArrivalCounts,
-    /// Whether this side wants such reports from the peer.
-    wants_arrivals: bool,
 }
 
 /// A due SACK.
@@ -56,16 +54,15 @@ impl Overlay {
             recv_credit: RecvCredit::new(config, rlp_room),
             sacks: BTreeMap::new(),
             arrivals: ArrivalCounts::default(),
-            wants_arrivals: config.rlp == RlpMode::Guard,
         }
     }
 
     /// The first frame on the control stream.
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self, config: &TransportConfig) -> Settings {
         Settings {
             connection_credit: self.recv_credit.window(),
             stream_credit: self.recv_credit.stream_window(),
-            arrivals: self.wants_arrivals,
+            arrivals: config.rlp == RlpMode::Guard,
         }
     }
 

@@ -153,17 +153,13 @@ impl Retirement {
         Self { check_at: Some(now + SETTLE_AFTER), reports: VecDeque::new() }
     }
 
-    /// Whether it is time for [`Self::check`].
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.check_at.is_some_and(|at| at <= now)
-    }
-
-    /// `handshaking`: handshakes are in progress.
+    /// Looks again, if it is time: `handshaking`, whether handshakes are in progress.
     pub(crate) fn check(&mut self, now: Instant, handshaking: bool) {
-        if handshaking {
-            self.check_at = Some(now + SETTLE_EVERY);
-        } else {
-            self.check_at = None;
+        if self.check_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.check_at = handshaking.then(|| now + SETTLE_EVERY);
+        if !handshaking {
             self.report(FromPredecessor::Settled);
         }
     }

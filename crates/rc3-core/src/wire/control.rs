@@ -3,8 +3,6 @@
 //! Each frame is a type, a length and a payload. SETTINGS comes first and once; frames of unknown type are
 //! skipped. Credits are in bytes.
 
-use std::fmt;
-
 use zeroize::Zeroizing;
 
 use super::{
@@ -12,6 +10,7 @@ use super::{
     malformed::Malformed,
     varint::{self, Reader},
 };
+use crate::shows::shows;
 
 /// The credit for RLP data in each direction, for a connection and for each of its streams, until SETTINGS changes it
 /// (bytes).
@@ -90,11 +89,7 @@ pub enum ControlFrame {
 #[derive(Clone, PartialEq, Eq)]
 pub struct EarlySecret(pub Zeroizing<[u8; EARLY_SECRET_LEN]>);
 
-impl fmt::Debug for EarlySecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("EarlySecret").finish_non_exhaustive()
-    }
-}
+shows!(EarlySecret:);
 
 /// The content of a SETTINGS frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

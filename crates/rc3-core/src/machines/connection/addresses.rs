@@ -85,14 +85,6 @@ impl PeerAddresses {
         }
     }
 
-    /// The peer needs to see the local address and must be allowed a full answer there: sends a long datagram and one
-    /// of the primary, or enough of the primary instead of the long one.
-    fn announce(&mut self, primary: &Quic, speaks_rlp: bool) {
-        self.announcing = speaks_rlp;
-        let third = primary.window().mtu / 3;
-        self.pings = if self.announcing { 1 } else { third.div_ceil(PING_BYTES_MIN) };
-    }
-
     /// Returns once for each packet that the primary should send to show the local address.
     pub(super) fn take_ping(&mut self) -> bool {
         let left = self.pings.checked_sub(1);
@@ -189,10 +181,13 @@ impl Connection {
         }
     }
 
-    /// Shows the peer the local address.
+    /// The peer needs to see the local address and must be allowed a full answer there: sends a long datagram and one
+    /// of the primary, or enough of the primary instead of the long one.
     fn announce(&mut self) {
         let speaks_rlp = self.rlp().is_some();
-        self.addresses.announce(&self.primary, speaks_rlp);
+        let third = self.primary.window().mtu / 3;
+        self.addresses.announcing = speaks_rlp;
+        self.addresses.pings = if speaks_rlp { 1 } else { third.div_ceil(PING_BYTES_MIN) };
     }
 
     /// Writes the long datagram into the empty `buf`, if it is due: only PADDING.

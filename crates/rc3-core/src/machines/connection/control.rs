@@ -33,7 +33,7 @@ impl Connection {
         }
         let Some(id) = self.primary.open(Dir::Uni) else { return };
         overlay.control = Some(id);
-        let settings = ControlFrame::Settings(overlay.settings());
+        let settings = ControlFrame::Settings(overlay.settings(&self.config));
         self.streams.on_opened(id);
         self.streams.insert_send(id, false, 0);
         self.streams.set_priority(id, i32::MAX);

@@ -26,9 +26,9 @@ impl Connection {
         self.streams.insert_send(id, self.overlay.is_some(), rlp_limit);
     }
 
-    pub(super) fn add_recv(&mut self, id: StreamId) -> &mut RecvStream {
+    pub(super) fn add_recv(&mut self, id: StreamId) {
         let granted = self.overlay.as_ref().map(|overlay| overlay.recv_credit.stream_window());
-        self.streams.recv_or_insert(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)))
+        self.streams.insert_recv(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)));
     }
 
     /// A datagram of the primary arrived, of `len` bytes: its content is in a buffer of that length.

@@ -20,10 +20,10 @@ impl Connection {
         spans: impl Iterator<Item = (Span, Receipt)> + Clone,
     ) {
         let number = VarInt::from(id).into_inner();
-        if !self
-            .rlp()
-            .is_some_and(|rlp| spans.clone().all(|(span, receipt)| rlp.is_shown(number, span, receipt)))
-        {
+        let is_proven = self.rlp().is_some_and(|rlp| {
+            spans.clone().all(|(span, receipt)| rlp.receipts.receipt(number, span) == receipt)
+        });
+        if !is_proven {
             self.life.fault = Some(PeerMisbehaved::Receipt);
             return;
         }

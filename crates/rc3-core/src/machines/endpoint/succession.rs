@@ -177,9 +177,7 @@ impl Endpoint {
         }
         let handshaking = !self.receivers.undecryptable.is_idle()
             || self.neighbours.predecessor.as_ref().is_some_and(|before| before.handshaking);
-        if let Some(retirement) = &mut self.neighbours.retirement
-            && retirement.is_due(now)
-        {
+        if let Some(retirement) = &mut self.neighbours.retirement {
             retirement.check(now, handshaking);
         }
     }

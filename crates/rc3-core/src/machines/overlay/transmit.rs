@@ -287,7 +287,7 @@ impl Overlay {
         packets: &[RlpPacket],
         buf: &mut Vec<u8>,
     ) -> Option<Departure> {
-        let (seal, receipts) = self.rlp.as_mut().map(Rlp::sealing)?;
+        let Rlp { seal, receipts, .. } = self.rlp.as_mut()?;
         let number = VarInt::from(id).into_inner();
         // There is no gap between them.
         let start = packets.iter().map(|packet| packet.span.start).min()?;

@@ -26,7 +26,7 @@ use crate::{
     laws::primary_window::Window,
     quic::StreamId,
     transmit::Transmit,
-    units::{Level, Receipt, Span},
+    units::Level,
     wire::{arrival::Arrival, order::Order},
 };
 
@@ -49,7 +49,7 @@ pub(crate) struct Rlp {
     established: u64,
     /// Bytes of early data that may still leave on a path not known to honour priorities; `None`: no bound.
     early_left: Option<u64>,
-    receipts: ReceiptKey,
+    pub(crate) receipts: ReceiptKey,
     ladder: Ladder,
     pacer: Option<Pacer>,
     /// Present in [`RlpMode::Guard`].
@@ -96,16 +96,6 @@ impl Rlp {
         if let Some(watch) = &mut self.watch {
             watch.start_busy_period();
         }
-    }
-
-    /// The sealer of datagrams, and the key of their receipts.
-    pub(crate) fn sealing(&mut self) -> (&mut Sealer, &ReceiptKey) {
-        (&mut self.seal, &self.receipts)
-    }
-
-    /// Whether a SACK proves that the peer has received its spans.
-    pub(crate) fn is_shown(&self, stream: u64, span: Span, receipt: Receipt) -> bool {
-        self.receipts.receipt(stream, span) == receipt
     }
 
     /// One datagram at the primary's priority, on the path from the second address to the first; appended to `buf`.

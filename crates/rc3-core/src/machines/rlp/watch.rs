@@ -28,8 +28,6 @@ pub(crate) struct PathLaws {
     law: Law,
     /// Both loops leave all of the link to others, by the same mark: comparing their packets would show nothing.
     yields: bool,
-    /// How long the memory of a path is valid.
-    verdict_age: Duration,
     /// The rate for later connections.
     pace: Option<Pace>,
     /// The rate was remembered, and not confirmed so far.
@@ -38,16 +36,14 @@ pub(crate) struct PathLaws {
 
 impl PathLaws {
     pub(super) fn new(config: &TransportConfig, rtt: Duration) -> Self {
-        let verdict_age = config.verdict_age;
         let yields = config.congestion == Congestion::Background;
         let law = config.law;
         Self {
-            guard: Guard::new(law, verdict_age, rtt),
+            guard: Guard::new(law, config.verdict_age, rtt),
             clock: clock(law, yields, rtt),
             order: OrderTrial::new(law),
             law,
             yields,
-            verdict_age,
             pace: None,
             unconfirmed: false,
         }
@@ -108,8 +104,8 @@ impl PathLaws {
             return;
         }
         // The guard uses it as long as the record is valid, and no longer than its own evidence.
-        let left = record.until.saturating_duration_since(now).min(self.verdict_age);
-        self.guard.recall(now.checked_sub(self.verdict_age - left).unwrap_or(now), record.score);
+        let left = record.until.saturating_duration_since(now).min(self.guard.age);
+        self.guard.recall(now.checked_sub(self.guard.age - left).unwrap_or(now), record.score);
         if let Some(pace) = record.pace {
             self.clock.recall(pace);
             (self.pace, self.unconfirmed) = (Some(pace), true);
@@ -137,7 +133,7 @@ impl PathLaws {
             (None, known) => known,
         };
         let (verdict, score, pace) = (self.guard.verdict(), self.guard.score, self.pace);
-        let until = now + self.verdict_age;
+        let until = now + self.guard.age;
         let record = DestinationVerdict { destination, verdict, score, pace, network, at: now, until };
         (changed || confirmed).then_some(record)
     }

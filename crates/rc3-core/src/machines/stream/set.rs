@@ -135,12 +135,9 @@ impl Streams {
         self.send.insert(id, Box::new(SendStream::new(id, age, records, rlp_limit)));
     }
 
-    pub(crate) fn recv_or_insert(
-        &mut self,
-        id: StreamId,
-        new: impl FnOnce() -> RecvStream,
-    ) -> &mut RecvStream {
-        self.recv.entry(id).or_insert_with(|| Box::new(new()))
+    /// Unless it is there already.
+    pub(crate) fn insert_recv(&mut self, id: StreamId, new: impl FnOnce() -> RecvStream) {
+        self.recv.entry(id).or_insert_with(|| Box::new(new()));
     }
 
     pub(crate) fn recv(&self, id: StreamId) -> Option<&RecvStream> {
@@ -273,8 +270,8 @@ impl Streams {
         }
     }
 
-    pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) -> bool {
-        let Some(stream) = self.send.get_mut(&id) else { return false };
+    pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) {
+        let Some(stream) = self.send.get_mut(&id) else { return };
         let queued = mem::take(&mut stream.queued_for_rlp);
         if queued {
             self.rlp_queue.remove(&stream.rlp_place());
@@ -283,7 +280,6 @@ impl Streams {
         if queued {
             self.queue_for_rlp(id);
         }
-        true
     }
 
     /// Hands up to `budget` stream bytes to the primary, in order of service. `on_fed` gets each stream, what was

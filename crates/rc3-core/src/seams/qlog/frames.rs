@@ -43,11 +43,7 @@ fn frame(reader: &mut Reader<'_>) -> Option<Value> {
         0x1b => json!({ "frame_type": "path_response", "data": hex(reader.take(8)?) }),
         0x1c | 0x1d => connection_close(reader, frame_type == 0x1d)?,
         0x1e => json!({ "frame_type": "handshake_done" }),
-        0x30 => {
-            let length = reader.rest().len();
-            reader.take(length as u64)?;
-            json!({ "frame_type": "datagram", "length": length })
-        }
+        0x30 => json!({ "frame_type": "datagram", "length": skip_rest(reader) }),
         0x31 => json!({ "frame_type": "datagram", "length": skip_counted(reader)? }),
         // IMMEDIATE_ACK and ACK_FREQUENCY (draft-ietf-quic-ack-frequency).
         0x1f => unknown(frame_type),
@@ -58,8 +54,7 @@ fn frame(reader: &mut Reader<'_>) -> Option<Value> {
             unknown(frame_type)
         }
         _ => {
-            let rest = reader.rest().len() as u64;
-            reader.take(rest)?;
+            skip_rest(reader);
             unknown(frame_type)
         }
     })
@@ -101,13 +96,7 @@ fn stream_frame(frame_type: u64, reader: &mut Reader<'_>) -> Option<Value> {
 fn stream(frame_type: u64, reader: &mut Reader<'_>) -> Option<Value> {
     let id = number(reader.varint()?);
     let offset = if frame_type & 0x04 == 0 { 0 } else { reader.varint()? };
-    let length = if frame_type & 0x02 == 0 {
-        let length = reader.rest().len() as u64;
-        reader.take(length)?;
-        length
-    } else {
-        skip_counted(reader)?
-    };
+    let length = if frame_type & 0x02 == 0 { skip_rest(reader) } else { skip_counted(reader)? };
     Some(json!({
         "frame_type": "stream", "stream_id": id, "offset": number(offset), "length": length,
         "fin": frame_type & 0x01 != 0,
@@ -168,6 +157,10 @@ fn skip_counted(reader: &mut Reader<'_>) -> Option<u64> {
     let length = reader.varint()?;
     reader.take(length)?;
     Some(length)
+}
+
+fn skip_rest(reader: &mut Reader<'_>) -> u64 {
+    std::mem::replace(reader, Reader::new(&[])).rest().len() as u64
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,7 +1,6 @@
 //! Two writers to one file: quinn-proto's and rc3's.
 
 use std::{
-    fmt,
     io::{self, Write as _},
     mem,
     net::SocketAddr,
@@ -19,6 +18,7 @@ use super::{
 };
 use crate::{
     quic::{ConnectionId, Side, StreamId, VarInt},
+    shows::shows,
     units::Span,
 };
 
@@ -37,11 +37,7 @@ impl Qlog {
     }
 }
 
-impl fmt::Debug for Qlog {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Qlog")
-    }
-}
+shows!(Qlog:);
 
 /// One file with two writers: quinn-proto's and rc3's. They alternate; both belong to one connection.
 struct Log {

@@ -5,7 +5,7 @@
 //! protocol of a ticket, so there is one cache for each form.
 
 use std::{
-    fmt, mem,
+    mem,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -18,6 +18,7 @@ use rustls::{
 };
 
 use super::remembered::for_early_data;
+use crate::shows::shows;
 
 /// Sessions stored for each form, eight per server: as many as rustls stores by default.
 const SESSIONS_MAX: usize = 256;
@@ -105,11 +106,7 @@ impl ConnectionSessions {
     }
 }
 
-impl fmt::Debug for ConnectionSessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectionSessions").finish_non_exhaustive()
-    }
-}
+shows!(ConnectionSessions:);
 
 impl ClientSessionStore for ConnectionSessions {
     fn set_kx_hint(&self, server: ServerName<'static>, group: NamedGroup) {

@@ -17,7 +17,7 @@
 use std::{
     any::Any,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
@@ -122,14 +122,14 @@ impl ControllerState {
     }
 
     pub(super) fn take_fates(&self) -> Fates {
-        let mut fates = self.fates.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fates = self.fates();
         let newest = fates.newest;
         std::mem::replace(&mut *fates, Fates { newest, ..Fates::default() })
     }
 
     /// When the newest acknowledged packet had left.
     pub(super) fn newest_acked(&self) -> Option<Instant> {
-        self.fates.lock().unwrap_or_else(PoisonError::into_inner).newest
+        self.fates().newest
     }
 
     pub(super) fn set_pace(&self, pace: PacketPacing) {
@@ -152,8 +152,8 @@ impl ControllerState {
         self.slow_start_max.set(u64::MAX);
     }
 
-    fn change_fates(&self, change: impl FnOnce(&mut Fates)) {
-        change(&mut self.fates.lock().unwrap_or_else(PoisonError::into_inner));
+    fn fates(&self) -> MutexGuard<'_, Fates> {
+        self.fates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -325,11 +325,11 @@ impl Controller for Watched {
         self.shared.in_flight.store(in_flight, Relaxed);
         self.shared.acks_came.store(true, Relaxed);
         let (acked, bytes) = (self.path.acked.take(), std::mem::take(&mut self.path.acked_bytes));
-        self.shared.change_fates(|fates| {
-            fates.acked = acked.or(fates.acked);
-            fates.newest = acked.or(fates.newest);
-            fates.acked_bytes += bytes;
-        });
+        let mut fates = self.shared.fates();
+        fates.acked = acked.or(fates.acked);
+        fates.newest = acked.or(fates.newest);
+        fates.acked_bytes += bytes;
+        drop(fates);
         let app_limited = self.app_limited(app_limited);
         self.inner.on_end_acks(now, in_flight, app_limited, largest_packet_num_acked);
         self.publish();
@@ -345,7 +345,7 @@ impl Controller for Watched {
         self.landed(lost_bytes);
         // Without bytes it is an ECN mark.
         if lost_bytes > 0 {
-            self.shared.change_fates(|fates| fates.lost = Some(sent));
+            self.shared.fates().lost = Some(sent);
         }
         self.settings.standard_window = false;
         if !is_persistent_congestion && lost_bytes > 0 && self.forgives(now, sent) {

@@ -1,7 +1,6 @@
 //! The QUIC side of an endpoint: connection ids, stateless answers, handshakes that begin.
 
 use std::{
-    fmt,
     net::{IpAddr, SocketAddr},
     ops::Deref,
     sync::Arc,
@@ -20,12 +19,11 @@ use super::{
     seam::{Bounds, Seam},
     seeded,
 };
-use crate::quic::{ConnectError, ConnectionError, ConnectionEvent, ConnectionHandle, ConnectionId, Side};
+use crate::quic::{ConnectError, ConnectionError, ConnectionEvent, ConnectionHandle, Side};
 use crate::seams::{keys::ReceiverId, tls::ConfigError};
 use crate::{
-    config::{
-        ClientConfig, EndpointConfig, ID_BYTES_MAX, ID_BYTES_MIN, ServerConfig, TransportConfig, random_id,
-    },
+    config::{ClientConfig, EndpointConfig, ID_BYTES_MIN, ServerConfig, TransportConfig},
+    shows::shows,
     transmit::Transmit,
 };
 
@@ -132,7 +130,10 @@ impl QuicEndpoint {
     ) -> Result<(ConnectionHandle, Quic), ConnectFailed> {
         self.ids.reset();
         let session = config.security.session(config.transport.speaks_rc3(), &config.sessions)?;
-        let id = first_id(config)?;
+        let id = (config.initial_dst_cid_provider)();
+        if id.len() < ID_BYTES_MIN {
+            return Err(ConfigError::ConnectionIds.into());
+        }
         let seam = Seam::new(now, &config.transport, Side::Client, remote, id, bounds);
         let mut client = quic::ClientConfig::new(seam.client_crypto(session.crypto));
         client
@@ -211,22 +212,7 @@ impl QuicEndpoint {
     }
 }
 
-impl fmt::Debug for QuicEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.endpoint.fmt(f)
-    }
-}
-
-/// The id of the server in the client's first packets.
-fn first_id(config: &ClientConfig) -> Result<ConnectionId, ConfigError> {
-    match &config.initial_dst_cid_provider {
-        None => Ok(random_id(ID_BYTES_MAX)),
-        Some(provider) => {
-            let id = provider();
-            if id.len() < ID_BYTES_MIN { Err(ConfigError::ConnectionIds) } else { Ok(id) }
-        }
-    }
-}
+shows!(QuicEndpoint: endpoint);
 
 /// The settings in quinn-proto's form, and the source of ids for RLP, if it is not derivation.
 fn quic_config(

@@ -173,9 +173,10 @@ fn controller_factory(
         return factory.clone();
     }
     match config.congestion {
-        Congestion::NewReno => with_window!(quic::congestion::NewRenoConfig::default()),
-        // Its value without signalling routers.
-        Congestion::KickAss => with_window!(quic::congestion::NewRenoConfig::default()),
+        // KickAss without signalling routers.
+        Congestion::NewReno | Congestion::KickAss => {
+            with_window!(quic::congestion::NewRenoConfig::default())
+        }
         Congestion::Cubic | Congestion::Background => Arc::new(CubicConfig {
             initial_window: config.initial_window_bytes().unwrap_or(INITIAL_WINDOW),
             slow_start_max: shared.slow_start_max.clone(),

@@ -68,11 +68,8 @@ pub(super) struct SharedSteering(Arc<Mutex<Steering>>);
 impl SharedSteering {
     /// The state of a new connection, if routers may signal a rate to it.
     pub(super) fn of(now: Instant, config: &TransportConfig) -> Option<Self> {
-        config.steered().then(|| Self::new(now, sender_config(config)))
-    }
-
-    fn new(now: Instant, config: SenderConfig) -> Self {
-        Self(Arc::new(Mutex::new(Steering {
+        let config = config.steered().then(|| sender_config(config))?;
+        Some(Self(Arc::new(Mutex::new(Steering {
             sender: Sender::new(config),
             fragments: Fragments::NEW,
             mtu: config.mtu,
@@ -81,7 +78,7 @@ impl SharedSteering {
             signals: 0,
             counts: SwitchCounts::default(),
             switches: Vec::new(),
-        })))
+        }))))
     }
 
     /// The factory of its controllers.
