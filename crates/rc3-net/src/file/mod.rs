@@ -156,8 +156,3 @@ pub enum RecvFileError {
     #[error("closed stream")]
     ClosedStream,
 }
-
-/// A task that could not run: its thread panicked, or the runtime ends.
-fn join_error(error: tokio::task::JoinError) -> io::Error {
-    io::Error::other(error)
-}

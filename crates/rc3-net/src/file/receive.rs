@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rc3_core::{Chunk, ClosedStream};
 use tokio::task::JoinHandle;
 
-use super::{RecvFileError, SINK_FAILED, SOURCE_FAILED, WriteAt, join_error};
+use super::{RecvFileError, SINK_FAILED, SOURCE_FAILED, WriteAt};
 use crate::{error::ReadError, recv_stream::RecvStream, state::Access};
 
 /// Bytes collected before a write: enough that switching threads costs little.
@@ -163,7 +163,8 @@ async fn await_write(
 ) -> Result<WriteBatch, RecvFileError> {
     match writing.await {
         Ok(result) => result,
-        Err(error) => Err(RecvFileError::Write { offset: 0, error: join_error(error) }),
+        // Its thread panicked, or the runtime ends.
+        Err(error) => Err(RecvFileError::Write { offset: 0, error: std::io::Error::other(error) }),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{future::poll_fn, io, sync::Arc, task::Poll};
 use bytes::Bytes;
 use rc3_core::{self as core, SourceError, SourceRead, VarInt, units::Span};
 
-use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError, join_error};
+use super::{ReadAt, SINK_FAILED, SOURCE_FAILED, SendFileError};
 use crate::{
     send_stream::SendStream,
     state::Access,
@@ -79,8 +79,9 @@ impl SendStream {
             let reading = tokio::task::spawn_blocking(move || read(&stream, &*source, span));
             match reading.await {
                 Ok(result) => result?,
+                // Its thread panicked, or the runtime ends.
                 Err(error) => {
-                    return Err(SendFileError::Read { offset: span.start, error: join_error(error) });
+                    return Err(SendFileError::Read { offset: span.start, error: io::Error::other(error) });
                 }
             }
         }
