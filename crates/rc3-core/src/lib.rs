@@ -104,7 +104,7 @@ pub use laws::{
     clock::ClockStats,
     guard::{GuardStats, Verdict},
     ladder::{Ladder, LadderError},
-    verdicts::{DestinationVerdict, KnownPath, NEAR_PATHS_MAX, Pace, are_neighbours, network_of},
+    verdicts::{DestinationVerdict, KnownPath, NEAR_PATHS_MAX, Pace, are_neighbours, network_of, site_of},
     worker_hash::WorkerHash,
 };
 pub use machines::{

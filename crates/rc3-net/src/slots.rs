@@ -1,6 +1,6 @@
 //! Slots for connections that a server need not keep.
 //!
-//! Invariants: no network excludes another one, and no address that is not validated ends a connection.
+//! Invariants: no site excludes another one, and no address that is not validated ends a connection.
 
 use std::{
     cmp::Reverse,
@@ -15,17 +15,17 @@ use std::{
     task::Poll,
 };
 
-use rc3_core::network_of;
+use rc3_core::site_of;
 use tokio::sync::oneshot;
 
 use crate::incoming::Incoming;
 
 /// A limit on connections that holds without locking anybody out.
 ///
-/// A connection takes a [`Slot`] from its first packet on. If there is none, the network with the most slots gives one
+/// A connection takes a [`Slot`] from its first packet on. If there is none, the site with the most slots gives one
 /// up: that of its oldest connection, and preferably one that is not in use ([`Slot::uses`]). Connections in use only
-/// make room for networks that have fewer. All addresses of one host count as one network: an IPv4 address, or 64 bits
-/// of an IPv6 address.
+/// make room for sites that have fewer. All addresses of one subscriber count as one site: an IPv4 address, or
+/// 48 bits of an IPv6 address.
 ///
 /// ```
 /// # async fn example(server: rc3_net::Endpoint) {
@@ -46,18 +46,18 @@ use crate::incoming::Incoming;
 pub struct Slots(Arc<Mutex<SlotTable>>);
 
 impl Slots {
-    /// Slots for `max` connections, at most `per_network_max` of them of one network.
-    pub fn new(max: usize, per_network_max: usize) -> Self {
-        let (taken, networks) = (Vec::new(), HashMap::new());
-        Self(Arc::new(Mutex::new(SlotTable { max, per_network_max, next_id: 0, taken, networks })))
+    /// Slots for `max` connections, at most `per_site_max` of them of one site.
+    pub fn new(max: usize, per_site_max: usize) -> Self {
+        let (taken, sites) = (Vec::new(), HashMap::new());
+        Self(Arc::new(Mutex::new(SlotTable { max, per_site_max, next_id: 0, taken, sites })))
     }
 
     /// Takes a slot for a connection that a peer wants to open. `None` if the peer has been refused, or has to prove its
     /// address first (RFC 9000 §8.1.2): another connection only makes room for an address that is validated.
     pub fn admit(&self, incoming: Incoming) -> Option<(Incoming, Slot)> {
-        let network = network_of(incoming.remote_address().ip());
+        let site = site_of(incoming.remote_address().ip());
         let mut table = self.table();
-        match table.room(network) {
+        match table.room(site) {
             FreeSlot::Free => {}
             FreeSlot::None => {
                 incoming.refuse();
@@ -71,7 +71,7 @@ impl Slots {
         }
         let (evict, evicted) = oneshot::channel();
         let uses = Uses::default();
-        let id = table.add(network, evict, uses.clone());
+        let id = table.add(site, evict, uses.clone());
         Some((incoming, Slot { slots: self.clone(), id, evicted, is_lost: false, uses }))
     }
 
@@ -146,24 +146,24 @@ impl Drop for InUse {
     }
 }
 
-/// The addresses that one host can have, see [`network_of`].
-type Network = IpAddr;
+/// The addresses that one subscriber can have, see [`site_of`].
+type Site = IpAddr;
 
 #[derive(Debug)]
 struct SlotTable {
     max: usize,
-    per_network_max: usize,
+    per_site_max: usize,
     next_id: u64,
     /// Oldest first.
     taken: Vec<TakenSlot>,
-    /// How many of these each network has.
-    networks: HashMap<Network, usize>,
+    /// How many of these each site has.
+    sites: HashMap<Site, usize>,
 }
 
 #[derive(Debug)]
 struct TakenSlot {
     id: u64,
-    network: Network,
+    site: Site,
     evict: oneshot::Sender<()>,
     uses: Uses,
 }
@@ -178,31 +178,30 @@ enum FreeSlot {
 }
 
 impl SlotTable {
-    fn count(&self, network: Network) -> usize {
-        self.networks.get(&network).copied().unwrap_or(0)
+    fn count(&self, site: Site) -> usize {
+        self.sites.get(&site).copied().unwrap_or(0)
     }
 
-    fn room(&self, network: Network) -> FreeSlot {
-        let own = self.count(network);
-        let only_own = own >= self.per_network_max;
+    fn room(&self, site: Site) -> FreeSlot {
+        let own = self.count(site);
+        let only_own = own >= self.per_site_max;
         if !only_own && self.taken.len() < self.max {
             return FreeSlot::Free;
         }
         let gives_way = |taken: &TakenSlot| {
-            (!only_own || taken.network == network)
-                && (!taken.uses.any() || self.count(taken.network) > own + 1)
+            (!only_own || taken.site == site) && (!taken.uses.any() || self.count(taken.site) > own + 1)
         };
         let candidates = self.taken.iter().enumerate().filter(|(_, taken)| gives_way(taken));
         let first =
-            candidates.max_by_key(|(at, taken)| (self.count(taken.network), !taken.uses.any(), Reverse(*at)));
+            candidates.max_by_key(|(at, taken)| (self.count(taken.site), !taken.uses.any(), Reverse(*at)));
         first.map_or(FreeSlot::None, |(at, _)| FreeSlot::Of(at))
     }
 
-    fn add(&mut self, network: Network, evict: oneshot::Sender<()>, uses: Uses) -> u64 {
+    fn add(&mut self, site: Site, evict: oneshot::Sender<()>, uses: Uses) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.taken.push(TakenSlot { id, network, evict, uses });
-        *self.networks.entry(network).or_default() += 1;
+        self.taken.push(TakenSlot { id, site, evict, uses });
+        *self.sites.entry(site).or_default() += 1;
         id
     }
 
@@ -221,10 +220,10 @@ impl SlotTable {
 
     fn take(&mut self, at: usize) -> TakenSlot {
         let taken = self.taken.remove(at);
-        let count = self.count(taken.network);
+        let count = self.count(taken.site);
         match count {
-            0 | 1 => _ = self.networks.remove(&taken.network),
-            _ => _ = self.networks.insert(taken.network, count - 1),
+            0 | 1 => _ = self.sites.remove(&taken.site),
+            _ => _ = self.sites.insert(taken.site, count - 1),
         }
         taken
     }
@@ -234,17 +233,16 @@ impl SlotTable {
 mod tests {
     use super::*;
 
-    fn network(address: &str) -> Network {
-        network_of(address.parse().unwrap())
+    fn site(address: &str) -> Site {
+        site_of(address.parse().unwrap())
     }
 
     /// A table, and the uses of its connections.
     struct Slots(SlotTable, Vec<Uses>);
 
     impl Slots {
-        fn new(max: usize, per_network_max: usize, taken: &[&str]) -> Self {
-            let table =
-                SlotTable { max, per_network_max, next_id: 0, taken: Vec::new(), networks: HashMap::new() };
+        fn new(max: usize, per_site_max: usize, taken: &[&str]) -> Self {
+            let table = SlotTable { max, per_site_max, next_id: 0, taken: Vec::new(), sites: HashMap::new() };
             let mut slots = Self(table, Vec::new());
             taken.iter().for_each(|address| slots.add(address));
             slots
@@ -252,25 +250,25 @@ mod tests {
 
         fn add(&mut self, address: &str) {
             let uses = Uses::default();
-            self.0.add(network(address), oneshot::channel().0, uses.clone());
+            self.0.add(site(address), oneshot::channel().0, uses.clone());
             self.1.push(uses);
         }
 
         fn room(&self, address: &str) -> FreeSlot {
-            self.0.room(network(address))
+            self.0.room(site(address))
         }
     }
 
     #[test]
-    fn addresses_of_one_host_are_one_network() {
-        assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:1:2"));
-        assert_ne!(network("2001:db8::1"), network("2001:db8:0:1::1"));
-        assert_eq!(network("192.0.2.1"), network("::ffff:192.0.2.1"));
-        assert_ne!(network("192.0.2.1"), network("192.0.2.2"));
+    fn addresses_of_one_subscriber_are_one_site() {
+        assert_eq!(site("2001:db8::1"), site("2001:db8:0:ffff:1::2"));
+        assert_ne!(site("2001:db8::1"), site("2001:db8:1::1"));
+        assert_eq!(site("192.0.2.1"), site("::ffff:192.0.2.1"));
+        assert_ne!(site("192.0.2.1"), site("192.0.2.2"));
     }
 
     #[test]
-    fn the_network_with_the_most_slots_gives_up_its_oldest() {
+    fn the_site_with_the_most_slots_gives_up_its_oldest() {
         let mut slots = Slots::new(4, 4, &["192.0.2.9", "192.0.2.1", "192.0.2.1"]);
         assert_eq!(slots.room("192.0.2.1"), FreeSlot::Free);
         slots.add("192.0.2.1");
@@ -281,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn a_network_with_all_of_its_slots_gives_up_its_own() {
+    fn a_site_with_all_of_its_slots_gives_up_its_own() {
         let slots = Slots::new(10, 2, &["192.0.2.9", "192.0.2.1", "192.0.2.1"]);
         assert_eq!(slots.room("192.0.2.1"), FreeSlot::Of(1));
         assert_eq!(slots.room("192.0.2.9"), FreeSlot::Free);
     }
 
     #[test]
-    fn connections_in_use_make_room_only_for_networks_that_have_fewer() {
+    fn connections_in_use_make_room_only_for_sites_that_have_fewer() {
         let slots = Slots::new(3, 3, &["192.0.2.1", "192.0.2.1", "192.0.2.9"]);
         let uses: Vec<_> = slots.1.iter().map(Uses::begin).collect();
         assert_eq!(slots.room("192.0.2.1"), FreeSlot::None, "one of its own would give way");
@@ -313,6 +311,6 @@ mod tests {
             slots.0.remove(id);
         }
         assert_eq!(slots.0.taken.len(), 1);
-        assert_eq!((slots.0.count(network("192.0.2.1")), slots.0.count(network("192.0.2.9"))), (0, 1));
+        assert_eq!((slots.0.count(site("192.0.2.1")), slots.0.count(site("192.0.2.9"))), (0, 1));
     }
 }

@@ -132,6 +132,14 @@ pub fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
+/// The site of an address, all that one subscriber may have: an IPv4 address, or the first 48 bits of IPv6 (RFC 6177).
+pub fn site_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 80 << 80).into(),
+        ip @ IpAddr::V4(_) => ip,
+    }
+}
+
 /// Whether two addresses are probably behind the same access network: they share 24 bits of IPv4, or 48 of IPv6, which is what
 /// one site has (RFC 6177).
 pub fn are_neighbours(one: IpAddr, other: IpAddr) -> bool {

@@ -6,11 +6,12 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use rc3_core::site_of;
 
 use super::{
     message::{FromParty, FromRendezvous, Pass, TOKEN_BYTES, Why},
@@ -222,14 +223,6 @@ impl Rooms {
 
     fn send(&mut self, to: PartyId, message: FromRendezvous) {
         self.outgoing.push_back((to, message));
-    }
-}
-
-/// An address of IPv4, or the first 48 bits of IPv6: one host can have all networks of a site (RFC 6177).
-fn site_of(ip: IpAddr) -> IpAddr {
-    match ip.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 80 << 80).into(),
-        ip @ IpAddr::V4(_) => ip,
     }
 }
 

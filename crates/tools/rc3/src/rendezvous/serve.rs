@@ -43,9 +43,9 @@ use crate::{
     },
 };
 
-/// Most connections: hosts and guests, in all and of one network. Beyond them the oldest of the network with most gives way.
+/// Most connections: hosts and guests, in all and of one site. Beyond them the oldest of the site with most gives way.
 const CONNECTIONS_MAX: usize = 2 * ROOMS_MAX;
-const CONNECTIONS_PER_NETWORK_MAX: usize = 3 * ROOMS_PER_SITE_MAX;
+const CONNECTIONS_PER_SITE_MAX: usize = 3 * ROOMS_PER_SITE_MAX;
 /// Bound in bytes on what all connections together may send ahead.
 const MEMORY_MAX: u64 = 32 << 20;
 /// Time for the handshake, the first message and the last.
@@ -121,7 +121,7 @@ async fn relay_socket(at: SocketAddr) -> io::Result<(UdpSocket, u16)> {
 
 /// Serves until the endpoint is closed.
 async fn run(endpoint: &Endpoint, mut rooms: Rooms, socket: Option<UdpSocket>) {
-    let slots = Slots::new(CONNECTIONS_MAX, CONNECTIONS_PER_NETWORK_MAX);
+    let slots = Slots::new(CONNECTIONS_MAX, CONNECTIONS_PER_SITE_MAX);
     let (happened, mut events) = mpsc::channel(EVENTS_MAX);
     let (mut parties, mut attending, mut last) = (HashMap::new(), JoinSet::new(), 0);
     let mut buf = vec![0; DATAGRAM_BYTES_MAX];

@@ -1,6 +1,6 @@
 //! Connections that have not shown the ticket.
 //!
-//! Invariant: they exclude nobody. They have few slots, with fewer for each network, and a new one evicts the oldest
+//! Invariant: they exclude nobody. They have few slots, with fewer for each site, and a new one evicts the oldest
 //! ([`Slots`]).
 
 use std::{
@@ -17,8 +17,8 @@ use crate::sparse::Sparse;
 
 /// Most connections without a shown ticket.
 const NEWCOMERS_MAX: usize = 32;
-/// Most of these from one network.
-const NEWCOMERS_PER_NETWORK_MAX: usize = 4;
+/// Most of these from one site.
+const NEWCOMERS_PER_SITE_MAX: usize = 4;
 /// Time limit for showing the ticket, and before that for the handshake.
 const HELLO_PATIENCE: Duration = Duration::from_secs(10);
 /// Why a connection lost its slot.
@@ -66,7 +66,7 @@ impl<H: DeserializeOwned + Send + 'static> Newcomers<H> {
             endpoint,
             check: Arc::new(check),
             authorising: JoinSet::new(),
-            slots: Slots::new(NEWCOMERS_MAX, NEWCOMERS_PER_NETWORK_MAX),
+            slots: Slots::new(NEWCOMERS_MAX, NEWCOMERS_PER_SITE_MAX),
             turned_away: Sparse::new(REPORT_EVERY),
         }
     }
