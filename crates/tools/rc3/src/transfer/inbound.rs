@@ -4,7 +4,7 @@
 //! time, name) waits for the sender's hash. Memory: half a megabyte per arriving file, plus the connection's windows.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     io,
     mem::take,
     sync::{
@@ -400,21 +400,21 @@ impl Transfer<'_> {
     /// Makes the links, after all files, then sets modes and times of directories, and syncs what the policy wants.
     async fn finish(&mut self, reporter: &mut Reporter) -> Result<()> {
         let Some(there) = self.destination.cloned() else { return Ok(()) };
-        let mut links = take(&mut self.agreement.links);
-        // A hard link may get a number, and must find the names of the others taken.
-        links.sort_by_key(|link| link.first.is_some());
+        let links = take(&mut self.agreement.links);
         let with_first = |link: Expected| {
             let first = link.first.and_then(|first| Some(self.file(first)?.path.clone()));
             (link, first)
         };
         let links: Vec<_> = links.into_iter().map(with_first).collect();
+        let files = take(&mut self.agreement.files);
         let directories = take(&mut self.agreement.directories);
         let finish = move || {
             let mut finished = Vec::new();
+            let announced: HashSet<_> = files.into_iter().map(|file| file.path).collect();
             for (mut link, first) in links {
                 let made = match &link.link {
                     Some(target) => there.make_link(&link, target),
-                    None => there.make_hard_link(&mut link, first.as_ref()),
+                    None => there.make_hard_link(&mut link, first.as_ref(), &announced),
                 };
                 let made = made.and_then(|()| Ok(there.0.sync_name(link.path.as_path())?));
                 finished.push((link, made));

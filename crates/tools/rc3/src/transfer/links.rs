@@ -6,6 +6,7 @@
 //! files, so that nothing of the same transfer is written through one.
 
 use std::{
+    collections::HashSet,
     io,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
@@ -57,8 +58,8 @@ pub(super) fn has_target(dir: &Dir, path: &SafePath, target: &[u8]) -> bool {
 }
 
 impl Destination {
-    /// Gives the file of the entry with the path `first` another name: the one expected, or one beside it, which `expected`
-    /// has then.
+    /// Gives the file of the entry with the path `first` another name: the one expected, or one beside it that is not
+    /// `announced`, which `expected` has then.
     ///
     /// # Errors
     /// See [`Fault`].
@@ -66,6 +67,7 @@ impl Destination {
         &self,
         expected: &mut Expected,
         first: Option<&SafePath>,
+        announced: &HashSet<SafePath>,
     ) -> Result<(), Fault> {
         let dir = &self.0.dir;
         let found = first.and_then(|first| Some((first, identity(dir, first)?.0)));
@@ -89,7 +91,8 @@ impl Destination {
             let copy = Expected { bytes, ..expected.clone() };
             let Err(verdict) = self.claim_same(&copy.path, &copy, hash) else { return Ok(()) };
             let beside = (1..=NAMES_MAX).map_while(|number| numbered(&copy.path, number));
-            for path in beside.take_while(|_| existing == Existing::KeepBoth) {
+            let free = beside.filter(|path| !announced.contains(path));
+            for path in free.take_while(|_| existing == Existing::KeepBoth) {
                 if takes(&path)? {
                     expected.path = path;
                     return Ok(());

@@ -115,8 +115,9 @@ fn both_names_of_a_file_are_kept_beside_others_and_repeating_succeeds() {
     }
     fs::remove_file(top.join("g")).unwrap();
     fs::hard_link(top.join("f"), top.join("g")).unwrap();
-    // The first number is the name of another link of the transfer.
+    // The first numbers are names of other links of the transfer.
     symlink("f", top.join("g (1)")).unwrap();
+    fs::hard_link(top.join("f"), top.join("g (2)")).unwrap();
     for _ in 0..2 {
         let flags = ["--links", "--hard-links"];
         let outcome = transfer(&top, to.path(), &["--keep-both", "--hard-links"], &flags);
@@ -124,11 +125,11 @@ fn both_names_of_a_file_are_kept_beside_others_and_repeating_succeeds() {
         let id = |name: &str| there.join(name).metadata().unwrap().ino();
         let mut names = names(&there);
         names.sort_unstable();
-        assert_eq!(names, ["f", "f (1)", "g", "g (1)", "g (2)"]);
+        assert_eq!(names, ["f", "f (1)", "g", "g (1)", "g (2)", "g (3)"]);
         assert_eq!(fs::read(there.join("g")).unwrap(), b"too");
         assert_eq!(fs::read_link(there.join("g (1)")).unwrap(), Path::new("f"));
-        assert_eq!(fs::read(there.join("g (2)")).unwrap(), content(1000));
-        assert_eq!(id("f (1)"), id("g (2)"));
+        assert_eq!(fs::read(there.join("g (3)")).unwrap(), content(1000));
+        assert_eq!([id("g (2)"), id("g (3)")], [id("f (1)"); 2]);
     }
 }
 
