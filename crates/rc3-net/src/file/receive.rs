@@ -79,14 +79,14 @@ impl RecvStream {
         let (mut batch, mut total) = (WriteBatch::default(), 0);
         let mut writing: Option<JoinHandle<Result<WriteBatch, RecvFileError>>> = None;
         loop {
-            let ended = self.gather(&mut batch, base, size_max).await;
+            let gathering = self.gather(&mut batch, base, size_max);
             // One batch is written while the next is gathered. Nothing is written any more when this returns.
-            let spare = match writing.take() {
-                Some(writing) => await_write(writing).await,
-                None => Ok(WriteBatch::default()),
+            let (spare, ended) = match writing.take() {
+                // The sink's fault is older, and may be why the peer has gone.
+                Some(writing) => tokio::try_join!(await_write(writing), async { Ok(gathering.await) })?,
+                None => (WriteBatch::default(), gathering.await),
             };
-            // The sink's fault is older, and may be why the peer has gone.
-            let (spare, ended) = (spare?, ended?);
+            let ended = ended?;
             total += batch.bytes.len() as u64;
             let sink = Arc::clone(&sink);
             let full = std::mem::replace(&mut batch, spare);

@@ -243,6 +243,25 @@ fn a_full_sink_is_an_error_at_both_ends() {
 }
 
 #[test]
+fn a_full_sink_is_an_error_even_if_nothing_more_comes() {
+    run(async {
+        let (client, server) = endpoints("127.0.0.1", |_| {});
+        let (near, far) = connect(&client, &server).await;
+        let sending = async {
+            let mut stream = near.open_uni().await.unwrap();
+            stream.write_all(&pattern(300_000, 3)).await.unwrap();
+            stream.stopped().await.unwrap()
+        };
+        let receiving = async { far.accept_uni().await.unwrap().recv_file(Full(0), LEN).await };
+        let both = async { tokio::join!(sending, receiving) };
+        let both = tokio::time::timeout(Duration::from_secs(5), both).await;
+        let (stopped, received) = both.expect("it waited for more");
+        assert!(matches!(received, Err(RecvFileError::Write { .. })), "{received:?}");
+        assert_eq!(stopped, Some(SINK_FAILED));
+    });
+}
+
+#[test]
 fn more_than_the_receiver_wants_is_refused() {
     run(async {
         let (client, server) = endpoints("127.0.0.1", far_below_the_file);
