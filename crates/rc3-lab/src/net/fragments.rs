@@ -44,6 +44,9 @@ pub(super) const BOXES: [Middlebox; 6] = [
     Middlebox::Rewrite { bytes: 576 },
 ];
 
+/// The name of a path, and what was measured.
+type Probed = (String, ProbeReport);
+
 /// Probes one path for each box, then one that loses packets.
 ///
 /// # Errors
@@ -53,15 +56,18 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let site = lab.site(&path)?;
     // How often a probe tries each length.
     let tries = u8::try_from(lab.options.runs().min(ATTEMPTS_MAX.into())).unwrap_or(u8::MAX);
-    let boxed = |middlebox: Middlebox| (middlebox.to_string(), Path { middlebox, ..path.clone() });
+    let mut measure = |name: String, path: Path| {
+        let report = lab.attempt(&format!("{NAME}, {name}"), || probe(&site, &path, tries))?;
+        Some((name, report))
+    };
+    let boxed = |middlebox: Middlebox| measure(middlebox.to_string(), Path { middlebox, ..path.clone() });
+    let boxes: Vec<_> = BOXES.into_iter().filter_map(boxed).collect();
     let loss = Loss { share: LOSS, burst: 1.0 };
-    let lossy = (format!("none, {} % loss", 100.0 * LOSS), Path { loss, ..path.clone() });
-    let mut probed = Vec::new();
-    for (name, path) in BOXES.map(boxed).into_iter().chain([lossy]) {
-        let report = lab.step(&format!("{NAME}, {name}"), || probe(&site, &path, tries))?;
-        probed.push((name, report));
+    let lossy = measure(format!("none, {} % loss", 100.0 * LOSS), Path { loss, ..path.clone() });
+    if boxes.is_empty() && lossy.is_none() {
+        return Ok(Vec::new());
     }
-    Ok(vec![section(&path.to_string(), tries, &probed)])
+    Ok(vec![section(&path.to_string(), tries, &boxes, lossy)])
 }
 
 /// Probes a path.
@@ -75,26 +81,28 @@ fn probe(site: &Site, path: &Path, tries: u8) -> Result<ProbeReport, NetError> {
     Ok(serde_json::from_str(&probe.line_in(patience)?)?)
 }
 
-/// The last path is the one that loses packets.
-fn section(path: &str, tries: u8, probed: &[(String, ProbeReport)]) -> Document {
+/// What was measured of the boxes, and of the path that loses packets.
+fn section(path: &str, tries: u8, boxes: &[Probed], lossy: Option<Probed>) -> Document {
     let mut section = Document::new(NAME)
         .text(format!(
             "{path}. Each code of a rate as the length of a whole packet with Don't Fragment, and as that of the leading \
              fragment of a packet of 1500 bytes, {tries} times each. The receiver watches lengths before its kernel \
              reassembles."
         ))
-        .table(table(probed));
-    let Some(((name, lossy), boxes)) = probed.split_last() else { return section };
-    section = section.picture(NAME, kept_chart(path, boxes));
-    if let Some(table) = drops(name, lossy) {
+        .table(table(boxes.iter().chain(&lossy)));
+    if !boxes.is_empty() {
+        section = section.picture(NAME, kept_chart(path, boxes));
+    }
+    let Some((name, lossy)) = lossy else { return section };
+    if let Some(table) = drops(&name, &lossy) {
         section =
             section.text("A fragmented packet is two packets, and lost if one of them is:").table(table);
     }
-    section.picture(format!("{NAME}-loss"), lossy_chart(&format!("{path}; middlebox: {name}"), lossy))
+    section.picture(format!("{NAME}-loss"), lossy_chart(&format!("{path}; middlebox: {name}"), &lossy))
 }
 
 /// One row per path: what arrives, and the probe's verdict.
-fn table(probed: &[(String, ProbeReport)]) -> Table {
+fn table<'a>(probed: impl IntoIterator<Item = &'a Probed>) -> Table {
     let mut table = Table::new([
         "middlebox",
         "#whole packets",
@@ -179,8 +187,8 @@ fn lossy_chart(subtitle: &str, report: &ProbeReport) -> Chart {
 }
 
 /// Fragmented packets whose leading fragment keeps its length, by that length, through each box.
-fn kept_chart(path: &str, boxes: &[(String, ProbeReport)]) -> Chart {
-    let of = |(nth, (name, report)): (usize, &(String, ProbeReport))| {
+fn kept_chart(path: &str, boxes: &[Probed]) -> Chart {
+    let of = |(nth, (name, report)): (usize, &Probed)| {
         let kept = |row: &LengthResult| {
             let (sent, arrived) = (row.fragmented.sent, row.leading.kept);
             Some(Point::new(row.length as f64, Survival { sent, arrived }.share()?))
@@ -203,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    fn probed(name: &str, whole: u32, fragmented: u32, kept: u32) -> (String, ProbeReport) {
+    fn probed(name: &str, whole: u32, fragmented: u32, kept: u32) -> Probed {
         let row = |length| LengthResult {
             length,
             whole: Survival { sent: 100, arrived: whole },

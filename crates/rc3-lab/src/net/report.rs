@@ -37,10 +37,17 @@ const HOW: &str = "FCT is the time from the first byte offered on an open connec
     interval holds the true median with 95 % (order statistics); with fewer than six runs it goes from the smallest to the \
     largest value. A rank with = has an interval that overlaps that of the first.";
 
-/// What was done on this machine, and its load when it began and when it ended.
-pub fn head(command: String, [before, after]: [f64; 2], schemes: &[Scheme], turns: Option<u32>) -> Document {
-    let turns = turns.map_or_else(String::new, |turns| {
-        format!("What is compared took {turns} turns, in another order each time. ")
+/// What was done on this machine, and its load when it began and when it ended. `turns`: how many were taken at most,
+/// and whether all took as many.
+pub fn head(
+    command: String,
+    [before, after]: [f64; 2],
+    schemes: &[Scheme],
+    turns: Option<(u32, bool)>,
+) -> Document {
+    let turns = turns.map_or_else(String::new, |(turns, all)| {
+        let most = if all { "" } else { "at most " };
+        format!("What is compared took {most}{turns} turns, in another order each time. ")
     });
     let mut document = Document::new("rc3 beside others, on real sockets");
     document.blocks.push(Block::Command(command));
@@ -150,7 +157,7 @@ mod tests {
             ..Results::default()
         };
         let command = "rc3-lab net run beside".to_owned();
-        let head = head(command, [0.5, 1.5], &Scheme::all(None), Some(1));
+        let head = head(command, [0.5, 1.5], &Scheme::all(None), Some((1, false)));
         let chart = charts::completion(&results, &results.cells[0].1).unwrap();
         let other = Document::new("fig16").text("two flows").picture("fig16-1", chart);
         results.write_csv(folder.path()).unwrap();
@@ -168,7 +175,7 @@ mod tests {
             "fig16",
             "took too long",
             "kind is unknown",
-            "took 1 turns",
+            "took at most 1 turns",
         ] {
             assert!(text.contains(part), "{part} is missing in {text}");
         }

@@ -52,8 +52,8 @@ pub struct Lab {
     schemes: Vec<Scheme>,
     /// Those that were measured, in cells or elsewhere.
     measured: Vec<Scheme>,
-    /// Whether anything took turns.
-    has_turns: bool,
+    /// Turns of those that took most; none if nothing takes turns.
+    turns: u32,
     experiments: Vec<&'static Experiment>,
     site: Option<Rc<Site>>,
     load: f64,
@@ -96,7 +96,7 @@ impl Lab {
             peers,
             schemes,
             measured: Vec::new(),
-            has_turns: false,
+            turns: 0,
             experiments,
             site: None,
             load,
@@ -131,7 +131,8 @@ impl Lab {
             }
         });
         let load = [self.load, report::load()];
-        let turns = self.has_turns.then(|| self.options.runs());
+        let is_whole = done.is_ok() && self.results.failures.is_empty();
+        let turns = (self.turns > 0).then_some((self.turns, is_whole));
         let head = report::head(command(), load, &self.measured, turns);
         if !(self.results.checks.is_empty() && self.results.flows.is_empty()) {
             self.results.write_csv(&out)?;
@@ -240,7 +241,6 @@ impl Lab {
         names: &[String],
         mut turn: impl FnMut(usize) -> Result<T, NetError>,
     ) -> Vec<Vec<T>> {
-        self.has_turns = true;
         let runs = self.options.runs();
         let mut measured: Vec<Vec<T>> = names.iter().map(|_| Vec::new()).collect();
         for run in 1..=runs {
@@ -248,6 +248,7 @@ impl Lab {
                 let what = format!("{}, run {run} of {runs}", names[nth]);
                 let Some(value) = self.attempt(&what, || turn(nth)) else { return measured };
                 measured[nth].push(value);
+                self.turns = self.turns.max(run);
             }
         }
         measured
@@ -272,7 +273,6 @@ impl Lab {
             self.leave_out(format!("{experiment}, {name}: its program plays no load of its own flows"));
         }
         self.note_measured(&schemes);
-        self.has_turns = true;
         let nobody = (!matches!(cell.company, Company::Nobody | Company::Own(_))).then_some(schemes.len());
         for run in 1..=self.options.runs() {
             for nth in order(schemes.len(), run).into_iter().chain(nobody) {
@@ -284,6 +284,7 @@ impl Lab {
                 if let Some((flows, others)) = self.attempt(&what, || session.run(scheme)) {
                     self.results.flows.extend(flows);
                     self.results.others.extend(others);
+                    self.turns = self.turns.max(run);
                 }
             }
         }
@@ -331,7 +332,7 @@ mod tests {
             left -= 1;
             if left == 0 { Err(NetError::Invalid("no".to_owned())) } else { Ok(nth) }
         });
-        assert_eq!(measured, [vec![0], vec![1]]);
+        assert_eq!((measured, lab.turns), (vec![vec![0], vec![1]], 1));
         assert_eq!(lab.results.failures, ["b, run 2 of 2: the WAN is not valid: no"]);
     }
 
