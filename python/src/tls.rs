@@ -46,15 +46,16 @@ pub(crate) fn server(certificate: &Path, key: &Path, transport: TransportConfig)
 pub(crate) fn transport(idle_timeout: f64, rlp: &str) -> PyResult<TransportConfig> {
     let rlp = <RlpChoice as clap::ValueEnum>::from_str(rlp, false)
         .map_err(|_| PyValueError::new_err("rlp is not guard, trust or off"))?;
-    let idle = Duration::try_from_secs_f64(idle_timeout).ok().filter(|time| !time.is_zero());
-    let idle =
-        idle.ok_or_else(|| PyValueError::new_err("idle_timeout is not a number of seconds above 0"))?;
+    // QUIC counts milliseconds, of which none means no limit.
+    let idle = Duration::try_from_secs_f64(idle_timeout).ok().filter(|time| time.as_millis() > 0);
+    let wrong = || PyValueError::new_err("idle_timeout is not a number of seconds from 0.001 on");
+    let idle = idle.ok_or_else(wrong)?;
     let mut transport = TransportConfig::default();
     transport
         .rlp(high::rlp(rlp))
         .max_idle_timeout(idle.try_into().ok())
         // An open stream stays open without traffic, as over TCP.
-        .keep_alive_interval(Some(idle * 3 / 10))
+        .keep_alive_interval(Some(idle / 10 * 3))
         .receive_window(WINDOW.into())
         .send_window(WINDOW.into())
         // A connection carries one stream, which the client opens.

@@ -357,6 +357,16 @@ def test_a_closed_server_frees_its_port(identity):
     run(main())
 
 
+def test_the_longest_idle_timeout_is_no_limit(identity):
+    async def main():
+        async with connected(identity, echo, idle_timeout=1e19) as (reader, writer):
+            writer.write(b"here")
+            writer.write_eof()
+            assert await reader.read() == b"here"
+
+    run(main())
+
+
 def test_arguments_that_make_no_sense_do_nothing(identity):
     async def main():
         async with connected(identity, echo) as (reader, writer):
@@ -365,7 +375,7 @@ def test_arguments_that_make_no_sense_do_nothing(identity):
                     writer.write(wrong)
             writer.write(memoryview(b"12345")[::2])
             assert await reader.readexactly(3) == b"135"
-        for wrong in ({"rlp": "bogus"}, {"idle_timeout": -1}, {"idle_timeout": 0}):
+        for wrong in ({"rlp": "bogus"}, {"idle_timeout": -1}, {"idle_timeout": 0.0001}):
             with pytest.raises(ValueError):
                 await rc3.open_connection("127.0.0.1", 1, ca=identity.ca, **wrong)
             with pytest.raises(ValueError):
