@@ -64,10 +64,12 @@ impl Operation {
         T: for<'py> IntoPyObject<'py> + Send + 'static,
     {
         let (tokio, stopped) = (&runtime()?.tokio, stop.clone());
+        // A task of its own: what panics is reported, too.
+        let working = tokio.spawn(async move { stopped.run_until_cancelled(work).await });
         tokio.spawn(async move {
-            let outcome = tokio::select! {
-                outcome = work => outcome,
-                () = stopped.cancelled() => Err(io::ErrorKind::Interrupted.into()),
+            let outcome = match working.await {
+                Ok(outcome) => outcome.unwrap_or_else(|| Err(io::ErrorKind::Interrupted.into())),
+                Err(panicked) => Err(io::Error::other(panicked)),
             };
             tokio::task::spawn_blocking(move || match outcome {
                 Ok(value) => call(&report, "end", value),
