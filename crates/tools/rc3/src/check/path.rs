@@ -403,10 +403,8 @@ fn trials(heard: &[Heard], rounds: &RangeInclusive<u32>) -> (BurstTrial, BurstTr
     let there = |heard: &Heard| i128::from(heard.reply.arrived) - i128::from(heard.reply.sent);
     let low_sent = f64::from(ROUNDS * LOW_PER_ROUND);
     let normal_sent = f64::from(ROUNDS * NORMAL_PER_ROUND);
-    let mut arrived: BTreeMap<u32, (u8, u8)> = BTreeMap::new();
-    for Heard { reply, .. } in &bursts {
-        arrived.insert(reply.round, (reply.low_arrived, reply.normal_arrived));
-    }
+    let counts = |Heard { reply, .. }: &Heard| (reply.round, (reply.low_arrived, reply.normal_arrived));
+    let arrived: BTreeMap<u32, (u8, u8)> = bursts.iter().map(counts).collect();
     let sum = |pick: fn(&(u8, u8)) -> u8| arrived.values().map(|both| f64::from(pick(both))).sum::<f64>();
     let (low_there, normal_there) = (sum(|both| both.0), sum(|both| both.1));
     let count = |low: bool| bursts.iter().filter(|heard| heard.reply.low == low).count() as f64;

@@ -150,15 +150,9 @@ async fn meet(
         let _punching = mapped.await.map(|at| punch.begin(&listener.endpoint, at));
         pending().await
     };
-    let instead = async {
-        match instead.await {
-            Ok(listener) => listener,
-            Err(_) => std::future::pending().await,
-        }
-    };
     let relayed = tokio::select! {
         control = listener.meet() => return Ok(Met { control: control?, endpoint: listener.endpoint }),
-        relayed = instead => relayed,
+        Ok(relayed) = instead => relayed,
         never = punching => never,
     };
     // Its port is closed: nobody comes there any more.
