@@ -11,7 +11,7 @@ use super::{
     quantity::{BufferSize, Rung, Share},
     run::{Assignment, Hosts, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, Defaults, KickAssSpec, LadderReading, LossLinks, LowPriority, MeasureSpec, MixOf, MixSpec,
+        Arrivals, Defaults, KickAssSpec, LossLinks, LowPriority, MeasureSpec, MixOf, MixSpec,
         Mode, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, Spec, TopologySpec,
         WorkloadSpec,
     },
@@ -175,7 +175,6 @@ fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), F
     const LOOPS: [&str; 5] = ["defaults", "congestion", "initial-window", "real-crypto", "parameters"];
     const RC3: [&str; 3] = ["mode", "constants", "rlp-rate"];
     const PAPERS: [&str; 4] = ["initial-rtt", "ack-every", "ack-delay", "paced"];
-    const LADDER: [&str; 2] = ["ladder", "ladder-reading"];
     let library = spec.defaults == Defaults::Library;
     if library {
         refuse(document, place, &[&ALL, &LOOPS, &RC3], "the library's `defaults`")?;
@@ -184,7 +183,7 @@ fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), F
         SchemeKind::Rcp => &[&ALL[..2]],
         SchemeKind::Plain => &[&ALL, &LOOPS, &PAPERS],
         SchemeKind::Rc3 if library => &[&ALL, &LOOPS, &RC3],
-        SchemeKind::Rc3 => &[&ALL, &LOOPS, &RC3[..2], &PAPERS, &LADDER],
+        SchemeKind::Rc3 => &[&ALL, &LOOPS, &RC3[..2], &PAPERS, &["ladder"]],
     };
     refuse(document, place, known, "this `kind`")
 }
@@ -450,7 +449,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         .ok_or_else(|| Fault::new(format!("{key}.level"), format!("not within 0 to {}", Level::MAX)))?;
     let default = [Rung::Packets(40), Rung::Packets(400), Rung::Packets(4000), Rung::Rest];
     let rungs = spec.ladder.as_deref().unwrap_or(&default);
-    let ladder = ladder(rungs, spec.ladder_reading.unwrap_or_default())
+    let ladder = ladder(rungs)
         .map_err(|message| Fault::new(format!("{key}.ladder"), message))?;
     Ok(Scheme {
         name: spec.name.clone(),
@@ -471,21 +470,13 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
     })
 }
 
-fn ladder(rungs: &[Rung], reading: LadderReading) -> Result<Ladder, String> {
-    let mut counts = Vec::with_capacity(rungs.len());
-    let mut before = 0;
-    for (n, rung) in rungs.iter().enumerate() {
-        counts.push(match (rung, reading) {
-            (Rung::Rest, _) if n + 1 == rungs.len() => u64::MAX,
-            (Rung::Rest, _) => return Err("only the last level takes the rest".to_owned()),
-            (Rung::Packets(packets), LadderReading::Counts) => *packets,
-            (Rung::Packets(packets), LadderReading::Thresholds) if *packets > before => {
-                packets - std::mem::replace(&mut before, *packets)
-            }
-            (Rung::Packets(_), LadderReading::Thresholds) => return Err("thresholds must rise".to_owned()),
-        });
-    }
-    Ladder::new(&counts).map_err(|error| error.to_string())
+fn ladder(rungs: &[Rung]) -> Result<Ladder, String> {
+    let counts = rungs.iter().enumerate().map(|(n, rung)| match rung {
+        Rung::Packets(packets) => Ok(*packets),
+        Rung::Rest if n + 1 == rungs.len() => Ok(u64::MAX),
+        Rung::Rest => Err("only the last level takes the rest".to_owned()),
+    });
+    Ladder::new(&counts.collect::<Result<Vec<_>, _>>()?).map_err(|error| error.to_string())
 }
 
 /// Who uses which of the schemes in run `n`.

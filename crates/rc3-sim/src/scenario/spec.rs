@@ -478,7 +478,7 @@ pub struct SchemeSpec {
     pub initial_window: Option<u64>,
     /// Round trip assumed before the first measurement (RFC 9002 §6.2.2); a first packet is sent again after three of them.
     /// Receivers assume the longest one of all schemes in the world. Default `1s`: TCP's three seconds (RFC 2988 §2), as in the
-    /// papers' simulator. Of the papers only, as `ack-every`, `ack-delay`, `paced`, `ladder` and `ladder-reading`.
+    /// papers' simulator. Of the papers only, as `ack-every`, `ack-delay`, `paced` and `ladder`.
     #[serde(default, deserialize_with = "quantity::time")]
     pub initial_rtt: Option<Duration>,
     /// Receivers acknowledge every so many packets: 2 for TCP's delayed ACKs. Default 1, as in the papers.
@@ -492,8 +492,6 @@ pub struct SchemeSpec {
     /// Packets of each RLP level, from the end of the flow: `[40, 400, 4000, "rest"]`, which is the default. `"rest"` is the last
     /// level and unlimited. Of kind `rc3` only.
     pub ladder: Option<Vec<Rung>>,
-    /// Meaning of the numbers in `ladder`. Default `counts`.
-    pub ladder_reading: Option<LadderReading>,
     /// Level of the primary loop's packets, 0 to 15. RC3 Fig. 14b has critical flows at 0 and all others at 1. Default 0.
     #[serde(default)]
     pub level: u8,
@@ -554,17 +552,6 @@ pub enum Mode {
     Guard,
     /// Never; it is not offered.
     Off,
-}
-
-/// The two readings of the papers' ladder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LadderReading {
-    /// 40, then 400 more, then 4000 more (RC3 §2.1, Fig. 12).
-    #[default]
-    Counts,
-    /// Up to the 40th packet, up to the 400th, up to the 4000th (RC3 §4.1.1).
-    Thresholds,
 }
 
 /// `[[run]]`: which flows use which scheme.

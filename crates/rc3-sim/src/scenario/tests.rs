@@ -513,20 +513,6 @@ fn background_flows_have_a_scheme_of_their_own() {
 }
 
 #[test]
-fn both_readings_of_the_ladder_are_those_of_the_papers() {
-    let ladder = |reading: &str| {
-        let text = PLAIN.replace(
-            "kind = \"rc3\"",
-            &format!("kind = \"rc3\"\nladder = [40, 400, 4000]\nladder-reading = \"{reading}\""),
-        );
-        Scenario::parse(&text, "my.toml").unwrap().expand().unwrap()[0].schemes[1].ladder
-    };
-    use rc3_core::Ladder;
-    assert_eq!(ladder("counts"), Ladder::new(&[40, 400, 4000]).unwrap());
-    assert_eq!(ladder("thresholds"), Ladder::new(&[40, 360, 3600]).unwrap());
-}
-
-#[test]
 fn every_change_of_a_topology_can_be_written() {
     let scenario = parse(
         r#"
