@@ -142,14 +142,9 @@ impl Flows {
         times
     }
 
-    /// A figure of these flows.
-    pub fn estimate(&self, statistic: impl Fn(&[Observation]) -> Option<f64>) -> Option<Estimate> {
-        self.compared(self, |flows, _| statistic(flows))
-    }
-
     /// The mean completion time.
     pub fn mean(&self, weight: Weight) -> Option<Estimate> {
-        self.estimate(|flows| mean(flows, weight))
+        self.compared(self, |flows, _| mean(flows, weight))
     }
 
     /// By how much of `self`'s mean the one of `other` is shorter: `1 - other / self`, RC3 §3.

@@ -232,8 +232,6 @@ pub fn metric(metric: Metric) -> &'static str {
         Metric::ReductionBytes => "reduction over bytes",
         Metric::Speedup => "times as fast",
         Metric::Delay => "FCT minus the other's",
-        Metric::FctP99 => "99 % of FCTs",
-        Metric::ReductionP99 => "reduction of the 99 % FCT",
         Metric::Loss => "packets lost",
         Metric::Utilisation => "utilisation",
         Metric::Fairness => "fairness (Jain)",

@@ -10,8 +10,6 @@ use rc3_sim::{
     summary::{Estimate, Flows, Observation, Weight, mean},
 };
 
-use crate::statistics::Sample;
-
 /// Bytes of the application in a full packet of the papers.
 pub const PACKET_BYTES: u64 = 1460;
 
@@ -156,11 +154,6 @@ impl Group {
             Metric::Delay => base?.flows.compared(&self.flows, |base, flows| {
                 Some(mean(flows, Weight::Flows)? - mean(base, Weight::Flows)?)
             }),
-            Metric::FctP99 => self.flows.estimate(p99),
-            Metric::ReductionP99 => {
-                let reduced = |base: &[_], flows: &[_]| Some(1.0 - p99(flows)? / p99(base)?);
-                base?.flows.compared(&self.flows, reduced).map(per_cent)
-            }
             Metric::Loss => {
                 let Totals { primary_packets, lost_packets, .. } = self.totals;
                 let value = 100.0 * lost_packets as f64 / primary_packets as f64;
@@ -170,11 +163,6 @@ impl Group {
             _ => None,
         }
     }
-}
-
-/// FCT that 99 % of the flows do not exceed, in seconds.
-fn p99(flows: &[Observation]) -> Option<f64> {
-    flows.iter().map(|flow| flow.fct).collect::<Sample>().percentile(0.99)
 }
 
 /// A share as per cent.

@@ -11,8 +11,8 @@ use super::{
     quantity::{BufferSize, Rung, Share},
     run::{Assignment, Hosts, Measure, Mix, Mixed, Queues, Sampling, Scheme},
     spec::{
-        Arrivals, Defaults, KickAssSpec, LossLinks, LowPriority, MeasureSpec, MixOf, MixSpec,
-        Mode, QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, Spec, TopologySpec,
+        Arrivals, Defaults, KickAssSpec, LossLinks, LowPriority, MeasureSpec, MixOf, MixSpec, Mode,
+        QueueSpec, RunSpec, SampleSpec, SchemeKind, SchemeSpec, SilenceSpec, Spec, TopologySpec,
         WorkloadSpec,
     },
 };
@@ -449,8 +449,7 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         .ok_or_else(|| Fault::new(format!("{key}.level"), format!("not within 0 to {}", Level::MAX)))?;
     let default = [Rung::Packets(40), Rung::Packets(400), Rung::Packets(4000), Rung::Rest];
     let rungs = spec.ladder.as_deref().unwrap_or(&default);
-    let ladder = ladder(rungs)
-        .map_err(|message| Fault::new(format!("{key}.ladder"), message))?;
+    let ladder = ladder(rungs).map_err(|message| Fault::new(format!("{key}.ladder"), message))?;
     Ok(Scheme {
         name: spec.name.clone(),
         kind: spec.kind,

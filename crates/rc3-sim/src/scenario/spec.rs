@@ -748,10 +748,6 @@ pub enum Metric {
     Speedup,
     /// How much longer the mean FCT over flows is than in the run compared with, in seconds.
     Delay,
-    /// FCT that 99 % of the flows do not exceed, in seconds.
-    FctP99,
-    /// Reduction of it, in per cent.
-    ReductionP99,
     /// Share of packets lost, in per cent.
     Loss,
     /// Share of the sampled link's rate in use, in per cent.
@@ -772,9 +768,7 @@ impl Metric {
     /// The unit of its values: `s`, `%`, `x` or `Mbit/s`.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Fct | Self::FctBytes | Self::FctP99 | Self::Delay | Self::Queueing | Self::QueueingP99 => {
-                "s"
-            }
+            Self::Fct | Self::FctBytes | Self::Delay | Self::Queueing | Self::QueueingP99 => "s",
             Self::FlowRate => "Mbit/s",
             Self::Speedup => "x",
             _ => "%",
