@@ -174,7 +174,7 @@ fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), F
     const ALL: [&str; 3] = ["name", "kind", "level"];
     const LOOPS: [&str; 5] = ["defaults", "congestion", "initial-window", "real-crypto", "parameters"];
     const RC3: [&str; 3] = ["mode", "constants", "rlp-rate"];
-    const PAPERS: [&str; 4] = ["initial-rtt", "ack-every", "ack-delay", "paced"];
+    const PAPERS: [&str; 3] = ["ack-every", "ack-delay", "paced"];
     let library = spec.defaults == Defaults::Library;
     if library {
         refuse(document, place, &[&ALL, &LOOPS, &RC3], "the library's `defaults`")?;
@@ -426,8 +426,6 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
     if let Some(packets) = initial_window {
         within(packets, 1..=1_000_000, format!("{key}.initial-window"))?;
     }
-    let no_time = spec.initial_rtt.is_some_and(|rtt| rtt.is_zero());
-    refuse_if(no_time, format!("{key}.initial-rtt"), "not above zero")?;
     let mode = spec.mode.unwrap_or(match (rc3, library) {
         (false, _) => Mode::Off,
         (true, false) => Mode::Trust,
@@ -458,7 +456,6 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         mode,
         congestion,
         initial_window,
-        initial_rtt: spec.initial_rtt.unwrap_or(Duration::from_secs(1)),
         ack_every: within(spec.ack_every.unwrap_or(1), 1..=ACK_EVERY_MAX, format!("{key}.ack-every"))?,
         ack_delay: spec.ack_delay,
         paced: spec.paced.unwrap_or(false),

@@ -256,8 +256,6 @@ pub struct Scheme {
     pub congestion: Registered<CongestionControl>,
     /// Initial congestion window in packets; `None` is that of the library.
     pub initial_window: Option<u64>,
-    /// Round trip assumed before one has been measured.
-    pub initial_rtt: Duration,
     /// Receivers acknowledge every so many packets.
     pub ack_every: u32,
     /// Longest time that a receiver delays an ACK; `None` is QUIC's default.

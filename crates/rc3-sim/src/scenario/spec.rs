@@ -476,12 +476,8 @@ pub struct SchemeSpec {
     pub congestion: Option<String>,
     /// Initial congestion window in packets. Default 4, of the library 10. A controller from outside the crate may ignore it.
     pub initial_window: Option<u64>,
-    /// Round trip assumed before the first measurement (RFC 9002 §6.2.2); a first packet is sent again after three of them.
-    /// Receivers assume the longest one of all schemes in the world. Default `1s`: TCP's three seconds (RFC 2988 §2), as in the
-    /// papers' simulator. Of the papers only, as `ack-every`, `ack-delay`, `paced` and `ladder`.
-    #[serde(default, deserialize_with = "quantity::time")]
-    pub initial_rtt: Option<Duration>,
-    /// Receivers acknowledge every so many packets: 2 for TCP's delayed ACKs. Default 1, as in the papers.
+    /// Receivers acknowledge every so many packets: 2 for TCP's delayed ACKs. Default 1, as in the papers. Of the papers only, as
+    /// `ack-delay`, `paced` and `ladder`.
     pub ack_every: Option<u32>,
     /// Longest time that a receiver delays an ACK, at most the larger of 25 ms and the round trip. Only with `ack-every` above 1.
     /// Default `25ms`.

@@ -22,6 +22,10 @@ use crate::{
 /// Bytes of the application in a full packet: a TCP segment of an Ethernet frame.
 const SEGMENT: u16 = 1460;
 
+/// Round trip assumed before the first measurement (RFC 9002 §6.2.2). A first packet is sent again after three of them, as by
+/// TCP (RFC 2988 §2) in the papers' simulator.
+const INITIAL_RTT: Duration = Duration::from_secs(1);
+
 /// The world of a run, and the uplink of each host.
 pub(super) fn world(run: &Run) -> Result<(World, Vec<LinkId>), SimulationError> {
     let topology = &run.topology;
@@ -195,8 +199,7 @@ fn host_config(run: &Run) -> Result<HostConfig, SimulationError> {
         Defaults::Papers => {
             // It accepts RLP from every sender that offers it.
             let mut receiver = common(1, None);
-            receiver.rlp(RlpMode::Trust);
-            receiver.initial_rtt(run.used().map(|scheme| scheme.initial_rtt).max().unwrap_or_default());
+            receiver.rlp(RlpMode::Trust).initial_rtt(INITIAL_RTT);
             receiver
         }
     };
@@ -247,7 +250,7 @@ fn transport(scheme: &scenario::Scheme, run: &Run) -> Result<TransportConfig, Si
     }
     match scheme.defaults {
         Defaults::Papers => {
-            config.initial_rtt(scheme.initial_rtt).paced(scheme.paced).ladder(scheme.ladder);
+            config.initial_rtt(INITIAL_RTT).paced(scheme.paced).ladder(scheme.ladder);
         }
         Defaults::Library => {
             let card = run.topology.hosts.first().and_then(|host| host.access.uplink);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::{
-    scenario::{Scenario, tests::PLAIN},
+    scenario::{Defaults, Scenario, tests::PLAIN},
     topology::Site,
     world::Counts,
 };
@@ -116,7 +116,7 @@ fn a_list_beside_a_workload_without_end_ends() {
 fn a_scheme_that_nobody_uses_changes_nothing() {
     let alone = run(&["queue.loss=0.1"], "TCP");
     let mut beside = alone.clone();
-    beside.schemes.iter_mut().skip(1).for_each(|scheme| scheme.initial_rtt = Duration::from_secs(30));
+    beside.schemes.iter_mut().skip(1).for_each(|scheme| scheme.defaults = Defaults::Library);
     assert_ne!(alone, beside);
     assert_eq!(simulate(&alone), simulate(&beside));
 }
