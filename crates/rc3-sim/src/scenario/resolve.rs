@@ -174,7 +174,7 @@ fn scheme_keys(spec: &SchemeSpec, document: &Table, place: &str) -> Result<(), F
     const ALL: [&str; 3] = ["name", "kind", "level"];
     const LOOPS: [&str; 5] = ["defaults", "congestion", "initial-window", "real-crypto", "parameters"];
     const RC3: [&str; 3] = ["mode", "constants", "rlp-rate"];
-    const PAPERS: [&str; 3] = ["ack-every", "ack-delay", "paced"];
+    const PAPERS: [&str; 2] = ["ack-every", "paced"];
     let library = spec.defaults == Defaults::Library;
     if library {
         refuse(document, place, &[&ALL, &LOOPS, &RC3], "the library's `defaults`")?;
@@ -420,8 +420,6 @@ pub(super) fn schemes(specs: &[SchemeSpec], registry: &Registry) -> Result<Vec<S
 fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, Fault> {
     let rc3 = spec.kind == SchemeKind::Rc3;
     let library = spec.defaults == Defaults::Library;
-    let delays_none = spec.ack_delay.is_some() && spec.ack_every.is_none_or(|packets| packets == 1);
-    refuse_if(delays_none, format!("{key}.ack-delay"), "means nothing without `ack-every` above 1")?;
     let initial_window = spec.initial_window.or_else(|| (!library).then_some(4));
     if let Some(packets) = initial_window {
         within(packets, 1..=1_000_000, format!("{key}.initial-window"))?;
@@ -457,7 +455,6 @@ fn scheme(spec: &SchemeSpec, registry: &Registry, key: &str) -> Result<Scheme, F
         congestion,
         initial_window,
         ack_every: within(spec.ack_every.unwrap_or(1), 1..=ACK_EVERY_MAX, format!("{key}.ack-every"))?,
-        ack_delay: spec.ack_delay,
         paced: spec.paced.unwrap_or(false),
         ladder,
         constants: (!spec.constants.is_empty()).then_some(constants),

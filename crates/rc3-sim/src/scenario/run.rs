@@ -258,8 +258,6 @@ pub struct Scheme {
     pub initial_window: Option<u64>,
     /// Receivers acknowledge every so many packets.
     pub ack_every: u32,
-    /// Longest time that a receiver delays an ACK; `None` is QUIC's default.
-    pub ack_delay: Option<Duration>,
     /// Whether the primary loop paces.
     pub paced: bool,
     /// The levels of RLP.

@@ -477,12 +477,8 @@ pub struct SchemeSpec {
     /// Initial congestion window in packets. Default 4, of the library 10. A controller from outside the crate may ignore it.
     pub initial_window: Option<u64>,
     /// Receivers acknowledge every so many packets: 2 for TCP's delayed ACKs. Default 1, as in the papers. Of the papers only, as
-    /// `ack-delay`, `paced` and `ladder`.
+    /// `paced` and `ladder`.
     pub ack_every: Option<u32>,
-    /// Longest time that a receiver delays an ACK, at most the larger of 25 ms and the round trip. Only with `ack-every` above 1.
-    /// Default `25ms`.
-    #[serde(default, deserialize_with = "quantity::time")]
-    pub ack_delay: Option<Duration>,
     /// Whether the primary loop paces. Default no.
     pub paced: Option<bool>,
     /// Packets of each RLP level, from the end of the flow: `[40, 400, 4000, "rest"]`, which is the default. `"rest"` is the last

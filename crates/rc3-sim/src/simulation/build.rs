@@ -198,7 +198,7 @@ fn host_config(run: &Run) -> Result<HostConfig, SimulationError> {
         Defaults::Library => transport(answers, run)?,
         Defaults::Papers => {
             // It accepts RLP from every sender that offers it.
-            let mut receiver = common(1, None);
+            let mut receiver = common(1);
             receiver.rlp(RlpMode::Trust).initial_rtt(INITIAL_RTT);
             receiver
         }
@@ -214,13 +214,13 @@ fn host_config(run: &Run) -> Result<HostConfig, SimulationError> {
     Ok(config)
 }
 
-/// Settings of all connections; the peer acknowledges every `ack_every`-th packet, or after `ack_delay`.
-fn common(ack_every: u32, ack_delay: Option<Duration>) -> TransportConfig {
+/// Settings of all connections; the peer acknowledges every `ack_every`-th packet.
+fn common(ack_every: u32) -> TransportConfig {
     let mut config = TransportConfig::default();
     config.segment_size(Some(SEGMENT));
     let mut acks = AckFrequencyConfig::default();
     // The threshold counts packets that may stay without an ACK.
-    acks.ack_eliciting_threshold(VarInt::from_u32(ack_every - 1)).max_ack_delay(ack_delay);
+    acks.ack_eliciting_threshold(VarInt::from_u32(ack_every - 1));
     config.ack_frequency_config(Some(acks));
     // A flow is one stream; room for more costs memory.
     config.max_concurrent_uni_streams(1_u32.into()).max_concurrent_bidi_streams(0_u32.into());
@@ -229,7 +229,7 @@ fn common(ack_every: u32, ack_delay: Option<Duration>) -> TransportConfig {
 
 fn transport(scheme: &scenario::Scheme, run: &Run) -> Result<TransportConfig, SimulationError> {
     let mut config = match scheme.defaults {
-        Defaults::Papers => common(scheme.ack_every, scheme.ack_delay),
+        Defaults::Papers => common(scheme.ack_every),
         Defaults::Library => TransportConfig::default(),
     };
     config.rlp(match (scheme.kind, scheme.mode) {
