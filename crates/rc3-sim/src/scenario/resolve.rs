@@ -101,7 +101,7 @@ fn queue_keys(Spec { queue, topology, .. }: &Spec, document: &Table) -> Result<(
     let is_given = |key| given(document, "queue").any(|given| given == key);
     let lost_nowhere = !is_given("loss") && queue.loss_links != LossLinks::Core;
     refuse_if(lost_nowhere, "queue.loss-links", "means nothing without `queue.loss`")?;
-    for key in ["kickass-threshold", "kickass-resume", "kickass-silence"] {
+    for key in ["kickass-resume", "kickass-silence"] {
         let signals_nothing = is_given(key) && !is_given("kickass");
         refuse_if(signals_nothing, format!("queue.{key}"), "means nothing without `queue.kickass`")?;
     }
@@ -273,7 +273,6 @@ pub(super) fn queues(spec: &QueueSpec, registry: &Registry, topology: &Topology)
         SilenceSpec::Ignored => SilenceRule::Ignored,
     };
     let mut signals = signal::SignalConfig { silence, ..signal::SignalConfig::default() };
-    spec.kickass_threshold.inspect(|share| signals.queue_threshold = share.get());
     spec.kickass_resume.inspect(|round_trips| signals.queue_resume = *round_trips);
     let bdp = topology.nominal.bdp();
     if let KickAssSpec::Routers(routers) = &spec.kickass {

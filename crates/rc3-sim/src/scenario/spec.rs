@@ -181,12 +181,10 @@ pub struct QueueSpec {
     /// uplinks among them, or a list of router numbers. Runs of RCP ignore it: RCP routers signal in their own headers. Default
     /// `false`.
     pub kickass: KickAssSpec,
-    /// Share of the buffer, 0 to 1, above which such a queue may stop signalling (Kick-Ass §2.3.2). Default 0.5.
-    pub kickass_threshold: Option<Share>,
-    /// Round trips for which a queue must not exceed `kickass-threshold` until its signals return; an empty queue ends the wait.
-    /// The paper's rule is 0. Default 8.
+    /// Round trips for which such a queue must not exceed half of its buffer until its signals return; an empty queue ends the
+    /// wait. The paper's rule is 0. Default 8.
     pub kickass_resume: Option<u32>,
-    /// When a queue above `kickass-threshold` stops signalling. Default `ignored`.
+    /// When a queue above half of its buffer stops signalling (Kick-Ass §2.3.2). Default `ignored`.
     pub kickass_silence: SilenceSpec,
     /// Parameters of `discipline` from outside the crate; its author documents them.
     pub parameters: Parameters,
@@ -215,7 +213,7 @@ pub enum LossLinks {
     All,
 }
 
-/// When a queue above its threshold stops signalling.
+/// When a queue above half of its buffer stops signalling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SilenceSpec {

@@ -291,10 +291,6 @@ fn errors_between_tables_name_line_and_key() {
             "my.toml:21: `queue.low-priority`: means nothing with the discipline `codel`",
         ),
         (
-            "[queue]\nkickass-threshold = 0.9\n",
-            "my.toml:20: `queue.kickass-threshold`: means nothing without `queue.kickass`",
-        ),
-        (
             "[queue]\nkickass-resume = 0\n",
             "my.toml:20: `queue.kickass-resume`: means nothing without `queue.kickass`",
         ),
@@ -636,9 +632,7 @@ fn routers_that_tell_rates_and_links_that_are_sampled_exist() {
         assert!(error.contains(expected), "{error}");
     }
     let queues = |text: &str| parse(text).unwrap().expand().unwrap().remove(0).queues;
-    let some = queues("[queue]\nkickass = [9]\n");
-    assert_eq!((some.kickass, some.signals.queue_threshold), (KickAssSpec::Routers(vec![9]), 0.5));
-    assert_eq!(queues("[queue]\nkickass = true\nkickass-threshold = 0.9\n").signals.queue_threshold, 0.9);
+    assert_eq!(queues("[queue]\nkickass = [9]\n").kickass, KickAssSpec::Routers(vec![9]));
     let paper =
         queues("[queue]\nkickass = true\nkickass-silence = \"threshold\"\nkickass-resume = 0\n").signals;
     assert_eq!((paper.silence, paper.queue_resume), (kickass::silence::SilenceRule::Threshold, 0));
