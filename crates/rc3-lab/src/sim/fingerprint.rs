@@ -77,7 +77,7 @@ fn small(run: &Run) -> Run {
 
 /// The first flows of a workload, from the beginning on.
 fn few(workload: &Workload, run: &Run) -> Workload {
-    if matches!(workload.arrivals, ArrivalProcess::OnOff(_) | ArrivalProcess::ClosedLoop(_)) {
+    if matches!(workload.arrivals, ArrivalProcess::ClosedLoop(_)) {
         return workload.clone();
     }
     let flows: Vec<_> = workload.flows(&run.topology, run.seed).take(FLOWS).collect();

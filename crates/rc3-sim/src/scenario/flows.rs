@@ -7,13 +7,13 @@ use rc3_text::document::Fault;
 use super::{
     quantity::{Factor, Share},
     resolve::{refuse_if, router_is_there},
-    spec::{Arrivals, ClosedLoopSpec, ListedFlow, OnOffSpec, SizesSpec, ThinkSpec, WorkloadSpec},
+    spec::{Arrivals, ClosedLoopSpec, ListedFlow, SizesSpec, ThinkSpec, WorkloadSpec},
 };
 use crate::{
     agent::{HostId, Writes},
     registry::within,
     topology::Topology,
-    workload::{self, ArrivalProcess, ClosedLoop, Ends, Listed, OnOff, One, Poisson, Sizes, Workload},
+    workload::{self, ArrivalProcess, ClosedLoop, Ends, Listed, One, Poisson, Sizes, Workload},
 };
 
 /// More sources are refused as a mistake: each has a state of its own.
@@ -33,13 +33,10 @@ impl FlowTable<'_> {
     /// Its flows.
     pub(super) fn workload(&self) -> Result<Workload, Fault> {
         let spec = self.spec;
-        let arrivals = match (spec.arrivals, &spec.on_off, spec.closed_loop) {
+        let arrivals = match (spec.arrivals, spec.closed_loop) {
             (Arrivals::Poisson, ..) => ArrivalProcess::Poisson(self.poisson()?),
-            (Arrivals::OnOff, Some(on_off), _) => ArrivalProcess::OnOff(self.on_off(on_off)?),
-            (Arrivals::ClosedLoop, _, Some(sources)) => {
-                ArrivalProcess::ClosedLoop(self.closed_loop(sources)?)
-            }
-            (Arrivals::OnOff | Arrivals::ClosedLoop, ..) => unreachable!("keys are checked"),
+            (Arrivals::ClosedLoop, Some(sources)) => ArrivalProcess::ClosedLoop(self.closed_loop(sources)?),
+            (Arrivals::ClosedLoop, None) => unreachable!("keys are checked"),
             (Arrivals::Csv, ..) => ArrivalProcess::List(self.replayed()?),
             (Arrivals::List, ..) => ArrivalProcess::List(self.listed()?),
             (Arrivals::One, ..) => ArrivalProcess::One(One {
@@ -60,16 +57,6 @@ impl FlowTable<'_> {
         let never = poisson.mean_gap(self.topology).is_none();
         self.refuse_if(never, "load", "so small or large that no flow ever arrives, or all at once")?;
         Ok(poisson)
-    }
-
-    fn on_off(&self, spec: &OnOffSpec) -> Result<OnOff, Fault> {
-        let OnOffSpec { sources, peak, on, off, shape } = *spec;
-        let (ends, shape) = (self.ends()?, shape.unwrap_or(1.5));
-        within(sources, 1..=SOURCES_MAX, self.below("on-off.sources"))?;
-        let has_mean = shape > 1.0 && shape.is_finite();
-        self.refuse_if(!has_mean, "on-off.shape", "not above 1, so there is no mean")?;
-        self.refuse_if((on + off).is_zero(), "on-off", "`on` and `off` are both zero")?;
-        Ok(OnOff { sources, peak, on, off, shape, ends })
     }
 
     fn closed_loop(&self, spec: ClosedLoopSpec) -> Result<ClosedLoop, Fault> {

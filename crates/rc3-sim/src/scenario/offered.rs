@@ -5,7 +5,7 @@ use rc3_core::units::Rate;
 use super::Run;
 use crate::{
     topology::{Routing, Site, Topology},
-    workload::{ArrivalProcess, Ends, OnOff, PACKET, PACKET_ON_THE_WIRE, Workload},
+    workload::{ArrivalProcess, Ends},
 };
 
 /// The link with the largest offered load.
@@ -27,8 +27,9 @@ impl Run {
         // Bits per second, by number of the link.
         let mut offered = vec![0.0; topology.links().count()];
         for workload in std::iter::once(&self.workload).chain(&self.background) {
-            if let Some((bits, ends)) = traffic(workload, topology) {
-                add(&mut offered, topology, bits, ends);
+            if let ArrivalProcess::Poisson(poisson) = &workload.arrivals {
+                let bits = poisson.load * topology.nominal.capacity.bits_per_second() as f64;
+                add(&mut offered, topology, bits, &poisson.ends);
             }
         }
         let load = |((site, rate), bits): ((Site, Option<Rate>), f64)| {
@@ -41,21 +42,6 @@ impl Run {
         let (cores, access): (Vec<_>, Vec<_>) =
             loads.into_iter().partition(|load| matches!(load.site, Site::Core(..)));
         cores.into_iter().chain(access).reduce(|most, next| if next.share > most.share { next } else { most })
-    }
-}
-
-/// Bits per second on the wire of random arrivals, with their ends.
-fn traffic<'a>(workload: &'a Workload, topology: &Topology) -> Option<(f64, &'a Ends)> {
-    match &workload.arrivals {
-        ArrivalProcess::Poisson(poisson) => {
-            Some((poisson.load * topology.nominal.capacity.bits_per_second() as f64, &poisson.ends))
-        }
-        ArrivalProcess::OnOff(OnOff { sources, peak, on, off, ends, .. }) => {
-            let busy = on.as_secs_f64() / (*on + *off).as_secs_f64();
-            let headers = PACKET_ON_THE_WIRE as f64 / PACKET as f64;
-            Some((f64::from(*sources) * peak.bits_per_second() as f64 * busy * headers, ends))
-        }
-        _ => None,
     }
 }
 

@@ -33,11 +33,7 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, UnitError> {
 }
 
 pub(super) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
-    required_rate(from).map(Some)
-}
-
-pub(super) fn required_rate<'de, D: Deserializer<'de>>(from: D) -> Result<Rate, D::Error> {
-    parse_rate(&String::deserialize(from)?).map(Rate::from).map_err(Error::custom)
+    parse_rate(&String::deserialize(from)?).map(|rate| Some(rate.into())).map_err(Error::custom)
 }
 
 /// The smaller and the larger one.

@@ -153,7 +153,6 @@ pub(super) fn shown(spec: &Spec) -> Result<(), Fault> {
 fn workload_keys(spec: &WorkloadSpec, document: &Table, place: &str) -> Result<(), Fault> {
     let (needed, others): (&[&str], &[&str]) = match spec.arrivals {
         Arrivals::Poisson => (&["sizes", "load"], &["from", "to", "writes", "give-up"]),
-        Arrivals::OnOff => (&["on-off"], &["from", "to"]),
         Arrivals::ClosedLoop => (&["closed-loop", "sizes"], &["from", "to", "writes", "give-up"]),
         Arrivals::Csv => (&["file"], &["writes", "give-up"]),
         Arrivals::List => (&["flows"], &["writes", "give-up"]),
@@ -331,7 +330,7 @@ pub(super) fn measure(
     topology: &Topology,
 ) -> Result<Measure, Fault> {
     let default = match &workload.arrivals {
-        ArrivalProcess::Poisson(_) | ArrivalProcess::OnOff(_) => 6000,
+        ArrivalProcess::Poisson(_) => 6000,
         ArrivalProcess::ClosedLoop(sources) => u64::from(sources.sources),
         _ => 0,
     };

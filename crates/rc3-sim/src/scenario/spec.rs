@@ -290,8 +290,6 @@ pub struct WorkloadSpec {
     pub rate_change: Option<Factor>,
     /// How many flows of `arrivals = "long"`, 1 to 64.
     pub count: Option<u32>,
-    /// The sources of `arrivals = "on-off"`.
-    pub on_off: Option<OnOffSpec>,
     /// The sources of `arrivals = "closed-loop"`.
     pub closed_loop: Option<ClosedLoopSpec>,
     /// How the application writes its bytes. Default all at once.
@@ -307,8 +305,6 @@ pub struct WorkloadSpec {
 pub enum Arrivals {
     /// Exponential gaps between random hosts at different routers. Keys: `sizes`, `load`, `from`, `to`, `writes`, `give-up`.
     Poisson,
-    /// Pareto on-off sources between random hosts. Keys: `on-off`, `from`, `to`.
-    OnOff,
     /// Sources that start their next flow a think time after the last one has ended. Keys: `closed-loop`, `sizes`, `from`, `to`,
     /// `writes`, `give-up`.
     ClosedLoop,
@@ -392,26 +388,6 @@ pub struct ListedFlow {
     /// Time from one of them to the next. Default `0s`.
     #[serde(default, deserialize_with = "quantity::time")]
     pub every: Option<Duration>,
-}
-
-/// Sources whose bursts and pauses have Pareto lengths. Each burst is one flow that the application writes at the peak rate, a
-/// chunk every 10 ms.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct OnOffSpec {
-    /// Number of sources.
-    pub sources: u32,
-    /// Rate at which a source writes while on.
-    #[serde(deserialize_with = "quantity::required_rate")]
-    pub peak: Rate,
-    /// Mean time on.
-    #[serde(deserialize_with = "quantity::required_time")]
-    pub on: Duration,
-    /// Mean time off.
-    #[serde(deserialize_with = "quantity::required_time")]
-    pub off: Duration,
-    /// Exponent of both tails, above 1. Default 1.5.
-    pub shape: Option<f64>,
 }
 
 /// Sources each of which starts its next flow after the last one has ended and a think time has passed. A flow ends when its

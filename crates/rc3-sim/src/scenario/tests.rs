@@ -308,14 +308,6 @@ fn errors_between_tables_name_line_and_key() {
         ),
         ("[measure]\nflows = 0\n", "my.toml:20: `measure.flows`: is zero, so nothing would be measured"),
         (
-            "[[background]]\narrivals = \"on-off\"\non-off = { sources = 0, peak = \"1Mbit\", on = \"1s\", off = \"1s\" }\n",
-            "my.toml:21: `background.0.on-off.sources`: not within 1 to 1000000",
-        ),
-        (
-            "[[background]]\narrivals = \"on-off\"\non-off = { sources = 4000000000, peak = \"1Mbit\", on = \"1s\", off = \"1s\" }\n",
-            "my.toml:21: `background.0.on-off.sources`: not within 1 to 1000000",
-        ),
-        (
             "[[background]]\narrivals = \"closed-loop\"\nsizes = \"allman2013\"\nclosed-loop = { sources = 1, think = \"0s\" }\ngive-up = \"0s\"\n",
             "my.toml:23: `background.0.give-up`: is zero, so every flow would be given up at once",
         ),

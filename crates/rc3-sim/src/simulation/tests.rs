@@ -281,23 +281,6 @@ fn each_controller_mode_and_pacing_carries_the_same_flows_in_its_own_time() {
 }
 
 #[test]
-fn sources_that_go_on_and_off_are_in_the_way_of_others() {
-    let background = r#"
-        [[background]]
-        arrivals = "on-off"
-        on-off = { sources = 8, peak = "40Mbit", on = "200ms", off = "100ms" }
-    "#;
-    let mean = |more: &str| {
-        let run = scenario(more).expand().unwrap().into_iter().find(|run| run.label.run == "TCP").unwrap();
-        let (records, _) = simulate(&run);
-        assert_eq!(records.len(), 60);
-        records.iter().map(|record| record.fct.unwrap().as_secs_f64()).sum::<f64>() / 60.0
-    };
-    let (alone, beside) = (mean(""), mean(background));
-    assert!(beside > 1.1 * alone, "{alone} s alone, {beside} s beside the others");
-}
-
-#[test]
 fn names_lead_to_the_links_the_world_was_built_of() {
     let text = "name='x'\ntitle='x'\n[topology]\nkind='internet2'\n[workload]\narrivals='poisson'\n\
                 sizes='allman2013'\nload=0.1\n[[scheme]]\nname='rc3'\nkind='rc3'\n";

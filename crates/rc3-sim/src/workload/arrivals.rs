@@ -1,21 +1,13 @@
-//! Random arrivals: Poisson, and Pareto on-off sources.
+//! Random arrivals: Poisson.
 
-use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+use std::time::Duration;
 
-use rc3_core::units::Rate;
-
-use super::{
-    PACKET, PACKET_ON_THE_WIRE, Sizes,
-    ends::{Ends, Pairs},
-};
+use super::{PACKET, PACKET_ON_THE_WIRE, Sizes, ends::Ends};
 use crate::{
-    agent::{Flow, FlowId, HostId, Writes},
+    agent::{Flow, FlowId},
     random::Random,
     topology::Topology,
 };
-
-/// How often an on-off source writes while on.
-const ON_OFF_WRITES_EVERY: Duration = Duration::from_millis(10);
 
 /// Flows with exponential gaps.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,60 +45,10 @@ impl Poisson {
     }
 }
 
-/// Sources whose bursts and pauses have Pareto lengths. While on, a source is one flow that is written at its
-/// peak rate, a chunk every 10 ms; all bursts of a source go to the same host.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OnOff {
-    /// How many sources.
-    pub sources: u32,
-    /// What a source writes while on.
-    pub peak: Rate,
-    /// Mean length of a burst.
-    pub on: Duration,
-    /// Mean length of a pause.
-    pub off: Duration,
-    /// Exponent of both tails, above 1.
-    pub shape: f64,
-    /// Senders and receivers.
-    pub ends: Ends,
-}
-
-impl OnOff {
-    /// The bursts, without end, unless no flow is possible. Each source starts at a random time within a first pause.
-    pub(super) fn flows(&self, topology: &Topology, seed: u64) -> impl Iterator<Item = Flow> + use<> {
-        let mut random = Random::new(seed);
-        let pairs: Option<Pairs> = self.ends.pairs(topology);
-        let mut next = BinaryHeap::new();
-        let mut ends: Vec<(HostId, HostId)> = Vec::new();
-        if let Some(pairs) = pairs {
-            for source in 0..self.sources {
-                ends.push(pairs.draw(&mut random));
-                let begins = self.length(self.off, &mut random).mul_f64(random.unit());
-                next.push(Reverse((begins, source)));
-            }
-        }
-        let on_off = self.clone();
-        (0..u32::MAX).map_while(move |id| {
-            let Reverse((at, source)) = next.pop()?;
-            let on = on_off.length(on_off.on, &mut random);
-            let off = on_off.length(on_off.off, &mut random);
-            next.push(Reverse((at.saturating_add(on).saturating_add(off), source)));
-            let chunk = on_off.peak.bytes_in(ON_OFF_WRITES_EVERY).max(1);
-            let writes = Writes::Chunked { first: chunk, chunk, every: ON_OFF_WRITES_EVERY };
-            let bytes = on_off.peak.bytes_in(on).max(1);
-            let (from, to) = ends[source as usize];
-            Some(Flow { id: FlowId(id), at, writes, ..Flow::new(from, to, bytes) })
-        })
-    }
-
-    fn length(&self, mean: Duration, random: &mut Random) -> Duration {
-        let scale = mean.as_secs_f64() * (self.shape - 1.0) / self.shape;
-        Duration::try_from_secs_f64(random.pareto(scale, self.shape)).unwrap_or(Duration::MAX)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use rc3_core::units::Rate;
+
     use super::*;
     use crate::topology::{Access, Map, dumbbell};
 
@@ -179,41 +121,5 @@ mod tests {
         let rate = Rate::from_bits_per_second(1).unwrap();
         let alone = dumbbell(rate, Duration::ZERO, 0, Access::uplink(rate));
         assert_eq!(poisson(0.3).flows(&alone, 1).count(), 0);
-        assert_eq!(on_off().flows(&alone, 1).count(), 0);
-    }
-
-    fn on_off() -> OnOff {
-        OnOff {
-            sources: 50,
-            peak: Rate::from_bits_per_second(10_000_000).unwrap(),
-            on: Duration::from_millis(200),
-            off: Duration::from_millis(600),
-            shape: 1.9,
-            ends: Ends::default(),
-        }
-    }
-
-    #[test]
-    fn on_off_sources_are_on_for_their_share_of_the_time() {
-        let topology = internet2();
-        let flows: Vec<Flow> = on_off().flows(&topology, 1).take(100_000).collect();
-        assert!(flows.windows(2).all(|pair| pair[0].at <= pair[1].at));
-        let bits: f64 = flows.iter().map(|flow| flow.bytes as f64 * 8.0).sum();
-        let rate = bits / flows.last().unwrap().at.as_secs_f64();
-        // A quarter of 50 x 10 Mbit/s; the tails are heavy.
-        assert!((rate / 125e6 - 1.0).abs() < 0.1, "{rate}");
-    }
-
-    #[test]
-    fn a_source_is_never_on_twice_at_once() {
-        let topology = internet2();
-        let mut busy_until = std::collections::BTreeMap::new();
-        let sources = OnOff { sources: 1, ..on_off() };
-        for flow in sources.flows(&topology, 1).take(1000) {
-            let until = busy_until.entry((flow.from, flow.to)).or_insert(Duration::ZERO);
-            assert!(*until <= flow.at);
-            *until = flow.at + sources.peak.time_for(flow.bytes);
-        }
-        assert_eq!(busy_until.len(), 1);
     }
 }

@@ -15,7 +15,7 @@ mod one;
 mod replay;
 mod sizes;
 
-pub use arrivals::{OnOff, Poisson};
+pub use arrivals::Poisson;
 pub use closed_loop::ClosedLoop;
 pub(crate) use closed_loop::LoopSource;
 pub use ends::Ends;
@@ -63,7 +63,7 @@ pub const PACKET_ON_THE_WIRE: u64 = 1500;
 pub struct Workload {
     /// Times, hosts and sizes of flows.
     pub arrivals: ArrivalProcess,
-    /// How the application writes its bytes. Not for [`ArrivalProcess::OnOff`], which write at their peak rate.
+    /// How the application writes its bytes.
     pub writes: Writes,
 }
 
@@ -72,8 +72,6 @@ pub struct Workload {
 pub enum ArrivalProcess {
     /// A Poisson process.
     Poisson(Poisson),
-    /// Sources that alternate between bursts and pauses.
-    OnOff(OnOff),
     /// Sources that wait for the end of each flow.
     ClosedLoop(ClosedLoop),
     /// Known flows, ordered by time.
@@ -104,7 +102,6 @@ impl Workload {
             ArrivalProcess::Poisson(poisson) => {
                 Box::new(poisson.flows(topology, seed).map(move |flow| Flow { writes, ..flow }))
             }
-            ArrivalProcess::OnOff(on_off) => Box::new(on_off.flows(topology, seed)),
             ArrivalProcess::ClosedLoop(_) | ArrivalProcess::One(_) => Box::new(std::iter::empty()),
             ArrivalProcess::Long(count) => Box::new(one::long(*count, topology.nominal, seed)),
             ArrivalProcess::Short(load) => Box::new(one::short(*load, topology.nominal, seed)),
