@@ -41,9 +41,7 @@ pub fn page(registry: &Registry) -> String {
             && let Some((name, kind)) = field_or_variant(text, is_enum)
         {
             let (name, meaning) = (kebab(&name.replace('_', "-")), cell(&comment));
-            let is_size =
-                attributes.contains("quantity::size") || attributes.contains("quantity::optional_size");
-            let value = value(if is_size { SIZE } else { kind }, &names);
+            let value = value(if attributes.contains("quantity::size") { SIZE } else { kind }, &names);
             let is_optional = optional || all_optional || kind.starts_with("Option<");
             let must = if is_optional { "" } else { " **Required.**" };
             let _ = match is_enum {

@@ -46,12 +46,8 @@ pub(super) fn rates<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(Rate, 
     }
 }
 
-pub(super) fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    required_time(from).map(Some)
-}
-
-pub(super) fn required_time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    parse_time(&String::deserialize(from)?).map_err(Error::custom)
+pub(super) fn time<'de, T: From<Duration>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    parse_time(&String::deserialize(from)?).map(T::from).map_err(Error::custom)
 }
 
 /// The smaller and the larger one.
@@ -74,23 +70,19 @@ pub(super) fn instants<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Duratio
 }
 
 /// Bytes, as a string with a unit or as a plain number.
-pub(super) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+pub(super) fn size<'de, T: From<u64>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
     let value = Value::deserialize(from)?;
     let bytes = match &value {
-        Value::String(text) => return parse_size(text).map_err(Error::custom),
-        Value::Integer(bytes) => u64::try_from(*bytes).ok(),
+        Value::String(text) => return parse_size(text).map(T::from).map_err(Error::custom),
+        Value::Integer(bytes) => u64::try_from(*bytes).ok().map(T::from),
         _ => None,
     };
     bytes.ok_or_else(|| Error::custom(unlike(&value, "a size such as \"64KB\" or a number of bytes")))
 }
 
-pub(super) fn optional_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    size(from).map(Some)
-}
-
 /// At most a minute: longer delays are mistakes.
 pub(super) fn short_time<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    match required_time(from)? {
+    match time::<Duration, _>(from)? {
         time if time <= Duration::from_secs(60) => Ok(time),
         _ => Err(Error::custom("longer than 60s")),
     }

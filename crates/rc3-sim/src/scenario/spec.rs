@@ -276,7 +276,7 @@ pub struct WorkloadSpec {
     /// The flows, `[{ from = 0, to = 10, size = "1MB" }]`.
     pub flows: Option<Vec<ListedFlow>>,
     /// Bytes of the flow of `arrivals = "one"`.
-    #[serde(default, deserialize_with = "quantity::optional_size")]
+    #[serde(default, deserialize_with = "quantity::size")]
     pub size: Option<u64>,
     /// An earlier flow of the same hosts has taught the sender, while the bottleneck had so many times its rate, 0.001 to 1000. It
     /// matters to schemes that remember: kind `rc3`, and Careful Resume. It has the path alone; others begin after it. Default: none
@@ -398,7 +398,7 @@ pub struct ClosedLoopSpec {
     /// Number of sources.
     pub sources: u32,
     /// Mean think time.
-    #[serde(deserialize_with = "quantity::required_time")]
+    #[serde(deserialize_with = "quantity::time")]
     pub think: Duration,
     /// Distribution of the think time. Default `exponential`.
     #[serde(default)]
@@ -427,7 +427,7 @@ pub struct WritesSpec {
     #[serde(deserialize_with = "quantity::size")]
     pub chunk: u64,
     /// From one chunk to the next.
-    #[serde(deserialize_with = "quantity::required_time")]
+    #[serde(deserialize_with = "quantity::time")]
     pub every: Duration,
 }
 
