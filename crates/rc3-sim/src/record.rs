@@ -13,8 +13,6 @@ pub enum Fct {
     /// From connect to the last byte at the receiver.
     #[default]
     ConnectToLastByte,
-    /// From the first data sent to the last byte at the receiver.
-    DataToLastByte,
     /// From connect to the last acknowledgement at the sender.
     ConnectToLastAck,
 }
@@ -53,7 +51,6 @@ impl FlowRecord {
     pub fn completion(&self, fct: Fct) -> Option<Duration> {
         match fct {
             Fct::ConnectToLastByte => self.fct,
-            Fct::DataToLastByte => self.fct_data,
             Fct::ConnectToLastAck => self.fct_acked,
         }
     }

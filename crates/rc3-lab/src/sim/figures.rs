@@ -107,13 +107,7 @@ fn size_names(buckets: &[Bucket]) -> Scale {
 /// Figs. 7, 8, 9, 12, 14: reduction of the mean FCT relative to the base, by flow size.
 fn reduction_by_size(picture: &PictureSpec, results: &Results, network: Network) -> Chart {
     let buckets = table::buckets(results);
-    let base = |cell: &Cell| match &picture.against {
-        Some(run) => results
-            .cells
-            .iter()
-            .find(|other| other.place.is_of_setting(&cell.place) && other.place.run == *run),
-        None => results.base(&cell.place),
-    };
+    let base = |cell: &Cell| results.base(&cell.place);
     let compared: Vec<&Cell> = shown(picture, results)
         .filter(|cell| base(cell).is_some_and(|base| base.place != cell.place))
         .collect();

@@ -7,7 +7,7 @@ use rc3_text::document::Fault;
 use super::{
     quantity::{Factor, Share},
     resolve::{refuse_if, router_is_there},
-    spec::{Arrivals, ClosedLoopSpec, ListedFlow, SizesSpec, ThinkSpec, WorkloadSpec},
+    spec::{Arrivals, ClosedLoopSpec, ListedFlow, SizesSpec, WorkloadSpec},
 };
 use crate::{
     agent::{HostId, Writes},
@@ -60,10 +60,10 @@ impl FlowTable<'_> {
     }
 
     fn closed_loop(&self, spec: ClosedLoopSpec) -> Result<ClosedLoop, Fault> {
-        let ClosedLoopSpec { sources, think, distribution } = spec;
+        let ClosedLoopSpec { sources, think } = spec;
         let (sizes, ends) = (self.sizes()?, self.ends()?);
         within(sources, 1..=SOURCES_MAX, self.below("closed-loop.sources"))?;
-        Ok(ClosedLoop { sources, think, constant: distribution == ThinkSpec::Constant, sizes, ends })
+        Ok(ClosedLoop { sources, think, sizes, ends })
     }
 
     /// The flows of its file.

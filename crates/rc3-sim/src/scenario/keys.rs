@@ -155,7 +155,7 @@ fn value(kind: &str, names: &[String]) -> String {
         "Share" => "0 to 1".to_owned(),
         "BufferSize" => "`\"1bdp\"`, `\"5MB\"`, `\"100packets\"`, `\"unlimited\"`".to_owned(),
         "Rung" => "number or `\"rest\"`".to_owned(),
-        "Fct" => "`connect-to-last-byte`, `data-to-last-byte`, `connect-to-last-ack`".to_owned(),
+        "Fct" => "`connect-to-last-byte`, `connect-to-last-ack`".to_owned(),
         "toml::Table" | "Parameters" | "BTreeMap<String, f64>" => "table".to_owned(),
         "(u64, u64)" => "two numbers".to_owned(),
         "(Rate, Rate)" => "two rates".to_owned(),

@@ -144,7 +144,6 @@ pub(super) fn shown(spec: &Spec) -> Result<(), Fault> {
     for (n, picture) in spec.picture.iter().enumerate() {
         let key = |name: &str| format!("picture.{n}.{name}");
         picture.runs.iter().flatten().try_for_each(|run| among(run, &runs, key("runs")))?;
-        picture.against.iter().try_for_each(|run| among(run, &runs, key("against")))?;
         picture.x.iter().try_for_each(|x| among(x, &swept, key("x")))?;
     }
     Ok(())

@@ -397,23 +397,9 @@ pub struct ListedFlow {
 pub struct ClosedLoopSpec {
     /// Number of sources.
     pub sources: u32,
-    /// Mean think time.
+    /// Mean of the think times, which are exponential.
     #[serde(deserialize_with = "quantity::time")]
     pub think: Duration,
-    /// Distribution of the think time. Default `exponential`.
-    #[serde(default)]
-    pub distribution: ThinkSpec,
-}
-
-/// Distribution of a think time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ThinkSpec {
-    /// Exponential.
-    #[default]
-    Exponential,
-    /// Always the mean.
-    Constant,
 }
 
 /// An application that writes a first part and then a chunk at a time (RC3 §5.1.2, application pacing).
@@ -754,8 +740,6 @@ pub struct PictureSpec {
     pub x: Option<String>,
     /// Runs to draw. Default all.
     pub runs: Option<Vec<String>>,
-    /// The run reductions are relative to.
-    pub against: Option<String>,
     /// Flow sizes in packets, for distributions of single sizes.
     pub sizes: Option<Vec<u64>>,
 }

@@ -18,10 +18,8 @@ use crate::{
 pub struct ClosedLoop {
     /// Number of sources, above zero.
     pub sources: u32,
-    /// Mean think time.
+    /// Mean of the think times, which are exponential.
     pub think: Duration,
-    /// Whether every think time is the mean; otherwise they are exponential.
-    pub constant: bool,
     /// Sizes of the flows.
     pub sizes: Sizes,
     /// Senders and receivers.
@@ -71,9 +69,7 @@ impl LoopSource {
 
     /// The time from the end of a flow to the start of the next.
     pub(crate) fn draw_think_time(&mut self) -> Duration {
-        let ClosedLoop { think, constant, .. } = self.common.config;
-        let drawn = self.random.exponential(think);
-        if constant { think } else { drawn }
+        self.random.exponential(self.common.config.think)
     }
 
     /// Its next flow, starting at `at`. Its number is a draw, the same in all runs of a seed.
