@@ -13,7 +13,12 @@ pub enum NetCommand {
     /// List the experiments and what each measures
     List,
     /// Check what this host lacks for the laboratory, and remove what earlier runs left over
-    Check(NetCheckArgs),
+    #[command(after_help = EXIT_CODES)]
+    Check {
+        /// Program with QUIC implementations of others [default: rc3-peers beside this program]
+        #[arg(long, value_name = "PROGRAM")]
+        peers: Option<PathBuf>,
+    },
     /// Run experiments and write measurements, pictures and a report
     Run(Box<NetRunArgs>),
     /// A process of a run
@@ -22,15 +27,6 @@ pub enum NetCommand {
         /// What it does, as JSON
         job: String,
     },
-}
-
-/// `rc3-lab net check`
-#[derive(Debug, Clone, Args)]
-#[command(after_help = EXIT_CODES)]
-pub struct NetCheckArgs {
-    /// Program with QUIC implementations of others [default: rc3-peers beside this program]
-    #[arg(long, value_name = "PROGRAM")]
-    pub peers: Option<PathBuf>,
 }
 
 /// `rc3-lab net run`
@@ -73,20 +69,6 @@ pub struct NetRunArgs {
     /// Cases of `interop`, such as handshake,retry [default: all]
     #[arg(long, value_name = "CASES", value_delimiter = ',')]
     pub cases: Vec<String>,
-    /// Settings of single experiments
-    #[command(flatten)]
-    pub counts: Counts,
-    /// Fewer sizes and runs
-    #[arg(long)]
-    pub quick: bool,
-    /// Program with QUIC implementations of others [default: rc3-peers beside this program]
-    #[arg(long, value_name = "PROGRAM")]
-    pub peers: Option<PathBuf>,
-}
-
-/// How many of what the experiments `exchanges`, `memory` and `workers` have.
-#[derive(Debug, Clone, Default, Args)]
-pub struct Counts {
     /// Exchanges of each run [default: 2000]
     #[arg(long, value_name = "N")]
     pub exchanges: Option<u32>,
@@ -108,6 +90,12 @@ pub struct Counts {
     /// Cores of its clients [default: 0,1]
     #[arg(long, value_name = "CORES")]
     pub client_cores: Option<String>,
+    /// Fewer sizes and runs
+    #[arg(long)]
+    pub quick: bool,
+    /// Program with QUIC implementations of others [default: rc3-peers beside this program]
+    #[arg(long, value_name = "PROGRAM")]
+    pub peers: Option<PathBuf>,
 }
 
 const NET_RUN_HELP: &str = "\

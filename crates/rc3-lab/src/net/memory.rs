@@ -39,7 +39,7 @@ type Resident = [u64; 2];
 /// If a process fails.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let schemes = lab.schemes(&["rc3", "rc3-off", "quinn"])?;
-    let typed = Some(lab.options.args.counts.connections.clone()).filter(|typed| !typed.is_empty());
+    let typed = Some(lab.options.args.connections.clone()).filter(|typed| !typed.is_empty());
     let counts = lab.options.pick(typed, CONNECTIONS.into(), CONNECTIONS_QUICK.into());
     // Time after each step before memory is read.
     let settling = lab.options.pick(None, Duration::from_secs(3), Duration::from_millis(500));

@@ -58,7 +58,7 @@ use crate::NAME;
 pub fn run(typed: NetCommand) -> ExitCode {
     let done = match typed {
         NetCommand::List => list(),
-        NetCommand::Check(args) => check::check(args.peers.as_deref()),
+        NetCommand::Check { peers } => check::check(peers.as_deref()),
         NetCommand::Run(args) => interrupt::watch().and_then(|()| Lab::new(*args)).and_then(Lab::run),
         NetCommand::Act { job } => act(&job),
     };

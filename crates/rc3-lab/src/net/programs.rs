@@ -54,7 +54,7 @@ pub(super) fn ticket_of(process: &Process) -> Result<String, NetError> {
 pub fn tunnel(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let path = lab.options.path_of(20, 200);
     let site = lab.site(&path)?;
-    let strokes = lab.options.pick(lab.options.args.counts.exchanges, STROKES, STROKES / 5);
+    let strokes = lab.options.pick(lab.options.args.exchanges, STROKES, STROKES / 5);
     let _wan = site.start_wan(&path, 1)?;
     let tcp = Scheme::own(Transport::Tcp)?;
     // Also for the tunnel, which reaches only the receiver's loopback.

@@ -127,7 +127,7 @@ const HOW: &str = "Medians and intervals; ratios are of the same run. CPU time i
 pub fn exchanges(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError> {
     let schemes = lab.schemes(&["rc3", "rc3-off", "quinn", "tcp"])?;
     let names = names(&schemes);
-    let count = lab.options.pick(lab.options.args.counts.exchanges, COUNT, COUNT / 10);
+    let count = lab.options.pick(lab.options.args.exchanges, COUNT, COUNT / 10);
     let mut sections = Vec::new();
     for bytes in lab.options.sizes(&[EXCHANGE], &[EXCHANGE]) {
         for new_connections in [false, true].into_iter().take(if hosts.name == "loopback" { 2 } else { 1 }) {

@@ -35,11 +35,11 @@ const OPERATIONS: [(&str, Option<usize>, f64); 3] = [
 /// # Errors
 /// If a process fails.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
-    let (counts, time) = (lab.options.args.counts.clone(), lab.options.time(3, 1));
-    let workers = if counts.workers.is_empty() { vec![1, 2] } else { counts.workers };
+    let (args, time) = (lab.options.args.clone(), lab.options.time(3, 1));
+    let workers = if args.workers.is_empty() { vec![1, 2] } else { args.workers };
     let cores = |typed: Option<String>| typed.unwrap_or_else(|| CORES.to_owned());
-    let (server_cores, client_cores) = (cores(counts.server_cores), cores(counts.client_cores));
-    let (clients, parallel) = (counts.clients.unwrap_or(2), counts.parallel.unwrap_or(32));
+    let (server_cores, client_cores) = (cores(args.server_cores), cores(args.client_cores));
+    let (clients, parallel) = (args.clients.unwrap_or(2), args.parallel.unwrap_or(32));
     // As many with one worker as with several.
     let threads = workers.iter().copied().max();
     let turns: Vec<_> = OPERATIONS

@@ -17,7 +17,11 @@ pub enum SimCommand {
     /// Capture links of one world, and follow the sender of a flow
     Trace(SimTraceArgs),
     /// List every figure of the papers with what reports of experiments say about it
-    Coverage(SimCoverageArgs),
+    Coverage {
+        /// Folder with the folders that `rc3-lab sim run` left
+        #[arg(value_name = "DIR")]
+        reports: PathBuf,
+    },
     /// Compare rc3 with plain QUIC and the ideal on paths of today
     Today(SimTodayArgs),
     /// Put the results of all shards together, as if one run had made them
@@ -49,9 +53,33 @@ pub struct SimRunArgs {
     /// Experiments by name, scenario files that end in .toml, `all` of the papers, or `today`
     #[arg(required = true, value_name = "NAME|FILE")]
     pub names: Vec<String>,
-    /// How to run them
-    #[command(flatten)]
-    pub how: SimHowArgs,
+    /// Seed of everything random [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Repetitions, each with a seed of its own [default: the scenario's]
+    #[arg(long, value_name = "R", value_parser = value_parser!(u32).range(1..=1000))]
+    pub runs: Option<u32>,
+    /// Flows measured in each world [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub flows: Option<u64>,
+    /// Change a key of the scenario; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Run a small part of each experiment, of `all` only the scored ones: minutes instead of hours
+    #[arg(long, conflicts_with_all = ["runs", "flows"])]
+    pub quick: bool,
+    /// Name this commit in the reports
+    #[arg(long, value_name = "COMMIT")]
+    pub commit: Option<String>,
+    /// Folder for the results
+    #[arg(long, default_value = "sim-results", value_name = "DIR")]
+    pub out: PathBuf,
+    /// Worlds that run at a time [default: one per core]
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZero<usize>>,
+    /// Print one JSON event per line: begin, world, done
+    #[arg(long)]
+    pub json: bool,
     /// Run only the K-th of N parts of the worlds, and store them below --out for rc3-lab sim merge
     #[arg(long, value_name = "K/N")]
     pub shard: Option<Shard>,
@@ -107,14 +135,6 @@ pub struct SimTraceArgs {
     pub out: PathBuf,
 }
 
-/// `rc3-lab sim coverage`
-#[derive(Debug, Clone, Args)]
-pub struct SimCoverageArgs {
-    /// Folder with the folders that `rc3-lab sim run` left
-    #[arg(value_name = "DIR")]
-    pub reports: PathBuf,
-}
-
 /// `rc3-lab sim today`
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "\
@@ -150,36 +170,4 @@ pub struct SimTodayArgs {
     /// Flows that run at a time [default: one per core]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZero<usize>>,
-}
-
-/// How experiments are run.
-#[derive(Debug, Clone, Args)]
-pub struct SimHowArgs {
-    /// Seed of everything random [default: the scenario's]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
-    /// Repetitions, each with a seed of its own [default: the scenario's]
-    #[arg(long, value_name = "R", value_parser = value_parser!(u32).range(1..=1000))]
-    pub runs: Option<u32>,
-    /// Flows measured in each world [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
-    pub flows: Option<u64>,
-    /// Change a key of the scenario; may be given more than once
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Run a small part of each experiment, of `all` only the scored ones: minutes instead of hours
-    #[arg(long, conflicts_with_all = ["runs", "flows"])]
-    pub quick: bool,
-    /// Name this commit in the reports
-    #[arg(long, value_name = "COMMIT")]
-    pub commit: Option<String>,
-    /// Folder for the results
-    #[arg(long, default_value = "sim-results", value_name = "DIR")]
-    pub out: PathBuf,
-    /// Worlds that run at a time [default: one per core]
-    #[arg(long, value_name = "N")]
-    pub jobs: Option<NonZero<usize>>,
-    /// Print one JSON event per line: begin, world, done
-    #[arg(long)]
-    pub json: bool,
 }

@@ -6,7 +6,7 @@ use rc3_cli::output;
 use rc3_sim::registry::Registry;
 
 use super::{
-    args::{SimCommand, SimHowArgs, SimListArgs, SimMergeArgs, SimRunArgs, SimTodayArgs, SimTraceArgs},
+    args::{SimCommand, SimListArgs, SimMergeArgs, SimRunArgs, SimTodayArgs, SimTraceArgs},
     catalogue, coverage,
     engine::Engine,
     experiment::{Experiment, ExperimentError, ExperimentPlan, not_written},
@@ -31,7 +31,7 @@ pub(super) fn run(command: SimCommand, registry: &Registry) -> Result<io::Result
         SimCommand::Merge(arguments) => merge(&arguments, registry)?,
         SimCommand::Keys => rc3_sim::scenario::keys::page(registry),
         SimCommand::Trace(arguments) => trace_one(arguments, registry)?,
-        SimCommand::Coverage(arguments) => coverage::coverage(&arguments.reports)?,
+        SimCommand::Coverage { reports } => coverage::coverage(&reports)?,
         SimCommand::Today(SimTodayArgs { list: true, .. }) => today::list(),
         SimCommand::Today(SimTodayArgs { names, quick, scheme, set, worst, page, jobs, ablate, .. }) => {
             let plan = ExperimentPlan {
@@ -64,20 +64,15 @@ fn expanded(names: &[String], quick: bool) -> Vec<String> {
 }
 
 /// How experiments run. The short ways come first, so that --set has the last word.
-fn plan(how: SimHowArgs, registry: &Registry) -> ExperimentPlan {
+fn plan(arguments: SimRunArgs, registry: &Registry) -> ExperimentPlan {
+    let SimRunArgs { seed, runs, flows, set, quick, commit, out, jobs, .. } = arguments;
     let mut changes = Vec::new();
-    changes.extend(how.seed.map(|seed| format!("measure.seed={seed}")));
-    changes.extend(how.runs.map(|runs| format!("measure.repetitions={runs}")));
-    changes.extend(how.flows.map(|flows| format!("measure.flows={flows}")));
-    changes.extend(how.set);
-    let threads = how.jobs.unwrap_or_else(cores);
-    ExperimentPlan {
-        changes,
-        threads,
-        quick: how.quick,
-        commit: how.commit,
-        ..ExperimentPlan::new(how.out, registry)
-    }
+    changes.extend(seed.map(|seed| format!("measure.seed={seed}")));
+    changes.extend(runs.map(|runs| format!("measure.repetitions={runs}")));
+    changes.extend(flows.map(|flows| format!("measure.flows={flows}")));
+    changes.extend(set);
+    let threads = jobs.unwrap_or_else(cores);
+    ExperimentPlan { changes, threads, quick, commit, ..ExperimentPlan::new(out, registry) }
 }
 
 fn trace_one(arguments: SimTraceArgs, registry: &Registry) -> Result<String, ExperimentError> {
@@ -98,9 +93,9 @@ fn trace_one(arguments: SimTraceArgs, registry: &Registry) -> Result<String, Exp
 
 /// Results are printed as they come; what is left to print is returned.
 fn run_all(arguments: SimRunArgs, registry: &Registry) -> Result<String, ExperimentError> {
-    let SimRunArgs { names, how, shard } = arguments;
-    let (names, json) = (expanded(&names, how.quick), how.json);
-    let plan = plan(how, registry);
+    let names = expanded(&arguments.names, arguments.quick);
+    let (shard, json) = (arguments.shard, arguments.json);
+    let plan = plan(arguments, registry);
     let experiments = Experiment::load_all(&names, &plan)?;
     let engine = RememberingEngine::new(Simulator);
     match shard {
@@ -220,13 +215,11 @@ mod tests {
             "a.b=c",
         ];
         let LabArgs { command } = LabArgs::try_parse_from(words).unwrap();
-        let LabCommand::Sim(SimCommand::Run(SimRunArgs { names, how, .. })) = command else {
-            panic!("not a run")
-        };
-        let names = expanded(&names, false);
+        let LabCommand::Sim(SimCommand::Run(arguments)) = command else { panic!("not a run") };
+        let names = expanded(&arguments.names, false);
         assert_eq!(names.len(), catalogue::EXPERIMENTS.len() + 1);
         assert_eq!((names[0].as_str(), names.last().unwrap().as_str()), ("fig8", "my.toml"));
-        let plan = plan(how, &Registry::default());
+        let plan = plan(arguments, &Registry::default());
         assert_eq!(plan.changes, ["measure.seed=7", "measure.flows=9", "a.b=c"]);
         assert_eq!(expanded(&["today".to_owned(), "fifo".to_owned()], true).len(), catalogue::TODAY.len());
     }
