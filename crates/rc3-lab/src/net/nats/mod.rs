@@ -7,7 +7,7 @@ mod shared;
 
 use self::{
     nat::{NATS, Nat},
-    run::{NatOutcome, NatPair},
+    run::{BY_CODE, NatOutcome, NatPair},
     shared::SHARED,
 };
 use super::{error::NetError, path::Path, programs::rc3, run::Lab};
@@ -58,18 +58,10 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 /// If the network cannot be made.
 pub fn meet(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (path, runs, program) = (lab.options.path_of(10, 80), lab.options.runs(), rc3()?);
-    let of_pair = |near, far| {
-        let pair = NatPair::new(near, far, &program)?;
-        let _running = pair.start_rendezvous(&path)?;
-        (0..runs).map(|_| pair.send_by_code()).collect()
-    };
+    let of_pair = |near, far| NatPair::new(near, far, &program)?.send_files(&path, runs, BY_CODE);
     // Without UDP nobody reaches the rendezvous.
     let (table, tally) = pairs(lab, &nats(&[Nat::Blocked]), &path, "relay", of_pair)?;
-    let by_ticket = || {
-        let pair = NatPair::new(Nat::None, Nat::None, &program)?;
-        let _running = pair.start_rendezvous(&path)?;
-        (0..runs).map(|_| pair.send_by_ticket()).collect::<Result<Vec<_>, NetError>>()
-    };
+    let by_ticket = || NatPair::new(Nat::None, Nat::None, &program)?.send_files(&path, runs, &[]);
     let ticket = median(&lab.attempt("ticket", by_ticket).unwrap_or_default());
     let text = format!(
         "{path} between any two of sender, receiver and rendezvous, {runs} files of 1000 bytes each. Round trips are those \
@@ -79,11 +71,7 @@ pub fn meet(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     );
     let mut behind_one = Table::new(["both behind one NAT".to_owned(), "way".to_owned()]);
     for shared in SHARED {
-        let of_pair = || {
-            let pair = NatPair::shared(shared, &program)?;
-            let _running = pair.start_rendezvous(&path)?;
-            (0..runs).map(|_| pair.send_by_code()).collect::<Result<Vec<_>, NetError>>()
-        };
+        let of_pair = || NatPair::shared(shared, &program)?.send_files(&path, runs, BY_CODE);
         let Some(outcomes) = lab.attempt(&shared.to_string(), of_pair) else { continue };
         let more = (median(&outcomes) - tally.usual) / path.rtt.as_secs_f64();
         behind_one.row(shared.to_string(), [cell(&outcomes, more, "relay")]);

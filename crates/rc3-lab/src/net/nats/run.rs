@@ -29,6 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// Content of the file: one packet.
 const CONTENT: &[u8] = &[7; 1000];
 
+/// Flags of a receiver that prints a code; without, it prints a ticket.
+pub(super) const BY_CODE: &[&str] = &["--meet", OTHER];
+
 /// How a file went.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct NatOutcome {
@@ -108,13 +111,18 @@ impl<'a> NatPair<'a> {
         Ok((wan, shell))
     }
 
-    /// Starts the path, and a rendezvous on a third host.
-    pub(super) fn start_rendezvous(&self, path: &Path) -> Result<(Wan<'_>, Process), NetError> {
-        let wan = self.site.start_wan(path, 1)?;
+    /// Sends so many files over this path, with a rendezvous on a third host; the receivers have these flags.
+    pub(super) fn send_files(
+        &self,
+        path: &Path,
+        runs: u32,
+        flags: &[&str],
+    ) -> Result<Vec<NatOutcome>, NetError> {
+        let _wan = self.site.start_wan(path, 1)?;
         let meet = ["meet", "--relay"];
         let rendezvous = Process::start("rc3 meet", self.site.other.command(self.program).args(meet))?;
         rendezvous.line()?;
-        Ok((wan, rendezvous))
+        (0..runs).map(|_| self.send_to(flags)).collect()
     }
 
     /// Copies once.
@@ -124,16 +132,6 @@ impl<'a> NatPair<'a> {
             &format!("copy --rc3-path '{}'", self.program.display()),
             &format!("host:'{}'", there.display()),
         )
-    }
-
-    /// Sends once by a code.
-    pub(super) fn send_by_code(&self) -> Result<NatOutcome, NetError> {
-        self.send_to(&["--meet", OTHER])
-    }
-
-    /// Sends once by a ticket.
-    pub(super) fn send_by_ticket(&self) -> Result<NatOutcome, NetError> {
-        self.send_to(&[])
     }
 
     fn send_to(&self, flags: &[&str]) -> Result<NatOutcome, NetError> {
