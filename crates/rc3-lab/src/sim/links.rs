@@ -119,22 +119,14 @@ impl<W: Write> LinkTable<W> {
     }
 
     fn write(&mut self, place: &Label, repetition: u32, row: &LinkRow) -> csv::Result<()> {
-        let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
-        let utilisation = row.utilisation.map(|millionths| decimal(millionths, 6)).unwrap_or_default();
-        let fixed = [
-            place.setting(),
-            place.run.clone(),
-            repetition.to_string(),
-            row.link.clone(),
-            number(row.rate),
-            utilisation,
-            row.packets.to_string(),
-            row.bytes.to_string(),
-            row.lost.to_string(),
-        ];
-        let dropped = (0..Level::COUNT).map(|level| row.dropped.get(level).unwrap_or(&0).to_string());
-        let rest = [row.queue_bytes_max.to_string(), decimal(row.wait_max, 9)];
-        self.out.write_record(fixed.into_iter().chain(dropped).chain(rest))
+        let utilisation = row.utilisation.map(|millionths| decimal(millionths, 6));
+        let mut dropped = row.dropped.clone();
+        dropped.resize(Level::COUNT, 0);
+        self.out.serialize((
+            (place.setting(), &place.run, repetition, &row.link),
+            (row.rate, utilisation, row.packets, row.bytes, row.lost, dropped),
+            (row.queue_bytes_max, decimal(row.wait_max, 9)),
+        ))
     }
 
     /// Ends the file; returns the table of the report.
