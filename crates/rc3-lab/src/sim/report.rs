@@ -57,7 +57,7 @@ impl Finding {
 
     /// Its own document.
     pub fn document(&self) -> Document {
-        let mut document = Document { title: self.spec.title.clone(), blocks: self.head("") };
+        let mut document = self.head("");
         if !self.rows.is_empty() {
             let printed = Document::new("Printed and measured").text(RULE).table(comparison(&self.rows));
             document = document.section(printed);
@@ -77,7 +77,7 @@ impl Finding {
     }
 
     /// Source, expectation, command and pictures; files are in `folder`.
-    fn head(&self, folder: &str) -> Vec<Block> {
+    fn head(&self, folder: &str) -> Document {
         let texts = [&self.spec.source, &self.spec.about].into_iter().filter(|text| !text.is_empty());
         let mut blocks: Vec<Block> = texts.map(|text| Block::Text(text.trim().to_owned())).collect();
         blocks.push(Block::Command(self.command.clone()));
@@ -87,7 +87,7 @@ impl Finding {
                 .iter()
                 .map(|(file, alt)| Block::Picture { file: format!("{folder}{file}"), alt: alt.clone() }),
         );
-        blocks
+        Document { title: self.spec.title.clone(), blocks }
     }
 }
 
@@ -140,28 +140,25 @@ pub fn overview(findings: &[Finding]) -> Document {
     let mut head = vec!["experiment", "source", "#printed"];
     head.extend(names.iter().map(String::as_str));
     let mut verdicts = Table::new(&head);
-    let mut blocks = vec![Block::Text(
-        "The figures printed in the RC3 papers (NSDI 2014, HotNets 2013) and in the Kick-Ass report, and the same ones \
-         measured with this implementation in the simulator."
-            .to_owned(),
-    )];
     for finding in findings {
         let mut row =
             vec![finding.spec.name.clone(), finding.spec.source.clone(), finding.rows.len().to_string()];
         row.extend(FigureVerdict::ALL.map(|verdict| finding.count(verdict).to_string()));
         verdicts.rows.push(row);
     }
-    blocks.push(Block::Table(verdicts));
+    let about = "The figures printed in the RC3 papers (NSDI 2014, HotNets 2013) and in the Kick-Ass report, and the same ones \
+                 measured with this implementation in the simulator.";
+    let mut document = Document::new("Reproduction of the RC3 papers").text(about).table(verdicts);
     for finding in findings {
-        blocks.push(Block::Heading(finding.spec.title.clone()));
         let folder = format!("{}/", finding.spec.name);
-        blocks.extend(finding.head(&folder));
+        let mut section = finding.head(&folder);
         if !finding.rows.is_empty() {
-            blocks.push(Block::Table(comparison(&finding.rows)));
+            section = section.table(comparison(&finding.rows));
         }
-        blocks.push(Block::Link { text: "All figures".to_owned(), to: format!("{folder}report.md") });
+        section.blocks.push(Block::Link { text: "All figures".to_owned(), to: format!("{folder}report.md") });
+        document = document.section(section);
     }
-    Document { title: "Reproduction of the RC3 papers".to_owned(), blocks }
+    document
 }
 
 /// Printed figures beside measured ones, as a table.
