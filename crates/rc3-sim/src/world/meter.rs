@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::link_id::LinkId;
+use super::LinkId;
 use crate::agent::{FlowId, HostId, Parcel, SchemeId};
 
 /// Counts what comes through a link.

@@ -32,7 +32,6 @@
 
 mod event_queue;
 mod flow_table;
-mod link_id;
 mod meter;
 mod route_cache;
 
@@ -44,15 +43,12 @@ use std::{
 use kickass::endpoint::Mode;
 use rc3_core::{ConnectionStats, units::Rate};
 
+pub use self::route_cache::{FindRoute, Route};
 use self::{
     event_queue::{EventQueue, Sleeper},
     flow_table::FlowTable,
     meter::{Meter, Metered},
     route_cache::RouteCache,
-};
-pub use self::{
-    link_id::LinkId,
-    route_cache::{FindRoute, Route},
 };
 
 use crate::{
@@ -61,6 +57,10 @@ use crate::{
     record::FlowRecord,
     sample::{FlowSample, LinkSample},
 };
+
+/// A link of a world, counted from 0 in order of creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkId(pub u32);
 
 /// A queue in front of a link of a [`World`].
 pub type ParcelQueue = Box<dyn Queue<Waiting<Parcel>> + Send>;

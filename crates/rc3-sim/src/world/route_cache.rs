@@ -1,6 +1,6 @@
 //! The routes of parcels: which links, one after the other.
 
-use super::link_id::LinkId;
+use super::LinkId;
 use crate::agent::{HostId, RoutePosition};
 
 /// The links of a parcel's route, uplink and downlink included.
