@@ -36,22 +36,20 @@ fn plain() -> Scenario {
     parse("").unwrap()
 }
 
+fn error_of(text: &str) -> String {
+    let scenario = Scenario::parse(text, "my.toml");
+    scenario.and_then(|scenario| scenario.expand().map(|_| ())).unwrap_err().to_string()
+}
+
 /// What is wrong with `PLAIN` when a line of it reads differently.
 fn error(line: &str, instead: &str) -> String {
     assert!(PLAIN.contains(line), "{line}");
-    let text = PLAIN.replacen(line, instead, 1);
-    match Scenario::parse(&text, "my.toml") {
-        Err(error) => error.to_string(),
-        Ok(scenario) => scenario.expand().unwrap_err().to_string(),
-    }
+    error_of(&PLAIN.replacen(line, instead, 1))
 }
 
 /// What is wrong with `PLAIN` when more follows.
 fn error_with(more: &str) -> String {
-    match parse(more) {
-        Err(error) => error,
-        Ok(scenario) => scenario.expand().unwrap_err().to_string(),
-    }
+    error_of(&format!("{PLAIN}{more}"))
 }
 
 fn labels(scenario: &Scenario) -> Vec<String> {
@@ -646,29 +644,12 @@ fn hosts_have_the_overhead_of_the_topology() {
     assert_eq!(overheads, [80; 4]);
 }
 
-#[test]
-fn quinn_s_bbr_is_refused_and_the_others_are_named() {
-    let text = PLAIN.replace("internet2\"", "dumbbell\"");
-    let mut scenario = Scenario::parse(&text, "my.toml").unwrap();
-    let outcome = scenario.set("scheme.TCP.congestion=bbr").map_err(|error| error.to_string());
-    let error = match outcome {
-        Err(error) => error,
-        Ok(()) => scenario.expand().unwrap_err().to_string(),
-    };
-    assert!(error.contains("bbr") && error.contains("cubic"), "{error}");
-}
-
 /// A dumbbell of 100 Mbit/s with four hosts on each side, and these flows.
 fn dumbbell(workload: &str, more: &str) -> String {
     format!(
         "name = \"d\"\ntitle = \"D\"\n[topology]\nkind = \"dumbbell\"\nrate = \"100Mbit\"\nhosts = 4\n\
          [workload]\n{workload}\n[[scheme]]\nname = \"TCP\"\nkind = \"plain\"\n{more}\n"
     )
-}
-
-fn error_of(text: &str) -> String {
-    let scenario = Scenario::parse(text, "d.toml");
-    scenario.and_then(|scenario| scenario.expand().map(|_| ())).unwrap_err().to_string()
 }
 
 const POISSON: &str = "arrivals = \"poisson\"\nsizes = \"allman2013\"\nload = 0.9";
