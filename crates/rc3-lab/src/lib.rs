@@ -2,14 +2,16 @@
 //! came to ([`over_time`]). Nothing of it is part of what
 //! people install.
 #![forbid(unsafe_code)]
+// Nothing is published: what is public in a private module is so for the crate.
+#![allow(unreachable_pub, rustdoc::private_intra_doc_links)]
 
-pub mod args;
-pub mod document;
+mod args;
+mod document;
 #[cfg(target_os = "linux")]
 pub mod net;
 pub mod over_time;
 pub mod sim;
-pub mod statistics;
+mod statistics;
 
 use std::{env, io, process::ExitCode};
 

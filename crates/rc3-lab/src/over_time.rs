@@ -18,7 +18,7 @@ const TABLE_ROWS: usize = 20;
 
 /// `rc3-lab over-time`
 #[derive(Debug, Clone, Args)]
-pub struct OverTimeArgs {
+pub(crate) struct OverTimeArgs {
     /// Rows of commits,commit,date and ratios; the page and its picture get the same name with other endings
     #[arg(default_value = "docs/results/over-time.csv", value_name = "FILE")]
     pub csv: PathBuf,

@@ -5,47 +5,47 @@
 //! are rows of [`sample`]. Or it is something else ([`streams`], [`kickass`] and so on). [`report`] has tables and pictures
 //! of all. What a process of a scheme does is [`act`], what carries it [`transport`].
 
-pub mod act;
-pub mod args;
-pub mod cell;
-pub mod charts;
-pub mod check;
-pub mod clock;
-pub mod copies;
-pub mod error;
-pub mod experiment;
-pub mod forward;
-pub mod forwarder;
-pub mod fragments;
-pub mod interop;
-pub mod interrupt;
-pub mod kickass;
-pub mod memory;
+mod act;
+pub(crate) mod args;
+mod cell;
+mod charts;
+mod check;
+mod clock;
+mod copies;
+mod error;
+mod experiment;
+mod forward;
+mod forwarder;
+mod fragments;
+mod interop;
+mod interrupt;
+mod kickass;
+mod memory;
 pub mod namespace;
-pub mod nats;
-pub mod others;
-pub mod outages;
-pub mod parallel;
-pub mod path;
-pub mod priorities;
-pub mod process;
-pub mod programs;
+mod nats;
+mod others;
+mod outages;
+mod parallel;
+mod path;
+mod priorities;
+mod process;
+mod programs;
 pub mod recipe;
-pub mod report;
-pub mod results;
-pub mod run;
+mod report;
+mod results;
+mod run;
 pub mod sample;
-pub mod scheme;
-pub mod session;
-pub mod simulated;
-pub mod site;
-pub mod streams;
-pub mod tables;
-pub mod transport;
-pub mod urgency;
-pub mod validate;
-pub mod wan;
-pub mod workers;
+mod scheme;
+mod session;
+mod simulated;
+mod site;
+mod streams;
+mod tables;
+mod transport;
+mod urgency;
+mod validate;
+mod wan;
+mod workers;
 
 use std::process::ExitCode;
 
@@ -55,7 +55,7 @@ use self::{act::Job, args::NetCommand, error::NetError, experiment::EXPERIMENTS,
 use crate::NAME;
 
 /// Does what was typed.
-pub fn run(typed: NetCommand) -> ExitCode {
+pub(crate) fn run(typed: NetCommand) -> ExitCode {
     let done = match typed {
         NetCommand::List => list(),
         NetCommand::Check { peers } => check::check(peers.as_deref()),

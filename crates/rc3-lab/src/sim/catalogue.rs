@@ -73,7 +73,10 @@ pub fn list(json: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rc3_sim::scenario::Label;
+
     use super::*;
+    use crate::sim::compare::is_at;
 
     #[test]
     fn a_quick_run_of_all_leaves_out_what_is_not_scored() {
@@ -120,8 +123,8 @@ mod tests {
             let scenario = find(name).unwrap().unwrap();
             let runs = scenario.expand().unwrap();
             for expect in &scenario.spec().expect {
-                let is_there = runs.iter().any(|run| crate::sim::compare::is_of(expect, &run.label));
-                assert!(is_there, "{name}: {expect:?}");
+                let is_of = |label: &Label| label.run == expect.run && is_at(expect, label);
+                assert!(runs.iter().any(|run| is_of(&run.label)), "{name}: {expect:?}");
             }
         }
     }

@@ -175,20 +175,15 @@ fn setting(expect: &ExpectSpec, cell: Option<&Cell>) -> String {
 
 /// The first place with this run, the case and the values of `at`.
 fn find<'a>(expect: &ExpectSpec, run: &str, results: &'a Results) -> Option<&'a Cell> {
-    let is_there = |cell: &&Cell| cell.place.run == run && is_at(expect, &cell.place.case, &cell.place.point);
-    results.cells.iter().find(is_there)
+    results.cells.iter().find(|cell| cell.place.run == run && is_at(expect, &cell.place))
 }
 
-/// Whether a printed figure is one of this world's.
-pub fn is_of(expect: &ExpectSpec, label: &Label) -> bool {
-    label.run == expect.run && is_at(expect, &label.case, &label.point)
-}
-
-fn is_at(expect: &ExpectSpec, case: &Option<String>, point: &[(String, toml::Value)]) -> bool {
+/// Whether a place has the case of a printed figure and its values of `at`.
+pub fn is_at(expect: &ExpectSpec, place: &Label) -> bool {
     let has = |(key, value): &(String, &toml::Value)| {
-        point.iter().any(|(swept, at)| swept == key && same(at, value))
+        place.point.iter().any(|(swept, at)| swept == key && same(at, value))
     };
-    expect.case == *case && flatten(&expect.at).iter().all(has)
+    place.case == expect.case && flatten(&expect.at).iter().all(has)
 }
 
 /// Values are the same if they read the same: `0.30` and `0.3`, `1` and `1.0`.

@@ -6,28 +6,28 @@
 //! whether it still holds, and [`coverage`] lists what of the papers there is. [`today`] compares schemes flow by flow, and
 //! [`shard`] spreads worlds over machines. [`args`] is the command line.
 
-pub mod args;
+pub(crate) mod args;
 pub mod catalogue;
-pub mod compare;
+mod compare;
 pub mod coverage;
-pub mod engine;
+mod engine;
 pub mod experiment;
-pub mod figures;
-pub mod fingerprint;
-pub mod links;
-pub mod pairs;
-pub mod progress;
+mod figures;
+mod fingerprint;
+mod links;
+mod pairs;
+mod progress;
 pub mod report;
-pub mod results;
+mod results;
 mod run;
-pub mod sampled;
-pub mod shard;
-pub mod shared;
+mod sampled;
+mod shard;
+mod shared;
 pub mod simulator;
-pub mod table;
-pub mod today;
-pub mod trace;
-pub mod work;
+pub(crate) mod table;
+mod today;
+mod trace;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,7 @@ use self::args::SimCommand;
 use crate::NAME;
 
 /// Runs the command, with the names of `registry` in scenario files.
-pub fn run(arguments: SimCommand, registry: &Registry) -> CommandExit {
+pub(crate) fn run(arguments: SimCommand, registry: &Registry) -> CommandExit {
     match run::run(arguments, registry) {
         Ok(printed) => CommandExit::of(NAME, printed),
         Err(error) => {

@@ -10,7 +10,7 @@ use std::{error::Error, time::Duration};
 
 pub(crate) use self::quic::rc3;
 pub use self::{
-    setup::{Client, Exchange, Setup, Target, Task, Transport},
+    setup::{Exchange, Setup, Target, Task, Transport},
     timed::{Modes, ReceiverReport, Timed},
 };
 
