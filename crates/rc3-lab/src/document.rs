@@ -144,9 +144,6 @@ impl Document {
     }
 
     /// Draws its pictures into a folder, and writes `report.md` and `report.html`.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         for block in &self.blocks {
             if let Block::Chart(stem, chart) = block {

@@ -133,9 +133,6 @@ pub(super) fn require(_: &Options) -> Result<(), NetError> {
 }
 
 /// Measures each command with each content.
-///
-/// # Errors
-/// If the network cannot be made.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let mut table = Table::new(["files", "command", "ssh connection", "#median, s", "#from", "#to"]);
     let runs = lab.options.runs();

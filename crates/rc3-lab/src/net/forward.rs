@@ -71,9 +71,6 @@ impl<'a> ForwardedPort<'a> {
 
 impl Forwarder {
     /// Starts one that reports its totals 20 times per second. Each host reaches the networks behind the other ports.
-    ///
-    /// # Errors
-    /// If it does not come up.
     pub fn start(ports: &[ForwardedPort<'_>]) -> Result<Self, NetError> {
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("forward.toml");
@@ -89,9 +86,6 @@ impl Forwarder {
     }
 
     /// Its totals since the last call, in order.
-    ///
-    /// # Errors
-    /// If they cannot be read.
     pub fn totals(&self) -> Result<Vec<Value>, NetError> {
         let lines = self.process.lines_so_far();
         Ok(lines.iter().map(|line| serde_json::from_str(line)).collect::<Result<_, _>>()?)

@@ -34,9 +34,6 @@ const WINDOWS: [&str; 2] =
     ["net.ipv4.tcp_rmem=4096 131072 200000000", "net.ipv4.tcp_wmem=4096 131072 200000000"];
 
 /// Lets all loads take their turns.
-///
-/// # Errors
-/// If a process fails.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (sender, receiver) = (Namespace::new("sender")?, Namespace::new("receiver")?);
     // Leaves Don't Fragment clear.

@@ -48,9 +48,6 @@ pub(super) const BOXES: [Middlebox; 6] = [
 type Probed = (String, ProbeReport);
 
 /// Probes one path for each box, then one that loses packets.
-///
-/// # Errors
-/// If a process fails.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let path = lab.options.path();
     let site = lab.site(&path)?;

@@ -14,9 +14,6 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Notes the signals from now on. To be called before there are other threads. Processes that are started later do not
 /// see the signals. The laboratory ends them.
-///
-/// # Errors
-/// If the system refuses.
 pub fn watch() -> Result<(), NetError> {
     let signals: SigSet = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
     signals.thread_block().map_err(std::io::Error::from)?;

@@ -34,9 +34,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 type Resident = [u64; 2];
 
 /// Measures all and makes the tables.
-///
-/// # Errors
-/// If a process fails.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let schemes = lab.schemes(&["rc3", "rc3-off", "quinn"])?;
     let typed = Some(lab.options.args.connections.clone()).filter(|typed| !typed.is_empty());

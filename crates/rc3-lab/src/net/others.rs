@@ -65,9 +65,6 @@ impl ArrivalCurve {
 
 impl Others {
     /// Starts what a cell asks for; flows of others are the same for the same seed.
-    ///
-    /// # Errors
-    /// If a process does not come up.
     pub fn start(site: &Site, cell: &Cell, scheme: Option<&Scheme>, seed: u64) -> Result<Self, NetError> {
         let tcp = Scheme::own(Transport::Tcp)?;
         let carrier = scheme.filter(|_| matches!(cell.company, Company::Own(_))).unwrap_or(&tcp);

@@ -84,9 +84,6 @@ struct RateBin {
 }
 
 /// Measures both orders, with the queue at the sender's card or at the router.
-///
-/// # Errors
-/// If a process fails.
 pub fn measure(
     lab: &mut Lab,
     name: &str,

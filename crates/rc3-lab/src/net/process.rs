@@ -33,9 +33,6 @@ pub struct Process {
 
 impl Process {
     /// Starts a program.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn start(what: impl Into<String>, command: &mut Command) -> Result<Self, NetError> {
         let what = what.into();
         let failed = |error: std::io::Error| NetError::Process { what: what.clone(), why: error.to_string() };
@@ -47,17 +44,11 @@ impl Process {
     }
 
     /// Starts this program on a host, to do something there.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn job(what: impl Into<String>, host: &Namespace, job: &Job) -> Result<Self, NetError> {
         Self::start(what, host.command(std::env::current_exe()?).args(job.words()?))
     }
 
     /// Starts this program before all others, and waits until it is ready.
-    ///
-    /// # Errors
-    /// If it does not come up.
     pub fn urgent_job(what: &str, job: &Job) -> Result<Self, NetError> {
         let process = Self::start(what, urgency::first()?.args(job.words()?))?;
         process.line()?;
@@ -130,9 +121,6 @@ impl Process {
     }
 
     /// Sends it a line.
-    ///
-    /// # Errors
-    /// If it does not read.
     pub fn ask(&mut self, line: &str) -> Result<(), NetError> {
         writeln!(self.input, "{line}").map_err(|_| self.failed("no longer reads"))
     }

@@ -48,9 +48,6 @@ pub(super) fn ticket_of(process: &Process) -> Result<String, NetError> {
 }
 
 /// Makes small exchanges over kernel TCP, and over kernel TCP through a tunnel, idle and beside bulk data.
-///
-/// # Errors
-/// If a process fails.
 pub fn tunnel(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let path = lab.options.path_of(20, 200);
     let site = lab.site(&path)?;

@@ -81,9 +81,6 @@ impl Results {
     }
 
     /// Writes the measurements as CSV.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
     pub fn write_csv(&self, out: &Path) -> Result<(), NetError> {
         write(&out.join("flows.csv"), &self.flows)?;
         write(&out.join("others.csv"), &self.others)?;
@@ -92,9 +89,6 @@ impl Results {
 }
 
 /// Writes rows as CSV.
-///
-/// # Errors
-/// If the file cannot be written.
 pub fn write<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), NetError> {
     let written = fs::File::create(path).map_err(csv::Error::from).and_then(|file| table::write(file, rows));
     written.map_err(|error| NetError::File { path: path.to_owned(), source: error.into() })

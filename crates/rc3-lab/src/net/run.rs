@@ -107,9 +107,6 @@ impl Lab {
 
     /// Measures everything. After each cell the measurements so far are in the folder, at the end or after a failure the
     /// report.
-    ///
-    /// # Errors
-    /// If something fails.
     pub fn run(mut self) -> Result<(), NetError> {
         let out = self.options.args.out.clone();
         fs::create_dir_all(&out).map_err(|source| NetError::File { path: out.clone(), source })?;

@@ -99,9 +99,6 @@ impl Scheme {
     }
 
     /// Starts a new server.
-    ///
-    /// # Errors
-    /// If it does not come up.
     pub fn serve(&self, place: &HostPair<'_>) -> Result<Server, NetError> {
         let setup = Setup { mtu: place.mtu, ..self.setup };
         let target = Target { setup, address: place.address, certificate: String::new() };
@@ -137,9 +134,6 @@ impl Server {
     }
 
     /// Starts a client.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn client(&self, place: &HostPair<'_>, task: Task) -> Result<Process, NetError> {
         let target = Target { address: place.address, ..self.target.clone() };
         self.scheme.start(place.sender, "sender", Job::Client(target, task))

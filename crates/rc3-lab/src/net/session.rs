@@ -35,9 +35,6 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// Measures a scheme, or nobody, beside whom the cell asks for: flows of the scheme, and what others felt, if there were
     /// any.
-    ///
-    /// # Errors
-    /// If a process fails.
     pub fn run(
         &self,
         scheme: Option<&Scheme>,
@@ -120,9 +117,6 @@ impl Session<'_> {
 
 impl Cell {
     /// Starts a server for flows of this cell.
-    ///
-    /// # Errors
-    /// If it does not come up.
     pub fn serve(&self, scheme: &Scheme, place: &HostPair<'_>) -> Result<Server, NetError> {
         let nic_rate = self.card_known.then_some(self.path.rate.get());
         let setup = Setup { resume: self.connections > 1, nic_rate, ..scheme.setup };

@@ -53,9 +53,6 @@ pub struct Site {
 
 impl Site {
     /// Makes namespaces and what joins them, without a WAN.
-    ///
-    /// # Errors
-    /// If a tool fails.
     pub fn new() -> Result<Self, NetError> {
         let site = Self {
             sender: Namespace::new("sender")?,
@@ -91,17 +88,11 @@ impl Site {
     }
 
     /// Starts the WAN for a path, and gives the sender's interface what the path asks for.
-    ///
-    /// # Errors
-    /// If a tool fails, or the WAN does not come up.
     pub fn start_wan(&self, path: &Path, seed: u64) -> Result<Wan<'_>, NetError> {
         self.start_meddling_wan(path, seed, Meddling::default())
     }
 
     /// The same, where more happens to the packets of QUIC.
-    ///
-    /// # Errors
-    /// As [`Self::start_wan`].
     pub fn start_meddling_wan(
         &self,
         path: &Path,
@@ -153,9 +144,6 @@ pub struct Wan<'a> {
 
 impl Wan<'_> {
     /// What it did since it was asked before; and packets that it did not read in time count as refused.
-    ///
-    /// # Errors
-    /// If it does not answer.
     pub fn report(&mut self) -> Result<WanReport, NetError> {
         self.process.ask("")?;
         let line = self.process.line()?;

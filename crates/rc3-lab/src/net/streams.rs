@@ -48,9 +48,6 @@ impl Hosts {
     }
 
     /// Two network namespaces with a veth pair between them.
-    ///
-    /// # Errors
-    /// If a tool fails.
     pub fn veth(mtu: Option<u16>) -> Result<Self, NetError> {
         let (sender, receiver) = (Namespace::new("sender")?, Namespace::new("receiver")?);
         sender.join("card", "10.85.0.1/24", (&receiver, "card", "10.85.0.2/24"), mtu.unwrap_or(1500))?;
@@ -65,9 +62,6 @@ impl Hosts {
 }
 
 /// Sends one long stream.
-///
-/// # Errors
-/// If a process fails.
 pub fn send(place: &HostPair<'_>, scheme: &Scheme, bytes: u64) -> Result<Timed, NetError> {
     let server = scheme.serve(place)?;
     let sender = server.client(place, Task::Time(bytes, 1))?;
@@ -80,18 +74,12 @@ pub fn per_cpu_second(timed: &Timed, bytes: u64) -> f64 {
 }
 
 /// Makes exchanges with a server and returns how long each took, in microseconds.
-///
-/// # Errors
-/// If a process fails.
 pub fn ask(place: &HostPair<'_>, server: &Server, exchange: Exchange) -> Result<Sample, NetError> {
     let line = server.client(place, Task::Ask(exchange))?.line_in(PATIENCE)?;
     Ok(line.split_whitespace().filter_map(|word| word.parse::<f64>().ok()).collect())
 }
 
 /// One long stream of each scheme in turn.
-///
-/// # Errors
-/// If a process fails.
 pub fn bulk(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError> {
     let usual = ["rc3", "rc3-trust", "rc3-off", "quinn", "quinn-large", "s2n-quic", "tcp"];
     let schemes = lab.schemes(&usual)?;
@@ -121,9 +109,6 @@ pub fn bulk(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError> {
 const HOW: &str = "Medians and intervals; ratios are of the same run. CPU time is user and system time of the two processes.";
 
 /// Exchanges of each scheme in turn, on one connection, and on loopback also each on a new one.
-///
-/// # Errors
-/// If a process fails.
 pub fn exchanges(lab: &mut Lab, hosts: &Hosts) -> Result<Vec<Document>, NetError> {
     let schemes = lab.schemes(&["rc3", "rc3-off", "quinn", "tcp"])?;
     let names = names(&schemes);

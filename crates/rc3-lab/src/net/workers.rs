@@ -31,9 +31,6 @@ const OPERATIONS: [(&str, Option<usize>, f64); 3] = [
 ];
 
 /// Lets the numbers of workers take their turns with each kind of operation.
-///
-/// # Errors
-/// If a process fails.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (args, time) = (lab.options.args.clone(), lab.options.time(3, 1));
     let workers = if args.workers.is_empty() { vec![1, 2] } else { args.workers };

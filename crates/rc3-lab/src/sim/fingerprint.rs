@@ -31,9 +31,6 @@ const ROUND_TRIPS: u32 = 35;
 static WORLDS: LazyLock<RememberingEngine<Simulator>> = LazyLock::new(|| RememberingEngine::new(Simulator));
 
 /// The fingerprint of a scenario: 16 hexadecimal digits.
-///
-/// # Errors
-/// If a world cannot be made.
 pub fn fingerprint(scenario: &Scenario) -> Result<String, ExperimentError> {
     let mut hasher = blake3::Hasher::new();
     let keys = defining_keys(scenario);

@@ -86,9 +86,6 @@ struct PlaceLinks {
 
 impl<W: Write> LinkTable<W> {
     /// Writes the header.
-    ///
-    /// # Errors
-    /// If `out` cannot be written.
     pub fn new(out: W) -> csv::Result<Self> {
         let mut out = csv::Writer::from_writer(out);
         let fixed =
@@ -101,9 +98,6 @@ impl<W: Write> LinkTable<W> {
     }
 
     /// Adds the links of a world.
-    ///
-    /// # Errors
-    /// If they cannot be written.
     pub fn add(&mut self, run: &Run, rows: &[LinkRow]) -> csv::Result<()> {
         let place = run.label.pooled();
         for row in rows {
@@ -130,9 +124,6 @@ impl<W: Write> LinkTable<W> {
     }
 
     /// Ends the file; returns the table of the report.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn finish(mut self) -> csv::Result<Table> {
         self.out.flush()?;
         let mut table = Table::default();

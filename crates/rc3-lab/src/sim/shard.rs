@@ -214,9 +214,6 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ExperimentErro
 }
 
 /// Writes a file whole or not at all, even if another shard writes it at the same time.
-///
-/// # Errors
-/// If it cannot be written.
 pub fn write(path: &Path, contents: &impl Serialize) -> Result<(), ExperimentError> {
     let failed = not_written(path);
     let folder = path.parent().unwrap_or_else(|| Path::new(""));

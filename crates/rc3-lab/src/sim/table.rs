@@ -215,9 +215,6 @@ pub fn buckets(results: &Results) -> Vec<Bucket> {
 }
 
 /// Writes rows with a header line.
-///
-/// # Errors
-/// When `out` cannot be written.
 pub fn write<T: Serialize>(out: impl Write, rows: impl IntoIterator<Item = T>) -> csv::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for row in rows {

@@ -61,9 +61,6 @@ impl<T> TraceFile<T> {
 }
 
 /// Runs a world until all measured flows have ended and writes its traces.
-///
-/// # Errors
-/// See [`ExperimentError`].
 pub fn trace(runs: &[Run], plan: &SimTraceArgs) -> Result<Traced, ExperimentError> {
     let folder = plan.out.as_path();
     let world = plan.world.checked_sub(1).and_then(|at| runs.get(at));

@@ -83,9 +83,6 @@ impl Job {
     }
 
     /// Does it.
-    ///
-    /// # Errors
-    /// If the system or a connection fails.
     pub fn run(self) -> Result<()> {
         urgency::raise();
         match self {

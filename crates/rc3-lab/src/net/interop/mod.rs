@@ -31,9 +31,6 @@ pub(super) fn require(options: &Options) -> Result<(), NetError> {
 }
 
 /// Runs all cases, or those of `--cases`, with all peers in both roles.
-///
-/// # Errors
-/// If the network cannot be made.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (peers, cases) = (InteropPeer::all()?, case::chosen(&lab.options.args)?);
     let (rc3, out) = (&peers[0], lab.options.args.out.clone());

@@ -40,9 +40,6 @@ pub(super) struct InteropPeer {
 
 impl InteropPeer {
     /// rc3, quinn, and all that are installed beside this program.
-    ///
-    /// # Errors
-    /// If the example is not built.
     pub(super) fn all() -> Result<Vec<Self>, NetError> {
         let here = std::env::current_exe()?;
         let endpoint = here.with_file_name("examples/interop");

@@ -83,9 +83,6 @@ const ACCESS: [(&str, Colour, &str, u64, bool); 3] = [
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Fig. 8.
-///
-/// # Errors
-/// If a process fails.
 pub fn light(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let runs = testbed(lab, "kickass-fig8", &ALL, Load::Light, "100mbit", lab.options.time(60, 10))?;
     if runs.is_empty() {
@@ -95,9 +92,6 @@ pub fn light(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 }
 
 /// Figs. 9 and 10.
-///
-/// # Errors
-/// If a process fails.
 pub fn heavy(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let runs = testbed(lab, "kickass-fig9", &ALL, Load::Heavy, "10mbit", lab.options.time(120, 20))?;
     if runs.is_empty() {
@@ -108,9 +102,6 @@ pub fn heavy(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 }
 
 /// Kernel TCP beside Kick-Ass.
-///
-/// # Errors
-/// If a process fails.
 pub fn shared(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let runs =
         testbed(lab, "kickass-shared", &[ALONE, SHARED], Load::Light, "100mbit", lab.options.time(60, 10))?;
@@ -118,9 +109,6 @@ pub fn shared(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 }
 
 /// Fig. 11.
-///
-/// # Errors
-/// If a process fails.
 pub fn path(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let time = lab.options.time(40, 10);
     let mut runs = Vec::new();

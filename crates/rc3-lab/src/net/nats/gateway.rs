@@ -13,9 +13,6 @@ pub(super) fn is_installed() -> bool {
 }
 
 /// Starts it on the gateway of the nth network, if that maps ports.
-///
-/// # Errors
-/// If it does not come up.
 pub(super) fn start(
     nat: Nat,
     gateway: &Namespace,

@@ -32,9 +32,6 @@ fn nats(without: &[Nat]) -> Vec<Nat> {
 }
 
 /// Copies a small file between hosts behind each pair.
-///
-/// # Errors
-/// If the network cannot be made.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (path, runs, program) = (lab.options.path_of(10, 80), lab.options.runs(), rc3()?);
     let of_pair = |near, far| {
@@ -53,9 +50,6 @@ pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
 
 /// Sends a small file by a code between hosts behind each pair. The rendezvous is on a third host, as far from either as
 /// they are from each other, and has a relay.
-///
-/// # Errors
-/// If the network cannot be made.
 pub fn meet(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let (path, runs, program) = (lab.options.path_of(10, 80), lab.options.runs(), rc3()?);
     let of_pair = |near, far| NatPair::new(near, far, &program)?.send_files(&path, runs, BY_CODE);

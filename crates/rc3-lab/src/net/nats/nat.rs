@@ -47,9 +47,6 @@ impl fmt::Display for Nat {
 impl Nat {
     /// Puts it in front of new hosts; the last one is the innermost. Without it there is none: the gateway is the host.
     /// `outside` is its public address if it maps ports.
-    ///
-    /// # Errors
-    /// If a tool fails.
     pub(super) fn build(self, gateway: &Namespace, outside: &str) -> Result<Vec<Namespace>, NetError> {
         let mut hosts: Vec<Namespace> = Vec::new();
         let depth = match self {

@@ -31,9 +31,6 @@ impl fmt::Display for Shared {
 
 impl Shared {
     /// Puts it in front of two new hosts.
-    ///
-    /// # Errors
-    /// If a tool fails.
     pub(super) fn build(self, gateway: &Namespace) -> Result<[Namespace; 2], NetError> {
         let hosts = [Namespace::new("host")?, Namespace::new("host")?];
         let is_one = self == Self::Network;

@@ -23,9 +23,6 @@ const BYTES: u64 = 15_000_000;
 const BEFORE: Duration = Duration::from_secs(3);
 
 /// Measures each command with each fault.
-///
-/// # Errors
-/// If the network cannot be made.
 pub fn measure(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let path = lab.options.path_of(10, 80);
     let (runs, program) = (Vec::from_iter(0..lab.options.runs()), rc3()?);

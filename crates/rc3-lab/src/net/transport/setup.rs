@@ -137,9 +137,6 @@ pub struct Target {
 
 impl Target {
     /// Serves until killed. Prints its certificate in hexadecimal.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn serve(self) -> Result<()> {
         let Self { setup, address, .. } = self;
         if setup.transport.kernel().is_some() {
@@ -158,17 +155,11 @@ impl Target {
     }
 
     /// The endpoint of a client of rc3.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn rc3_endpoint(&self) -> Result<rc3_net::Endpoint> {
         quic::configure::rc3::client(self)
     }
 
     /// A client of it.
-    ///
-    /// # Errors
-    /// If the system refuses.
     pub fn client(&self) -> Result<Client> {
         let (transport, address) = (self.setup.transport, self.address);
         Ok(match transport.kernel() {
@@ -216,9 +207,6 @@ pub enum Client {
 
 impl Client {
     /// Sends one stream over a new connection.
-    ///
-    /// # Errors
-    /// If the connection fails.
     pub async fn flow(&self, bytes: u64) -> Result<Timed> {
         match self {
             Self::Rc3(endpoint, address) => quic::rc3::flow(endpoint, *address, bytes).await,
@@ -230,9 +218,6 @@ impl Client {
     }
 
     /// Does it.
-    ///
-    /// # Errors
-    /// If a connection fails.
     pub async fn run(&self, task: Task) -> Result<()> {
         match self {
             Self::Rc3(endpoint, address) => quic::rc3::run(endpoint, *address, task).await,

@@ -76,9 +76,6 @@ impl TodayJob {
     }
 
     /// Runs it with progress on standard error and writes the page and its pictures; returns the text to print.
-    ///
-    /// # Errors
-    /// If a world fails, or the page cannot be written.
     pub fn run(&self) -> Result<String, ExperimentError> {
         let rows = rows(&self.experiments, self.outcomes()?);
         if let Some(page) = &self.page {
@@ -99,7 +96,7 @@ impl TodayJob {
     /// Varies numbers of RLP's law, see `LawVariant::of`; prints a line for each value as it comes, and writes the page anew.
     ///
     /// # Errors
-    /// As [`Self::run`]; if there is no such number.
+    /// If a world fails, or there is no such number.
     pub fn ablate(&self, wanted: &[String]) -> Result<(), ExperimentError> {
         let variants = LawVariant::of(wanted);
         let loaded = variants.iter().map(|variant| {
