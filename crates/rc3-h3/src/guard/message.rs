@@ -11,7 +11,7 @@ use super::{
 pub(crate) struct HttpMessage {
     kind: SectionKind,
     part: MessagePart,
-    /// Whether the content may differ from `content-length`: there is none for HEAD, and a tunnel for CONNECT.
+    /// Whether the content may differ from `content-length`: HEAD's answer has none, and CONNECT makes a tunnel.
     has_any_content: bool,
     /// Bytes that the content must have.
     expected: Option<u64>,
@@ -91,7 +91,7 @@ impl HttpMessage {
     }
 
     fn allows_any_content(&self, head: &SectionFacts) -> bool {
-        self.has_any_content || head.method != Method::Other || head.has_no_content()
+        self.has_any_content || head.method == Method::Connect || head.has_no_content()
     }
 }
 

@@ -120,7 +120,11 @@ fn lengths_that_are_no_lengths_or_two_are_malformed() {
 
 /// A POST request of this length, and what follows its head.
 fn post(length: &str, rest: Rest<'_>) -> Vec<u8> {
-    [&headers(&request("POST", "/echo", &[("content-length", length)])), rest].concat()
+    sized("POST", length, rest)
+}
+
+fn sized(method: &str, length: &str, rest: Rest<'_>) -> Vec<u8> {
+    [&headers(&request(method, "/echo", &[("content-length", length)])), rest].concat()
 }
 
 /// Their heads are well-formed, so they reach the application, which must not take the body for a whole one.
@@ -135,6 +139,8 @@ fn bodies_longer_or_shorter_than_their_length_are_malformed() {
         ("too long in two frames", post("3", &[frame(DATA, b"ab"), frame(DATA, b"cd")].concat())),
         ("a body where none is", post("0", &frame(DATA, b"a"))),
         ("endless", post("3", &frame_header(DATA, 1 << 40))),
+        ("HEAD without body", sized("HEAD", "3", &[])),
+        ("HEAD too long", sized("HEAD", "3", &frame(DATA, &[b'a'; 50]))),
         (
             "trailers with a connection",
             [post("3", &frame(DATA, b"abc")), headers(&[("connection", "close")])].concat(),
