@@ -3,11 +3,13 @@
 #   benches/over-time.sh                      a minute, after the build
 #   benches/over-time.sh PROGRAM COMMIT       the simulated ratios alone, by an rc3-lab of another commit
 set -euo pipefail
+# What runs in $(...) ends at its first failure too: a run that failed leaves a report.
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 
 csv=docs/results/over-time.csv
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap '[ $? = 0 ] || cat "$work/log" >&2 || true; rm -rf "$work"' EXIT
 # A fixed part, so that rows can be compared when scenarios are added.
 scenarios=(fifo codel policer background priority fifo-known priority-known fifo-cubic fifo-newreno fifo-load loss-1
     rate-halves jitter-10)
@@ -19,11 +21,14 @@ main() {
     cargo build --quiet --release -p rc3-lab --bin rc3-lab
     local own=${CARGO_TARGET_DIR:-target}/release/rc3-lab
     simulated=$(simulate "${lab:-$own}")
-    if [ -z "$lab" ]; then measured=$(measure "$(realpath "$own")"); fi
+    if [ -z "$lab" ]; then
+        measured=$(measure "$(realpath "$own")")
+        [[ $measured =~ ^[0-9.]+,[0-9.]+,[0-9.]+$ ]] || { echo "not three ratios: $measured" >&2 && exit 1; }
+    fi
     # A commit has one row, and rows stand in the order of history.
-    { head -n 1 "$csv"; { tail -n +2 "$csv" | grep -v ",$commit," || true; echo "$key,$simulated,$measured"; } | sort -t, -n; } >"$work/csv"
-    cp "$work/csv" "$csv"
-    "$own" over-time "$csv"
+    { head -n 1 "$csv"; { tail -n +2 "$csv" | grep -v ",$commit," || true; echo "$key,$simulated,$measured"; } | sort -t, -n; } >"$work/over-time.csv"
+    "$own" over-time "$work/over-time.csv"
+    cp "$work"/over-time.* "${csv%/*}"
     tail -n 1 "$csv"
 }
 
