@@ -11,36 +11,52 @@ directory=$(realpath -m "${1:-$(dirname "$0")/../target/release-files}")
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 receiver=
-trap '[ -z "$receiver" ] || kill "$receiver"; rm -rf "$work"' EXIT
+trap '[ -z "$receiver" ] || kill "$receiver" || true; rm -rf "$work"' EXIT
 architecture=$(dpkg --print-architecture 2>/dev/null || true)
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 main() {
     (cd "$directory" && sha256sum --check --quiet SHA256SUMS)
-    try "static archives" "$directory/*-linux-musl.tar.gz" chroot static_archives
+    local processor
+    for processor in x86_64 aarch64; do
+        try "static archives for $processor" "$directory/*-$processor-unknown-linux-musl.tar.gz" \
+            "chroot $(emulator $processor)" static_archives $processor
+    done
     try "Arch package" "$directory/PKGBUILD" makepkg arch
     try "Debian packages" "$directory/*_$architecture.deb" mmdebstrap debian
-    try "Debian packages for another processor" "$directory/*_arm64.deb" dpkg-deb foreign
+    if [ "$architecture" != arm64 ]; then
+        try "Debian packages for another processor" "$directory/*_arm64.deb" "dpkg-deb $(emulator aarch64)" foreign
+    fi
     try "wheel" "$directory/*.whl" mmdebstrap wheel
     try "Homebrew formula" "$directory/rc3.rb" ruby formula
     try "flake" flake.nix nix-instantiate flake
 }
 
-# try WHAT FILES TOOL FUNCTION
+# try WHAT FILES TOOLS FUNCTION ARGUMENTS
 try() {
+    local tool
     if ! compgen -G "$2" >/dev/null; then
         echo "LEFT OUT: $1: no $2"
-    elif ! command -v "$3" >/dev/null; then
-        echo "LEFT OUT: $1: needs $3"
-    else
-        "$4"
-        echo "works: $1"
+        return
     fi
+    for tool in $3; do
+        if ! command -v "$tool" >/dev/null; then
+            echo "LEFT OUT: $1: needs $tool"
+            return
+        fi
+    done
+    "${@:4}"
+    echo "works: $1"
+}
+
+# emulator PROCESSOR: of its programs; none where they run by themselves.
+emulator() {
+    if [ "$1" != "$(uname -m)" ]; then echo "qemu-$1-static"; fi
 }
 
 static_archives() {
     local archive name root
-    for archive in "$directory"/*-linux-musl.tar.gz; do
+    for archive in "$directory"/*-"$1"-unknown-linux-musl.tar.gz; do
         name=$(basename "$archive" .tar.gz)
         root=$work/$name
         mkdir "$root"
@@ -59,14 +75,15 @@ is_static() {
 }
 
 # in_root ROOT PROGRAM ARGUMENTS: in that root; a program of another processor by qemu.
+# It replaces the shell, so that $! is the program: for pipelines, ( ) and the background.
 in_root() {
-    local root=$1 emulator=() machine
-    machine=$(readelf --file-header "$root/$2" | sed -n 's/ *Machine: *//p')
-    if [ "$machine" = AArch64 ] && [ "$(uname -m)" != aarch64 ]; then
-        cp --update "$(command -v qemu-aarch64-static)" "$root/"
-        emulator=(/qemu-aarch64-static)
-    fi
-    HOME=/home XDG_STATE_HOME=/state chroot "$root" "${emulator[@]}" "${@:2}"
+    local root=$1 emulator=
+    case $(readelf --file-header "$root/$2") in
+        *AArch64*) emulator=$(emulator aarch64) ;;
+        *X86-64*) emulator=$(emulator x86_64) ;;
+    esac
+    if [ -n "$emulator" ]; then cp --update "$(command -v "$emulator")" "$root/"; fi
+    HOME=/home XDG_STATE_HOME=/state exec chroot "$root" ${emulator:+"/$emulator"} "${@:2}"
 }
 
 # transfer ROOT PROGRAM: five megabytes from one process to another.
@@ -81,7 +98,7 @@ transfer() {
         kill -0 $receiver
         sleep 0.1
     done
-    in_root "$root" "$program" send --quiet --ticket-file /ticket /sent
+    (in_root "$root" "$program" send --quiet --ticket-file /ticket /sent)
     wait $receiver
     receiver=
     cmp "$root/sent" "$root/received/sent"
