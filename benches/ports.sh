@@ -9,13 +9,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$PWD
-if [ $# -gt 0 ]; then
-    folder=$1
-    mkdir -p "$folder"
-else
-    folder=$(mktemp -d)
-    trap 'rm -rf "$folder"' EXIT
-fi
+temporary=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server" || true; rm -rf "$temporary"' EXIT
+folder=${1:-$temporary/projects}
+mkdir -p "$folder"
 cd "$folder"
 export CARGO_PROFILE_DEV_DEBUG=0
 
@@ -109,12 +107,9 @@ for example in connection insecure_connection single_socket; do
     timeout 60 "$examples/$example"
     echo "$example: ran"
 done
-home=$(mktemp -d)
-export XDG_DATA_HOME=$home
+export XDG_DATA_HOME=$temporary/data
 timeout 60 "$examples/server" --listen 127.0.0.1:4848 "$PWD/src" &
 server=$!
 sleep 2
 timeout 30 "$examples/client" --host localhost https://127.0.0.1:4848/lib.rs
-kill "$server"
-rm -rf "$home"
 echo "client, server: ran"

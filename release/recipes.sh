@@ -12,10 +12,11 @@ cd "$(dirname "$0")/.."
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 
 main() {
-    local recipe
+    local recipe filled
     git archive --format=tar --prefix="rc3-$version/" HEAD | gzip --no-name --best >"$directory/rc3-$version-source.tar.gz"
     for recipe in release/recipes/*; do
-        fill <"$recipe" >"$directory/$(basename "$recipe")"
+        filled=$(fill <"$recipe")
+        printf '%s\n' "$filled" >"$directory/$(basename "$recipe")"
     done
     (cd "$directory" && sha256sum -- $(ls | grep -E '\.(tar\.gz|deb|whl)$') >SHA256SUMS)
 }
@@ -26,7 +27,7 @@ fill() {
     text=$(sed -e "s|@VERSION@|$version|g" -e "s|@URL@|$url|g" -e "s|@HOME@|$page|g")
     while [[ $text =~ @SHA256\ ([^@]+)@ ]]; do
         file=${BASH_REMATCH[1]}
-        sum=$(sha256sum "$directory/$file" | cut -d ' ' -f 1)
+        sum=$(sha256sum "$directory/$file" | cut -d ' ' -f 1) || return
         text=${text//"@SHA256 $file@"/$sum}
     done
     printf '%s\n' "$text"
