@@ -13,15 +13,18 @@
 //!
 //! let rate = Rate::from_bits_per_second(12_000_000);
 //! let config = LinkConfig { rate, delay: Duration::from_millis(20), ..LinkConfig::default() };
-//! let mut link = Link::new(config, StrictPriority::by_level(30_000));
+//! let mut link = Link::new(config, StrictPriority::by_level(3000));
 //! let start = Instant::now();
-//! for (level, payload) in [(Level::FIRST, "in service"), (Level::MAX, "low"), (Level::PRIMARY, "normal")] {
+//! let packets =
+//!     [(Level::FIRST, "in service"), (Level::MAX, "low"), (Level::PRIMARY, "normal"), (Level::MAX, "dropped")];
+//! for (level, payload) in packets {
 //!     link.send(start, Packet { size: 1500, level, payload });
 //! }
 //! assert_eq!(link.poll_timeout(), Some(start + Duration::from_millis(21)));
 //! let later = start + Duration::from_millis(23);
 //! let arrived: Vec<_> = std::iter::from_fn(|| link.poll_output(later)).collect();
 //! assert_eq!(arrived, ["in service", "normal", "low"]);
+//! assert_eq!(link.stats().level(Level::MAX).dropped.packets, 1);
 //! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests need some instant to start from"))]

@@ -55,30 +55,6 @@ pub struct LinkConfig {
 ///
 /// After each [`Self::send`], and at [`Self::poll_timeout`], call [`Self::poll_output`] until it returns `None`. Late
 /// calls do not change arrival times.
-///
-/// ```
-/// use std::time::{Duration, Instant};
-/// use rc3_units::{Level, Rate};
-/// use rc3_link::{Link, LinkConfig, Packet};
-/// use rc3_queue::DropTail;
-///
-/// // 1500 bytes take 1 ms, and one packet can wait.
-/// let rate = Rate::from_bits_per_second(12_000_000);
-/// let config = LinkConfig { rate, delay: Duration::from_millis(20), ..LinkConfig::default() };
-/// let mut link = Link::new(config, DropTail::new(1500));
-/// let start = Instant::now();
-/// for payload in ["in service", "waiting", "dropped"] {
-///     link.send(start, Packet { size: 1500, level: Level::PRIMARY, payload });
-/// }
-/// let mut arrivals = Vec::new();
-/// while let Some(next) = link.poll_timeout() {
-///     while let Some(payload) = link.poll_output(next) {
-///         arrivals.push((payload, (next - start).as_millis()));
-///     }
-/// }
-/// assert_eq!(arrivals, [("in service", 21), ("waiting", 22)]);
-/// assert_eq!(link.stats().level(Level::PRIMARY).dropped.packets, 1);
-/// ```
 pub struct Link<T> {
     config: LinkConfig,
     queue: Box<dyn Queue<Waiting<T>> + Send>,

@@ -7,33 +7,6 @@ use std::{collections::VecDeque, time::Instant};
 use crate::{Queue, Queued, Tally, fifo};
 
 /// A FIFO with a limit.
-///
-/// ```
-/// use std::time::Instant;
-/// use rc3_queue::{DropTail, Queue, Queued};
-///
-/// # #[derive(Debug, PartialEq)]
-/// struct Packet(u64);
-///
-/// impl Queued for Packet {
-///     fn bytes(&self) -> u64 {
-///         self.0
-///     }
-///
-///     fn class(&self) -> u8 {
-///         0
-///     }
-/// }
-///
-/// let now = Instant::now();
-/// let mut queue = DropTail::new(2000);
-/// let mut dropped = Vec::new();
-/// for bytes in [1500, 1000, 500] {
-///     queue.enqueue(now, Packet(bytes), &mut |packet| dropped.push(packet));
-/// }
-/// assert_eq!(dropped, [Packet(1000)], "this one did not fit, the smaller one did");
-/// assert_eq!((queue.bytes(), queue.limit()), (2000, 2000));
-/// ```
 #[derive(Debug)]
 pub struct DropTail<T> {
     packets: VecDeque<T>,
