@@ -66,6 +66,16 @@ const LONG_TIME_UNITS: [(&str, u64); 3] =
 /// In nanoseconds.
 const TIME_UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
+/// Units of bytes for [`about`].
+pub const BYTES: [(f64, &str); 5] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+
+/// Units of bits per second for [`about`].
+pub const BITS_PER_SECOND: [(f64, &str); 5] =
+    [(1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")];
+
+/// Units of seconds for [`about`].
+pub const SECONDS: [(f64, &str); 4] = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+
 /// Reads a rate in bits per second: `200mbit`, `2.5gbit`, `64kbit/s`.
 ///
 /// # Errors
@@ -140,23 +150,42 @@ pub fn time_text(time: Duration) -> String {
 
 /// Bytes to three digits: `0 B`, `10 kB`, `1.23 MB`.
 pub fn about_bytes(bytes: u64) -> String {
-    about(bytes as f64, &[(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
+    about(bytes as f64, &BYTES, 3)
 }
 
 /// Bits per second to three digits: `93.1 Mbit/s`.
 pub fn about_rate(bits_per_second: f64) -> String {
-    about(
-        bits_per_second,
-        &[(1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s")],
-    )
+    about(bits_per_second, &BITS_PER_SECOND, 3)
 }
 
 /// A time to three digits: `1.24 s`, `80 ms`, `0 s`.
 pub fn about_time(time: Duration) -> String {
-    if time.is_zero() {
-        return "0 s".to_owned();
-    }
-    about(time.as_secs_f64(), &[(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")])
+    about(time.as_secs_f64(), &SECONDS, 3)
+}
+
+/// A value to so many digits, in the largest of the units in which it is at least 1. Zero has the unit of factor 1.
+pub fn about(value: f64, units: &[(f64, &str)], digits: usize) -> String {
+    let smallest = units.last().copied().unwrap_or((1.0, ""));
+    // 999.6 kB would print as 1000 kB: print 1 MB.
+    let least = 1.0 - 0.5 / 10f64.powi(digits as i32);
+    let fits = |factor: f64| if value == 0.0 { factor == 1.0 } else { value >= factor * least };
+    let (factor, name) = units.iter().find(|(factor, _)| fits(*factor)).copied().unwrap_or(smallest);
+    format!("{} {name}", significant(value / factor, digits))
+}
+
+/// Three significant digits, without trailing zeros of the decimals.
+pub fn three_digits(value: f64) -> String {
+    significant(value, 3)
+}
+
+/// So many significant digits, without trailing zeros of the decimals: `0.004`. Whole numbers have all of theirs.
+pub fn significant(value: f64, digits: usize) -> String {
+    let rounded = if value < 10f64.powi(digits as i32) {
+        format!("{value:.*e}", digits.saturating_sub(1))
+    } else {
+        format!("{value:.0}")
+    };
+    rounded.parse().unwrap_or(value).to_string()
 }
 
 /// The number in front and the unit behind it.
@@ -201,27 +230,6 @@ fn exact(value: u64, units: &[(&str, u64)]) -> String {
     let (name, factor) =
         units.iter().find(|(_, factor)| value.is_multiple_of(*factor)).copied().unwrap_or(("", 1));
     format!("{}{name}", value / factor)
-}
-
-fn about(value: f64, units: &[(f64, &str)]) -> String {
-    let smallest = units.last().copied().unwrap_or((1.0, ""));
-    // 999.6 kB would print as 1000 kB: print 1 MB.
-    let (factor, name) =
-        units.iter().find(|(factor, _)| value >= factor * 0.9995).copied().unwrap_or(smallest);
-    format!("{} {name}", three_digits(value / factor))
-}
-
-/// Three significant digits, without trailing zeros of the decimals.
-pub fn three_digits(value: f64) -> String {
-    let decimals = if value >= 99.95 {
-        0
-    } else if value >= 9.995 {
-        1
-    } else {
-        2
-    };
-    let text = format!("{value:.decimals$}");
-    if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
 }
 
 #[cfg(test)]
@@ -279,6 +287,14 @@ mod tests {
         assert_eq!(about_time(Duration::from_millis(80)), "80 ms");
         assert_eq!(about_time(Duration::from_millis(1_240)), "1.24 s");
         assert_eq!(about_time(Duration::ZERO), "0 s");
+        assert_eq!(about_rate(0.5), "0.5 bit/s");
+        assert_eq!(three_digits(0.0), "0");
+        assert_eq!(three_digits(0.004), "0.004");
+        assert_eq!(three_digits(0.000_012_34), "0.0000123");
+        assert_eq!(three_digits(0.099_96), "0.1");
+        assert_eq!(three_digits(99.96), "100");
+        assert_eq!(three_digits(1234.5), "1234");
+        assert_eq!(about(999_600.0, &BYTES, 4), "999.6 kB");
     }
 
     proptest! {
