@@ -129,10 +129,11 @@ impl Document {
         self.lines.get(key).copied().flatten()
     }
 
-    /// Sets `key` to `value`; `line` is the value's line if it comes from a file.
+    /// Sets `key` to `value`, and makes the tables above it that are missing; `line` is the value's line if it comes
+    /// from a file.
     ///
     /// # Errors
-    /// If the key's parent does not exist.
+    /// If a part of the key is empty, leads through a value without keys, or names nothing in its array.
     pub fn set(&mut self, key: &str, value: Value, line: Option<usize>) -> Result<(), Fault> {
         let mut parts: Vec<&str> = key.split('.').collect();
         let last = parts.pop().unwrap_or_default();

@@ -52,17 +52,18 @@ impl From<NonZero<u64>> for Rate {
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.0 as f64;
+        // Bounds of the rounded numbers: 999,999,999 prints as 1.000 Gbit/s.
         let (unit, scale) = match bits {
-            1e9.. => ("G", 1e9),
-            1e6.. => ("M", 1e6),
-            1e3.. => ("k", 1e3),
+            999.95e6.. => ("G", 1e9),
+            999.95e3.. => ("M", 1e6),
+            999.95.. => ("k", 1e3),
             _ => ("", 1.0),
         };
         let scaled = bits / scale;
         let decimals = match scaled {
-            1000.0.. => 0,
-            100.0.. => 1,
-            10.0.. => 2,
+            999.95.. => 0,
+            99.995.. => 1,
+            9.9995.. => 2,
             _ => 3,
         };
         write!(f, "{scaled:.decimals$} {unit}bit/s")
@@ -91,5 +92,8 @@ mod tests {
         assert_eq!(text(10_000_000_000), "10.00 Gbit/s");
         assert_eq!(text(12_000_000_000_000), "12000 Gbit/s");
         assert_eq!(text(5), "5.000 bit/s");
+        assert_eq!(text(999_999_999), "1.000 Gbit/s");
+        assert_eq!(text(999_940_000), "999.9 Mbit/s");
+        assert_eq!(text(99_999_000), "100.0 Mbit/s");
     }
 }
