@@ -1,8 +1,6 @@
 //! Maps values to positions on an axis, and chooses the labelled values.
 
-use std::time::Duration;
-
-use rc3_text::units::{about_bytes, about_rate, about_time, three_digits};
+use rc3_text::units::{BITS_PER_SECOND, BYTES, SECONDS, about, significant};
 
 use crate::chart::{Axis, Scale, Unit};
 
@@ -71,27 +69,40 @@ impl Range {
 
     /// Values with a grid line and a label.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
-        let values = match &self.scale {
+        match &self.scale {
             Scale::Names(names) => {
-                return names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect();
+                names.iter().enumerate().map(|(index, name)| (index as f64, name.clone())).collect()
             }
-            Scale::Linear => linear(self.from, self.to),
-            Scale::Log => logarithmic(self.from, self.to),
-        };
-        values.into_iter().map(|value| (value, text(value, self.unit))).collect()
+            Scale::Linear => {
+                let ticks = linear(self.from, self.to);
+                let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).next().unwrap_or(1.0);
+                ticks.into_iter().map(|tick| (tick, text(tick, self.unit, digits(tick, step)))).collect()
+            }
+            // Each has one digit.
+            Scale::Log => logarithmic(self.from, self.to)
+                .into_iter()
+                .map(|tick| (tick, text(tick, self.unit, 1)))
+                .collect(),
+        }
     }
 }
 
-/// The label of a value.
-pub(super) fn text(value: f64, unit: Unit) -> String {
+/// The digits of a multiple of this step: so many that it differs from the next.
+fn digits(tick: f64, step: f64) -> usize {
+    let power = |value: f64| (value.abs().log10() + 1e-9).floor();
+    1 + (power(tick) - power(step)).max(0.0) as usize
+}
+
+/// The label of a value, to so many digits.
+fn text(value: f64, unit: Unit, digits: usize) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
     let number = match unit {
-        Unit::Number => three_digits(size),
-        Unit::Share => format!("{} %", three_digits(size * 100.0)),
-        Unit::Seconds => about_time(Duration::try_from_secs_f64(size).unwrap_or_default()),
-        Unit::Bytes => about_bytes(size.round() as u64),
-        Unit::BitsPerSecond => about_rate(size),
+        Unit::Number => significant(size, digits),
+        Unit::Share => format!("{} %", significant(size * 100.0, digits)),
+        Unit::Seconds => about(size, &SECONDS, digits),
+        Unit::Bytes => about(size, &BYTES, digits),
+        Unit::BitsPerSecond => about(size, &BITS_PER_SECOND, digits),
     };
     format!("{sign}{number}")
 }
@@ -146,7 +157,28 @@ mod tests {
         assert_eq!(logarithmic(1000.0, 4e6).len(), 8);
         assert_eq!(logarithmic(20.0, 300.0), [20.0, 50.0, 100.0, 200.0]);
         assert_eq!(linear(1.0, 1.0), [1.0]);
-        assert_eq!(text(-0.05, Unit::Share), "-5 %");
+        assert_eq!(text(-0.05, Unit::Share, 1), "-5 %");
+    }
+
+    #[test]
+    fn no_two_labels_of_an_axis_are_the_same() {
+        let ranges = [(0.0, 0.009), (0.0, 3e-5), (3.0, 3.01), (-0.004, 0.003), (0.9e6, 1.002e6), (1e-4, 9.0)];
+        for unit in [Unit::Number, Unit::Share, Unit::Seconds, Unit::Bytes, Unit::BitsPerSecond] {
+            for (scale, (from, to)) in ranges.into_iter().flat_map(|r| [(Scale::Linear, r), (Scale::Log, r)])
+            {
+                if scale == Scale::Log && from <= 0.0 {
+                    continue;
+                }
+                let axis = Axis::new("", scale, unit).starting(from).ending(to);
+                let ticks = Range::new(&axis, std::iter::empty()).ticks();
+                let labels: std::collections::HashSet<_> = ticks.iter().map(|(_, label)| label).collect();
+                assert_eq!(labels.len(), ticks.len(), "{unit:?}: {ticks:?}");
+                for (value, label) in &ticks {
+                    let number = || label.parse::<f64>().unwrap();
+                    assert!(unit != Unit::Number || (number() - value).abs() < 1e-9, "{value}: {label}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Draws a chart: decides what is where. All lengths are in points.
 
+use rc3_text::units::three_digits;
+
 use crate::{
-    axis::{self, Range},
+    axis::Range,
     canvas::{Across, Canvas, HEIGHT, Rgb, Upright, width_of},
-    chart::{Chart, Point, Scale, Series, Shape, Unit},
+    chart::{Chart, Point, Scale, Series, Shape},
 };
 
 const INK: Rgb = (32, 32, 32);
@@ -207,8 +209,7 @@ fn bars(canvas: &mut Canvas, frame: &Frame, all: &[Series]) {
             canvas.bar(corners, series.colour.rgb(), true);
             if corners[1].1 - corners[0].1 > LINE {
                 let middle = (x, f64::midpoint(corners[0].1, corners[1].1));
-                let text = axis::text(point.y, Unit::Number);
-                canvas.text(&text, middle, TEXT, WHITE, (Across::Middle, Upright::Middle));
+                canvas.text(&three_digits(point.y), middle, TEXT, WHITE, (Across::Middle, Upright::Middle));
             }
         }
     }
