@@ -51,6 +51,11 @@ impl Range {
         if place.is_finite() { place.clamp(-0.05, 1.05) } else { 0.0 }
     }
 
+    /// Whether a value is neither before the beginning nor after the end.
+    pub(super) fn contains(&self, value: f64) -> bool {
+        (self.from..=self.to).contains(&value)
+    }
+
     /// The base of bars: zero if it is on the axis.
     pub(super) fn floor(&self) -> f64 {
         match self.scale {

@@ -249,10 +249,13 @@ fn line(canvas: &mut Canvas, frame: &Frame, series: &Series) {
 
 fn whisker(canvas: &mut Canvas, frame: &Frame, x: f64, point: &Point) {
     let Some(error) = point.error else { return };
-    let (low, high) = (frame.y(point.y - error), frame.y(point.y + error));
-    canvas.line(&[(x, low), (x, high)], INK, 1.0, false);
-    canvas.line(&[(x - 3.0, low), (x + 3.0, low)], INK, 1.0, false);
-    canvas.line(&[(x - 3.0, high), (x + 3.0, high)], INK, 1.0, false)
+    let ends = [point.y - error, point.y + error];
+    let y = |end| frame.y(end).clamp(frame.top, frame.bottom);
+    canvas.line(&ends.map(|end| (x, y(end))), INK, 1.0, false);
+    // One beyond the frame goes on there.
+    for end in ends.into_iter().filter(|end| frame.y.contains(*end)) {
+        canvas.line(&[(x - 3.0, y(end)), (x + 3.0, y(end))], INK, 1.0, false);
+    }
 }
 
 /// The name of each line at its right end, moved apart to avoid overlaps.
@@ -329,6 +332,41 @@ fn distance(point: (f64, f64), from: (f64, f64), to: (f64, f64)) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        canvas::Mark,
+        chart::{Axis, Colour, Unit},
+    };
+
+    #[test]
+    fn an_error_bar_beyond_the_frame_has_no_end_there() {
+        let points = [(0.5, 0.1), (0.9, 50.0), (0.0, 50.0)].into_iter().zip([1.0, 2.0, 3.0]);
+        let series = Series {
+            name: String::new(),
+            colour: Colour::Blue,
+            shape: Shape::Marked,
+            points: points.map(|((y, error), x)| Point { x, y, error: Some(error) }).collect(),
+        };
+        let axis = || Axis::new("", Scale::Linear, Unit::Number);
+        let chart = Chart {
+            title: String::new(),
+            subtitle: String::new(),
+            x: axis(),
+            y: axis().starting(0.0).ending(1.0),
+            series: vec![series],
+            shaded: Vec::new(),
+        };
+        let mut canvas = Canvas::new(760);
+        paint(&mut canvas, &chart);
+        let lines = canvas.marks.iter().filter_map(|mark| match mark {
+            Mark::Line { places, colour: INK, .. } => Some((places[0], places[1])),
+            _ => None,
+        });
+        let (upright, across): (Vec<_>, Vec<_>) = lines.partition(|(from, to)| from.0 == to.0);
+        let frame = Frame::new(760.0, &chart);
+        let inside = |y: i32| (frame.top..=frame.bottom).contains(&(f64::from(y) / 2.0));
+        assert!(upright.iter().all(|(from, to)| inside(from.1) && inside(to.1)), "{upright:?}");
+        assert_eq!((upright.len(), across.len()), (3, 2), "{across:?}");
+    }
 
     #[test]
     fn labels_never_touch_nor_leave_the_picture() {
