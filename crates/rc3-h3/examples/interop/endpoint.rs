@@ -2,7 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr, UdpSocket},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use bytes::{Buf, Bytes};
@@ -45,7 +45,9 @@ pub(crate) async fn serve(endpoint: quic::Endpoint, job: Arc<Job>) {
     while let Some(incoming) = endpoint.accept().await {
         if job.case == "retry" && !incoming.remote_address_validated() {
             // What has no valid token is asked for one.
-            let _ = incoming.retry();
+            if incoming.retry().is_ok() {
+                job.seen.retries.fetch_add(1, Relaxed);
+            }
             continue;
         }
         let job = job.clone();
@@ -155,10 +157,11 @@ impl Fetcher {
     /// Fetches files over a new connection, all at once.
     async fn all(&self, urls: &[String], is_early: bool) -> Result<()> {
         let connecting = self.endpoint.connect_with(self.config.clone(), self.address, &self.name)?;
-        let connection = if is_early {
-            connecting.into_0rtt().map_err(|_| "the server gave no ticket for 0-RTT")?.0
+        let (connection, early) = if is_early {
+            let early = connecting.into_0rtt().map_err(|_| "the server gave no ticket for 0-RTT")?;
+            (early.0, Some(early.1))
         } else {
-            connecting.await?
+            (connecting.await?, None)
         };
         if self.job.is_http3 {
             self.all_http3(&connection, urls).await?;
@@ -171,6 +174,12 @@ impl Fetcher {
             while let Some(fetched) = fetching.join_next().await {
                 fetched??;
             }
+        }
+        if let Some(accepted) = early {
+            if !accepted.await {
+                return Err("the server refused 0-RTT".into());
+            }
+            self.job.seen.early.fetch_add(1, Relaxed);
         }
         connection.close(0_u32.into(), b"");
         Ok(())
@@ -247,7 +256,10 @@ impl Early {
         }
         self.done = true;
         match self.job.case.as_str() {
-            "keyupdate" => self.connection.force_key_update(),
+            "keyupdate" => {
+                self.connection.force_key_update();
+                self.job.seen.updates.fetch_add(1, Relaxed);
+            }
             "connectionmigration" => self.endpoint.rebind(UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?)?,
             _ => {}
         }

@@ -6,7 +6,10 @@ use std::{
     fs, io,
     net::{SocketAddr, ToSocketAddrs},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
 };
 
 use rc3_net::rustls::{
@@ -55,6 +58,20 @@ pub(crate) struct Job {
     pub(crate) is_http3: bool,
     /// `SERVER_PARAMS`: the address clients are asked to move to in `connectionmigration`.
     pub(crate) preferred: Option<SocketAddr>,
+    pub(crate) seen: Arc<Seen>,
+}
+
+/// How often happened what a case is about.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Servers asked for a token.
+    pub(crate) retries: AtomicU32,
+    /// Clients were shown a certificate: their sessions were not resumed.
+    pub(crate) certificates: AtomicU32,
+    /// Servers took 0-RTT.
+    pub(crate) early: AtomicU32,
+    /// Clients updated keys.
+    pub(crate) updates: AtomicU32,
 }
 
 impl Job {
@@ -76,6 +93,7 @@ impl Job {
                 .filter(|text| !text.is_empty())
                 .map(|text| text.parse())
                 .transpose()?,
+            seen: Arc::default(),
             case,
         }))
     }
@@ -108,7 +126,7 @@ impl Job {
         let mut tls = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider, self.seen.clone())))
             .with_no_client_auth();
         tls.alpn_protocols = vec![if self.is_http3 { rc3_h3::ALPN.to_vec() } else { HQ.to_vec() }];
         tls.enable_early_data = self.case == "zerortt";
@@ -165,7 +183,7 @@ fn file_name(path: &str) -> io::Result<&Path> {
 /// Accepts every certificate, as clients of the runner do: its chains are thrown away after the run, and longer than
 /// webpki follows.
 #[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>, Arc<Seen>);
 
 impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
@@ -176,6 +194,7 @@ impl ServerCertVerifier for AnyCertificate {
         _: &[u8],
         _: UnixTime,
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        self.1.certificates.fetch_add(1, Relaxed);
         Ok(ServerCertVerified::assertion())
     }
 

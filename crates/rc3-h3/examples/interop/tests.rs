@@ -1,6 +1,9 @@
 //! rc3 with itself and with quinn, without a network to set up.
 
-use std::{fs, sync::Arc};
+use std::{
+    fs,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
 
 use crate::{
     job::{Job, Result},
@@ -39,7 +42,19 @@ fn prepare(folder: &std::path::Path) -> Result<Job> {
         listen: ([127, 0, 0, 1], 0).into(),
         is_http3: false,
         preferred: None,
+        seen: Arc::default(),
     })
+}
+
+/// Retries, handshakes with a certificate, accepted 0-RTT, key updates.
+fn counts(job: &Job) -> [u32; 4] {
+    let seen = &job.seen;
+    [&seen.retries, &seen.certificates, &seen.early, &seen.updates].map(|count| count.load(Relaxed))
+}
+
+fn wanted(case: &str) -> [u32; 4] {
+    let is = |other: &str| u32::from(case == other);
+    [is("retry"), 1, is("zerortt"), is("keyupdate")]
 }
 
 /// Runs all cases between a server and a client.
@@ -48,7 +63,8 @@ macro_rules! between {
         let folder = tempfile::tempdir().unwrap();
         let prepared = prepare(folder.path()).unwrap();
         for (case, files, size) in CASES {
-            let mut job = Job { case: case.to_owned(), is_http3: case == "http3", ..prepared.clone() };
+            let seen = Arc::default();
+            let mut job = Job { case: case.to_owned(), is_http3: case == "http3", seen, ..prepared.clone() };
             let server = $server::endpoint::listen(&job).unwrap();
             let port = server.local_addr().unwrap().port();
             let names: Vec<String> = (0..files).map(|nth| format!("{case}-{nth}")).collect();
@@ -62,6 +78,7 @@ macro_rules! between {
                 let [sent, came] = [&job.www, &job.downloads].map(|folder| fs::read(folder.join(&name)));
                 assert!(sent.unwrap() == came.unwrap(), "{case}: {name}");
             }
+            assert_eq!(counts(&job), wanted(case), "{case}");
             server.close(0_u32.into(), b"");
             serving.await.unwrap();
         }
