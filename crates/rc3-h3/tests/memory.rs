@@ -1,4 +1,5 @@
 //! Memory that frames without a meaning cost. Alone in its process, whose memory it measures.
+#![cfg(target_os = "linux")]
 
 #[path = "integration/common/mod.rs"]
 mod common;
