@@ -82,6 +82,9 @@ async fn fetch(each: bool) -> Result<()> {
     let mut client = Client::builder().with_tls(tls)?.with_io("0.0.0.0:0")?.start()?;
     let requests = env::var("REQUESTS")?;
     let urls: Vec<&str> = requests.split_whitespace().collect();
+    if urls.is_empty() {
+        return Err("REQUESTS names no URL".into());
+    }
     for urls in urls.chunks(if each { 1 } else { urls.len() }) {
         let (server, _) =
             urls[0].strip_prefix("https://").and_then(|rest| rest.split_once('/')).ok_or("no URL")?;

@@ -19,7 +19,7 @@ use std::{
     error::Error,
     path::PathBuf,
     process::ExitCode,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -113,6 +113,9 @@ async fn soak(arguments: &Arguments, seed: u64, until: Instant) -> Result<()> {
     serving.await?;
     tally.fault()?;
     println!("{tally:?}");
+    if tally.verified.load(Relaxed) == 0 {
+        return Err("no stream arrived".into());
+    }
     if let (Some(early), Some(late)) = (early, resident()) {
         println!("resident {:.1} MB after a tenth of the time, {:.1} MB at the end", mb(early), mb(late));
         if late > early + GROWTH_MAX {

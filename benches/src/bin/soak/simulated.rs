@@ -23,7 +23,7 @@ pub(crate) fn run(seed: u64, until: Instant) -> Result<()> {
         worlds += 1;
     }
     println!("{worlds} worlds");
-    Ok(())
+    if worlds == 0 { Err("no world was run".into()) } else { Ok(()) }
 }
 
 /// Runs one world and, if asked to, keeps its input first.
