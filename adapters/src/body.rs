@@ -12,9 +12,11 @@ use http_body_util::combinators::UnsyncBoxBody;
 use rc3_h3::h3::{
     client,
     error::{Code, StreamError},
-    quic, server,
+    server,
 };
 use tokio::task::AbortHandle;
+
+use crate::transport::Receiver;
 
 /// A body from the other side: of a request at a server, of a response at a client.
 pub type Body = UnsyncBoxBody<Bytes, StreamError>;
@@ -34,7 +36,7 @@ macro_rules! receive {
     ($side:ident, $unwanted:expr) => {
         impl<R> Receive for $side::RequestStream<R, Bytes>
         where
-            R: quic::RecvStream<Buf: Send> + Send + 'static,
+            R: Receiver,
         {
             const UNWANTED: Code = $unwanted;
 
@@ -51,7 +53,9 @@ macro_rules! receive {
             }
 
             fn stop(&mut self, code: Code) {
-                self.stop_sending(code);
+                if R::STOPS_READS {
+                    self.stop_sending(code);
+                }
             }
         }
     };

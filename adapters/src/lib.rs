@@ -30,7 +30,7 @@
 //! header; one that is malformed by its length or its trailers is an error of its body, and is not answered.
 //!
 //! Over a connection of quinn both are left to h3, which stores a frame whole, whatever its length, and accepts many
-//! malformed messages. Do not serve strangers over it.
+//! malformed messages. What is dropped before its end is stopped with code 0. Do not serve strangers over it.
 #![forbid(unsafe_code)]
 
 mod body;
@@ -50,7 +50,7 @@ pub use self::{
     requests::serve_connection,
     server::{Settings, serve},
     service::HttpService,
-    transport::{Streams, Transport},
+    transport::{Receiver, Streams, Transport},
 };
 
 /// Most bytes of a header that is received, as the other side counts them (RFC 9114 §4.2.2).

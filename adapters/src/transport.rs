@@ -23,12 +23,25 @@ where
 /// Both directions of one request.
 pub trait Streams: Send + 'static
 where
-    Self: quic::BidiStream<
-            Bytes,
-            SendStream: Send + 'static,
-            RecvStream: Send + quic::RecvStream<Buf: Send> + 'static,
-        > + quic::RecvStream<Buf: Send>,
+    Self: quic::BidiStream<Bytes, SendStream: Send + 'static, RecvStream: Receiver>
+        + quic::RecvStream<Buf: Send>,
 {
+}
+
+/// The receiving direction of one request.
+pub trait Receiver: quic::RecvStream<Buf: Send> + Send + 'static {
+    /// Whether it may be stopped while a read is pending. Otherwise it is only dropped, which must stop it too.
+    const STOPS_READS: bool;
+}
+
+impl Receiver for rc3_h3::RecvStream {
+    const STOPS_READS: bool = true;
+}
+
+impl Receiver for h3_quinn::RecvStream {
+    /// h3-quinn 0.0.10 panics (<https://github.com/hyperium/h3/issues/330>), and h3 reads ahead, so that nobody knows
+    /// whether a read is pending. quinn stops a dropped stream with code 0, which means the same as H3_NO_ERROR.
+    const STOPS_READS: bool = false;
 }
 
 impl Streams for rc3_h3::BidiStream<Bytes> {}

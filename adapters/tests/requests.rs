@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use common::{Server, fetch, get, request, router::pattern, run, until};
+use futures_util::FutureExt;
 use http::{HeaderMap, Request, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -176,6 +177,32 @@ fn a_response_that_nobody_reads_ends_its_body_and_its_upload() {
         drop(echo);
         sender.closed().await;
     });
+}
+
+#[test]
+fn a_body_that_is_dropped_while_a_read_is_pending_ends_its_upload() {
+    run(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let (_quinn, mut plain) = server.quinn_client().await;
+        unread(&mut client).await;
+        unread(&mut plain).await;
+    });
+}
+
+/// h3 reads ahead: a read is also pending when there was a piece.
+async fn unread<T: Transport>(client: &mut Client<T>) {
+    for is_awaited in [false, true] {
+        let (sender, body) = channel::<Infallible>();
+        sender.send(Ok(Frame::data(pattern(1000)))).unwrap();
+        let mut echo = client.call(request("POST", "/echo", body)).await.unwrap().into_body();
+        assert!(echo.frame().await.unwrap().is_ok());
+        if is_awaited {
+            while echo.frame().now_or_never().is_some() {}
+        }
+        drop(echo);
+        sender.closed().await;
+    }
 }
 
 #[test]
