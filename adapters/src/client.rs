@@ -28,6 +28,9 @@ use crate::{
 ///
 /// Clones share the connection, which closes when the last clone and the last body are dropped. A response may arrive
 /// while its request's body is still being sent. Interim responses are skipped.
+///
+/// The close does not wait for delivery: the end of a request that outlives its response can be lost, which is an error
+/// of its body at the server.
 pub struct Client<T: Transport> {
     sender: SendRequest<<T as quic::Connection<Bytes>>::OpenStreams, Bytes>,
 }
@@ -98,9 +101,11 @@ impl<T: Transport> Client<T> {
         let (sending, receiving) = (self.clone(), self.clone());
         // A server may stop the request's body and answer nevertheless (RFC 9114 §4.1); its answer is the result.
         let mut uploads = JoinSet::new();
+        // Made here: a task that is aborted before it begins drops what it holds.
+        let request = Outgoing::new(send);
         let upload = uploads.spawn(async move {
             let _open = sending;
-            Outgoing::new(send).send(body).await
+            request.send(body).await
         });
         // Interim responses precede the response (RFC 9114 §4.1). h3 returns each, and a tower service has no place for them.
         let response = loop {

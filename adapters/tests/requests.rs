@@ -227,6 +227,28 @@ async fn dropped<T: Transport>(server: &Server, client: &mut Client<T>) {
     assert!(asking.await.unwrap_err().is_cancelled());
 }
 
+/// On one thread: its upload has not begun.
+#[test]
+fn a_request_that_is_dropped_at_once_is_not_taken_for_a_whole_one() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let server = Server::start(Settings::default());
+        let (_endpoint, _connection, mut client) = server.rc3_client().await;
+        let (_quinn, mut plain) = server.quinn_client().await;
+        for _ in 0..10 {
+            dropped_at_once(&mut client).await;
+            dropped_at_once(&mut plain).await;
+        }
+        assert_eq!(server.seen.whole.load(Ordering::Relaxed), 0);
+    });
+}
+
+async fn dropped_at_once<T: Transport>(client: &mut Client<T>) {
+    let (_sender, body) = channel::<Infallible>();
+    assert!(client.call(request("POST", "/length", body)).now_or_never().is_none());
+    fetch(client, "/transport").await.unwrap();
+}
+
 #[test]
 fn a_request_with_a_wrong_address_is_the_only_one_that_fails() {
     run(async {

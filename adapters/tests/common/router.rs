@@ -27,6 +27,8 @@ pub(crate) struct Seen {
     pub(crate) dropped: Arc<AtomicU64>,
     /// Uploads that ended with an error.
     pub(crate) failed: Arc<AtomicU64>,
+    /// Uploads that ended without one.
+    pub(crate) whole: Arc<AtomicU64>,
     /// Requests that have begun to wait: for `go`, or for their bodies.
     pub(crate) waiting: Arc<AtomicU64>,
     pub(crate) go: Arc<Notify>,
@@ -63,7 +65,10 @@ async fn transport(Extension(connection): Extension<Connection>) -> &'static str
 async fn length(State(seen): State<Seen>, body: Body) -> Result<String, StatusCode> {
     seen.waiting.fetch_add(1, Ordering::Relaxed);
     match body.collect().await {
-        Ok(body) => Ok(body.to_bytes().len().to_string()),
+        Ok(body) => {
+            seen.whole.fetch_add(1, Ordering::Relaxed);
+            Ok(body.to_bytes().len().to_string())
+        }
         Err(_) => {
             seen.failed.fetch_add(1, Ordering::Relaxed);
             Err(StatusCode::BAD_REQUEST)
