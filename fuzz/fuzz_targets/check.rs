@@ -5,4 +5,6 @@ mod check;
 #[path = "../src/rows.rs"]
 mod rows;
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| check::check(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    check::check(input);
+});

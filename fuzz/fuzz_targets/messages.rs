@@ -5,4 +5,6 @@ mod messages;
 #[path = "../src/rows.rs"]
 mod rows;
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| messages::messages(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    messages::messages(input);
+});

@@ -15,19 +15,24 @@ use rc3::{
 use super::rows::read_all;
 
 /// A row of messages means the same when it is written and read again. A plan within the bounds has as many flows as
-/// it lists, each within the bounds; whatever a listener replies, the report has one line per size.
-pub(crate) fn check(input: &[u8]) {
-    let Some((&kind, stream)) = input.split_first() else { return };
+/// it lists, each within the bounds; whatever a listener replies, the report has one line per size. Returns whether the
+/// input has no fault of form.
+pub(crate) fn check(input: &[u8]) -> bool {
+    let Some((&kind, stream)) = input.split_first() else { return false };
     if kind % 2 == 0 {
-        for Hello { request, .. } in read_all(stream) {
+        let (hellos, is_faultless) = read_all(stream);
+        for Hello { request, .. } in hellos {
             if let Request::Flows(plan) = request
                 && plan.is_bounded()
             {
                 flows(&plan);
             }
         }
+        is_faultless
     } else {
-        report(read_all(stream));
+        let (replies, is_faultless) = read_all(stream);
+        report(replies);
+        is_faultless
     }
 }
 

@@ -21,8 +21,8 @@ use rc3_core::{
 };
 
 /// A payload of an RLP datagram is anything. Whatever parses lies inside it and means the same when it is
-/// written and parsed again.
-pub fn frames(input: &[u8]) {
+/// written and parsed again. Returns whether all of it parses.
+pub fn frames(input: &[u8]) -> bool {
     let mut frames = Frames::new(input);
     let mut bytes = 0;
     while let Some(Ok(frame)) = frames.next() {
@@ -79,6 +79,7 @@ pub fn frames(input: &[u8]) {
     }
     assert!(bytes <= input.len(), "more came out than went in");
     assert_eq!(frames.next(), None, "goes on after an error");
+    Frames::new(input).all(|frame| frame.is_ok())
 }
 
 /// Spans from the input, of whatever order and size, as a SACK of limited length: what is written parses,
@@ -109,13 +110,14 @@ pub fn sack(input: &[u8]) {
     }
 }
 
-/// Head records mean the same however the primary cuts them into chunks, and when they are written anew.
-pub fn head(input: &[u8]) {
-    let Some((&cut, records)) = input.split_first() else { return };
+/// Head records mean the same however the primary cuts them into chunks, and when they are written anew. Returns whether
+/// they have no fault.
+pub fn head(input: &[u8]) -> bool {
+    let Some((&cut, records)) = input.split_first() else { return false };
     let whole = decode_head(records, usize::MAX);
     assert_eq!(decode_head(records, usize::from(cut) + 1), whole);
     let (pieces, end) = whole;
-    let Ok(end) = end else { return };
+    let Ok(end) = end else { return false };
     let mut encoder = HeadEncoder::default();
     let mut again = Vec::new();
     for piece in &pieces {
@@ -126,18 +128,20 @@ pub fn head(input: &[u8]) {
     }
     encoder.finish(end, &mut again);
     assert_eq!(decode_head(&again, usize::MAX), (pieces, Ok(end)));
+    true
 }
 
 /// The control stream means the same however it is cut, and its frames mean the same when they are written
-/// again.
-pub fn control(input: &[u8]) {
-    let Some((&cut, stream)) = input.split_first() else { return };
+/// again. Returns whether it has no fault.
+pub fn control(input: &[u8]) -> bool {
+    let Some((&cut, stream)) = input.split_first() else { return false };
     let whole = decode_control(stream, usize::MAX);
     assert_eq!(decode_control(stream, usize::from(cut) + 1), whole);
-    let (frames, _) = whole;
+    let (frames, fault) = whole;
     let mut again = Vec::new();
     frames.iter().for_each(|frame| frame.emit(&mut again));
     assert_eq!(decode_control(&again, usize::MAX), (frames, None));
+    fault.is_none()
 }
 
 /// A row of datagrams at one receiver: sealed by its peer, damaged on the way, repeated, or made up. It opens

@@ -10,31 +10,34 @@ use rc3::transfer::{
 use super::rows::read_all;
 
 /// A row of messages, whatever a peer sends, means the same when it is written and read again; a path that is taken
-/// leads nowhere else.
-pub(crate) fn messages(input: &[u8]) {
-    let Some((&kind, stream)) = input.split_first() else { return };
+/// leads nowhere else. Returns whether the input has no fault of form.
+pub(crate) fn messages(input: &[u8]) -> bool {
+    let Some((&kind, stream)) = input.split_first() else { return false };
     match kind % 3 {
         0 => {
-            for message in read_all::<FromSender>(stream) {
-                if let Some(name) = message.name() {
-                    path(name);
-                }
+            let (messages, is_faultless) = read_all::<FromSender>(stream);
+            for name in messages.iter().filter_map(FromSender::name) {
+                path(name);
             }
+            is_faultless
         }
-        1 => drop(read_all::<FromReceiver>(stream)),
-        _ => {
-            path(stream);
-            let Ok(text) = std::str::from_utf8(stream) else { return };
-            if let Ok(ticket) = text.parse::<Ticket>() {
-                assert_eq!(ticket.to_string().parse(), Ok(ticket));
-            }
-        }
+        1 => read_all::<FromReceiver>(stream).1,
+        _ => path(stream) || str::from_utf8(stream).is_ok_and(ticket),
     }
 }
 
-fn path(bytes: &[u8]) {
+fn ticket(text: &str) -> bool {
+    let Ok(ticket) = text.parse::<Ticket>() else { return false };
+    assert_eq!(ticket.to_string().parse(), Ok(ticket));
+    true
+}
+
+/// Returns whether any system would take it.
+fn path(bytes: &[u8]) -> bool {
+    let mut is_taken = false;
     for rules in [Rules::Unix, Rules::Windows] {
         let Ok(safe) = SafePath::parse_by(rules, bytes) else { continue };
+        is_taken = true;
         assert_eq!(safe.as_bytes(), bytes);
         let mut names = bytes.split(|&byte| byte == b'/');
         assert!(names.all(|name| !name.is_empty() && name != b"." && name != b".."), "{bytes:?}");
@@ -44,4 +47,5 @@ fn path(bytes: &[u8]) {
         let name = part.file_name().expect("a name").as_encoded_bytes();
         assert!(name.len() <= 255 && SafePath::parse_by(rules, name).is_err(), "a peer may name {part:?}");
     }
+    is_taken
 }

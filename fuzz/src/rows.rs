@@ -8,21 +8,21 @@ use std::{
 use rc3::transfer::message::{self, MESSAGE_BYTES_MAX, MessageError};
 use serde::{Serialize, de::DeserializeOwned};
 
-/// The messages of a stream up to its first fault. Written and read again, they are the same, by their bytes: a time
-/// that is not a number does not equal itself.
-pub(crate) fn read_all<M: Serialize + DeserializeOwned>(mut stream: &[u8]) -> Vec<M> {
+/// The messages of a stream up to its first fault, and whether it has none. Written and read again, they are the same, by
+/// their bytes: a time that is not a number does not equal itself.
+pub(crate) fn read_all<M: Serialize + DeserializeOwned>(mut stream: &[u8]) -> (Vec<M>, bool) {
     let whole = stream.len();
     let mut messages = Vec::new();
-    loop {
+    let is_faultless = loop {
         match read::<M>(&mut stream) {
             Ok(message) => messages.push(message),
             Err(MessageError::Ended) => {
                 assert!(stream.is_empty());
-                break;
+                break true;
             }
-            Err(_) => break,
+            Err(_) => break false,
         }
-    }
+    };
     assert!(messages.len() * 5 <= whole, "a message takes at least five bytes");
     for message in &messages {
         let frame = message::encode(message);
@@ -32,7 +32,7 @@ pub(crate) fn read_all<M: Serialize + DeserializeOwned>(mut stream: &[u8]) -> Ve
         assert!(rest.is_empty());
         assert_eq!(message::encode(&again), frame);
     }
-    messages
+    (messages, is_faultless)
 }
 
 /// A slice never makes its reader wait.

@@ -6,11 +6,19 @@ mod replay;
 #[expect(unreachable_pub, reason = "a crate of its own for the fuzzer")]
 mod targets;
 
-use replay::replay;
+use replay::{faulty, replay};
 
 #[test]
 fn frames_of_the_corpus_parse_to_what_they_say() {
-    replay("frames", targets::frames);
+    let hostile = [
+        "beyond_the_final_size",
+        "empty_sack",
+        "past_the_last_offset",
+        "sack_of_huge_count",
+        "sack_with_empty_gap",
+        "unknown_type",
+    ];
+    assert_eq!(faulty("frames", targets::frames), hostile);
 }
 
 #[test]
@@ -20,12 +28,23 @@ fn sacks_of_the_corpus_fit_and_parse() {
 
 #[test]
 fn head_records_of_the_corpus_may_be_cut_anywhere() {
-    replay("head", targets::head);
+    let hostile = ["empty_record", "empty_skip", "past_the_last_offset", "truncated_run"];
+    assert_eq!(faulty("head", targets::head), hostile);
 }
 
 #[test]
 fn control_frames_of_the_corpus_may_be_cut_anywhere() {
-    replay("control", targets::control);
+    let hostile = [
+        "early_secret_too_short",
+        "no_settings_first",
+        "payload_too_long",
+        "payload_too_short",
+        "receiver_id_too_short",
+        "setting_twice",
+        "settings_twice",
+        "too_long",
+    ];
+    assert_eq!(faulty("control", targets::control), hostile);
 }
 
 #[test]
