@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds what a release hands out, for one target: one archive per command with the binary, manual pages and completions.
+# Builds what a release hands out, for one target: one archive per command with the binary, manual pages, completions and
+# licences (for which it needs python3).
 # For this machine's target, and for aarch64-unknown-linux-musl, also a Debian package of each where cargo-deb is installed;
 # for this machine's also the Python wheel where maturin is. Then the checksums of all that is there. `release/recipes.sh` and `release/try.sh` go on from here.
 #
@@ -45,6 +46,7 @@ release() {
     # One package at a time: built together they would get each other's features.
     cargo build --locked --profile "$profile" "${for_target[@]}" --package "$package" --bin "$command"
     pages "$package" "$command"
+    release/licences.py Cargo.toml "$package" "$target" >"$built/pages/$command/THIRD-PARTY-LICENSES"
     archive "$package" "$command" "$folder"
     case $target in "$host" | aarch64-*) debian "$package" "$command" ;; esac
 }
@@ -72,7 +74,7 @@ archive() {
     cp -r "$built/pages/$command/man" "$stage/"
     cp "$built/pages/$command/$command."* "$stage/completions/"
     if [ -d "$folder/systemd" ]; then cp -r "$folder/systemd" "$stage/"; fi
-    cp LICENSE-MIT LICENSE-APACHE CHANGELOG.md "$folder/README.md" "$stage/"
+    cp LICENSE-MIT LICENSE-APACHE "$built/pages/$command/THIRD-PARTY-LICENSES" CHANGELOG.md "$folder/README.md" "$stage/"
     tar --create --directory "$built/pages" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
         "$name" | gzip --no-name --best >"$directory/$name.tar.gz"
 }
@@ -92,7 +94,7 @@ debian_pages() {
     local package=$1 command=$2 pages
     pages=$built/pages/$command/deb
     mkdir -p "$pages"
-    cp "$built/pages/$command/man/"*.1 "$pages/"
+    cp "$built/pages/$command/man/"*.1 "$built/pages/$command/THIRD-PARTY-LICENSES" "$pages/"
     cat >"$pages/changelog.Debian" <<EOF
 $package ($(version "$package")-1) unstable; urgency=medium
 
@@ -108,6 +110,7 @@ wheel() {
         echo "maturin is not installed: no wheel (pip install maturin)" >&2
         return
     fi
+    release/licences.py python/Cargo.toml rc3-python "$target" >python/THIRD-PARTY-LICENSES
     maturin build --manifest-path python/Cargo.toml --profile "$profile" --out "$directory"
 }
 

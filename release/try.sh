@@ -62,6 +62,7 @@ static_archives() {
         mkdir "$root"
         tar --extract --gzip --file "$archive" --directory "$root" --strip-components 1
         is_static "$root/${name%%-*}"
+        has_licences "$root/THIRD-PARTY-LICENSES"
         in_root "$root" "/${name%%-*}" --version | grep -F "$version"
         if [ "${name%%-*}" = rc3 ]; then transfer "$root" /rc3; fi
     done
@@ -72,6 +73,13 @@ is_static() {
         echo "$1 needs a loader" >&2
         return 1
     fi
+}
+
+# has_licences FILE: with the texts of a crate that all contain, and of what is beside the crates.
+has_licences() {
+    zgrep --quiet '^ring 0' "$1"
+    zgrep --quiet 'THE SOFTWARE IS PROVIDED "AS IS" AND' "$1"
+    zgrep --quiet 'the standard library of Rust' "$1"
 }
 
 # in_root ROOT PROGRAM ARGUMENTS: in that root; a program of another processor by qemu.
@@ -118,6 +126,7 @@ arch() {
     tar --extract --auto-compress --file "$package" --directory "$work/arch-root"
     in_root "$work/arch-root" /usr/bin/rc3 --version | grep -F "$version"
     transfer "$work/arch-root" /usr/bin/rc3
+    has_licences "$work/arch-root/usr/share/licenses/rc3-bin/THIRD-PARTY-LICENSES"
 }
 
 debian() {
@@ -128,6 +137,8 @@ debian() {
     in_root "$root" /usr/bin/kickass --version | grep -F "$version"
     transfer "$root" /usr/bin/rc3
     chroot "$root" test -f /usr/lib/systemd/system/rc3-recv.service
+    has_licences "$root/usr/share/doc/rc3/THIRD-PARTY-LICENSES.gz"
+    has_licences "$root/usr/share/doc/rc3-kickass-tools/THIRD-PARTY-LICENSES.gz"
 }
 
 # They depend on nothing, so what they hold is enough.
@@ -146,6 +157,7 @@ wheel() {
     mmdebstrap --quiet --variant=apt --include=python3-venv "${DEBIAN:-bookworm}" "$root"
     cp "$directory"/*.whl "$root/tmp/"
     chroot "$root" sh -euc 'python3 -m venv /venv && /venv/bin/pip install --quiet --no-index /tmp/*.whl'
+    has_licences "$root"/venv/lib/python3*/site-packages/rc3-*.dist-info/licenses/THIRD-PARTY-LICENSES
     chroot "$root" /venv/bin/python -c 'import rc3; print("the wheel has", ", ".join(rc3.__all__))'
 }
 
