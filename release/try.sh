@@ -137,8 +137,20 @@ debian() {
     in_root "$root" /usr/bin/kickass --version | grep -F "$version"
     transfer "$root" /usr/bin/rc3
     chroot "$root" test -f /usr/lib/systemd/system/rc3-recv.service
+    upgrade "$root"
     has_licences "$root/usr/share/doc/rc3/THIRD-PARTY-LICENSES.gz"
     has_licences "$root/usr/share/doc/rc3-kickass-tools/THIRD-PARTY-LICENSES.gz"
+}
+
+# upgrade ROOT: to the same version. What runs is restarted, and nothing is enabled. No systemd runs there: a stand-in
+# notes what it is asked.
+upgrade() {
+    local root=$1
+    mkdir -p "$root/run/systemd/system"
+    printf '#!/bin/sh\necho "$@" >>/asked\n' >"$root/usr/bin/deb-systemd-invoke"
+    chroot "$root" sh -euc 'dpkg --install /tmp/rc3_*.deb >/dev/null 2>&1'
+    grep --line-regexp 'try-restart rc3-recv.service rc3-tunnel.service' "$root/asked"
+    [ -z "$(find "$root/etc/systemd" -name 'rc3-*')" ]
 }
 
 # They depend on nothing, so what they hold is enough.
