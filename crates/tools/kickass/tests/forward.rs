@@ -30,11 +30,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tempfile::TempDir;
 
 const ROLE: &str = "KICKASS_FORWARD_ROLE";
-/// More than any role takes on a busy machine.
+/// More than any role takes, or a forwarder to end, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const PATIENCE_SECONDS: &str = "60";
-/// Until a forwarder ends: printing may take a second of it.
-const END_MAX: Duration = Duration::from_secs(3);
 const READY: &str = "ready";
 const LEFT: &str = "10.90.1.2";
 const RIGHT: &str = "10.90.2.2";
@@ -129,7 +127,7 @@ impl Lab {
     fn ends_well(&mut self) -> bool {
         let forwarder = &mut self.forwarder.as_mut().unwrap().0;
         let begun = Instant::now();
-        while begun.elapsed() < END_MAX {
+        while begun.elapsed() < PATIENCE {
             if let Some(status) = forwarder.try_wait().unwrap() {
                 return status.success();
             }
