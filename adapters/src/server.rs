@@ -14,7 +14,7 @@ pub struct Settings {
     /// How long requests may take to complete after the shutdown began; 10 s by default.
     pub shutdown_limit: Duration,
     /// Most connections at once; 1024 by default. A further one takes the slot of another one as [`Slots`] describes: one
-    /// without a request gives way first, one with requests only to a client of a network with fewer connections.
+    /// without a request gives way first, one with requests only to a client of a site with fewer connections.
     pub connections_max: usize,
 }
 

@@ -180,7 +180,7 @@ pub fn three_digits(value: f64) -> String {
 
 /// So many significant digits, without trailing zeros of the decimals: `0.004`. Whole numbers have all of theirs.
 pub fn significant(value: f64, digits: usize) -> String {
-    let rounded = if value < 10f64.powi(digits as i32) {
+    let rounded = if value.abs() < 10f64.powi(digits as i32) {
         format!("{value:.*e}", digits.saturating_sub(1))
     } else {
         format!("{value:.0}")
@@ -294,6 +294,7 @@ mod tests {
         assert_eq!(three_digits(0.099_96), "0.1");
         assert_eq!(three_digits(99.96), "100");
         assert_eq!(three_digits(1234.5), "1234");
+        assert_eq!(three_digits(-1234.5), "-1234");
         assert_eq!(about(999_600.0, &BYTES, 4), "999.6 kB");
     }
 

@@ -95,7 +95,7 @@ impl Range {
 /// The digits of a multiple of this step: so many that it differs from the next.
 fn digits(tick: f64, step: f64) -> usize {
     let power = |value: f64| (value.abs().log10() + 1e-9).floor();
-    1 + (power(tick) - power(step)).max(0.0) as usize
+    1 + (power(tick) - power(step)).clamp(0.0, 16.0) as usize
 }
 
 /// The label of a value, to so many digits.

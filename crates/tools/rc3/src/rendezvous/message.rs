@@ -68,11 +68,11 @@ pub(super) struct Pass {
 /// Why a room is closed, or was not opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Why {
-    /// There are too many, in all or of this network.
+    /// There are too many, in all or of this site.
     Full,
     /// There is none of this number, or it has a guest.
     NoSuchRoom,
-    /// This network has guessed too often.
+    /// This site has guessed too often.
     Guesses,
     /// Nobody used it for long.
     Expired,

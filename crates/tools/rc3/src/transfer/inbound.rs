@@ -410,7 +410,8 @@ impl Transfer<'_> {
         let directories = take(&mut self.agreement.directories);
         let finish = move || {
             let mut finished = Vec::new();
-            let announced: HashSet<_> = files.into_iter().map(|file| file.path).collect();
+            let announced = files.into_iter().filter(|_| !links.is_empty());
+            let announced: HashSet<_> = announced.map(|file| file.path).collect();
             for (mut link, first) in links {
                 let made = match &link.link {
                     Some(target) => there.make_link(&link, target),

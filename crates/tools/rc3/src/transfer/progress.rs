@@ -259,8 +259,9 @@ impl Event<'_> {
         else {
             return Vec::new();
         };
-        let (rate, mode) =
-            (about_rate(bytes_per_second * 8.0), steered.map(|steered| format!("{} mode", steered.mode)));
+        // A pause lets the mean approach zero without end.
+        let rate = about_rate((bytes_per_second * 8.0).round());
+        let mode = steered.map(|steered| format!("{} mode", steered.mode));
         let Some(total) = total_bytes else {
             return [about_bytes(bytes), rate].into_iter().chain(mode).collect();
         };
