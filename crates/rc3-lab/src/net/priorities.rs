@@ -96,7 +96,7 @@ pub fn measure(
     let about = format!("{path}; queue with priorities at the {place}");
     let mut table = Table::new(["flows", "phase", "#high priority, Mbit/s", "#low priority, Mbit/s"]);
     let (mut rows, mut pictures) = (Vec::new(), Vec::new());
-    for (marks, order) in ORDERS {
+    for (nth, (marks, order)) in (1..).zip(ORDERS) {
         let what = format!("{name}: {order}");
         let Some(goodput) = lab.attempt(&what, || run(&site, &path, marks)) else { continue };
         for (phase, rates) in ["one flow", "both", "one flow again"].into_iter().zip(goodput.means()) {
@@ -109,13 +109,14 @@ pub fn measure(
             let points = goodput.bins().map(|(second, rates)| Point::new(second, rates[nth]));
             Series::new(flow, Colour::nth(nth), Shape::Line, points)
         });
-        pictures.push(Chart::new(
+        let chart = Chart::new(
             what,
             about.clone(),
             Axis::new("time", Scale::Linear, Unit::Seconds).starting(0.0),
             Axis::new("rate behind the bottleneck", Scale::Linear, Unit::BitsPerSecond).starting(0.0),
             lines,
-        ));
+        );
+        pictures.push((format!("{name}-{nth}"), chart));
     }
     if pictures.is_empty() {
         return Ok(Vec::new());
@@ -123,8 +124,8 @@ pub fn measure(
     results::write(&lab.options.args.out.join(format!("{name}.csv")), &rows)?;
     let text = "Kernel TCP with CUBIC; low priority is lower effort. Mean rates behind the bottleneck:";
     let section = Document::new(name).text(format!("{about}. {text}")).table(table);
-    let picture = |section: Document, (nth, chart)| section.picture(format!("{name}-{nth}"), chart);
-    Ok(vec![(1..).zip(pictures).fold(section, picture)])
+    let picture = |section: Document, (name, chart)| section.picture(name, chart);
+    Ok(vec![pictures.into_iter().fold(section, picture)])
 }
 
 /// Lets both flows run over a path.

@@ -372,6 +372,10 @@ fn a_closed_loop_source_waits_for_its_flow_and_thinks() {
     let mean = thought.iter().sum::<f64>() / thought.len() as f64;
     // Of 36 exponential times, give or take a sixth.
     assert!(thought.len() == 36 && (0.03..0.07).contains(&mean), "{thought:?}");
+    assert!(
+        thought.iter().any(|&time| time < 0.025) && thought.iter().any(|&time| time > 0.075),
+        "{thought:?}"
+    );
     assert!(counts.flows_started <= 44 + 4, "{counts:?}");
 }
 

@@ -113,7 +113,8 @@ pub fn path(lab: &mut Lab) -> Result<Vec<Document>, NetError> {
     let time = lab.options.time(40, 10);
     let mut runs = Vec::new();
     for (title, colour, rate, size, with_others) in ACCESS {
-        let run = lab.attempt(title, || over_two_routers(rate, size, with_others, time));
+        let run = lab
+            .attempt(&format!("kickass-fig11, {title}"), || over_two_routers(rate, size, with_others, time));
         runs.extend(run.map(|run| ForwarderRun { title, colour, ..run }));
     }
     results::keep(&mut lab.results, "kickass-fig11", &runs);
