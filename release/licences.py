@@ -21,15 +21,14 @@ def main(manifest, package, target):
     covered = {}
     cover(covered, "the standard library of Rust", re.sub(r"\n\s*\n", "\n\n", library))
     if target.endswith("-musl"):
-        musl = "Copyright © 2005-2020 Rich Felker, et al.\n\n"
-        cover(covered, "musl (MIT)", musl + (rust / "licenses/MIT.txt").read_text())
+        cover(covered, "musl (MIT)", filled(rust, "MIT", ["2005-2020 Rich Felker, et al."]))
     for crate in crates(manifest, package, target):
         name = f"{crate['name']} {crate['version']} ({crate['license']})"
         texts = list(licence_texts(pathlib.Path(crate["manifest_path"]).parent))
         if not texts:
             # The authors are its only notice. Of several licences the first one is chosen.
             licence = re.split("[ /]", crate["license"])[0]
-            texts = ["\n".join([*crate["authors"], "", (rust / f"licenses/{licence}.txt").read_text()])]
+            texts = [filled(rust, licence, crate["authors"])]
         for text in texts:
             cover(covered, name, text)
     for names, text in covered.values():
@@ -45,6 +44,14 @@ def crates(manifest, package, target):
     for crate in json.loads(metadata)["packages"]:
         if crate["source"] and (crate["name"], crate["version"]) in used:
             yield crate
+
+
+def filled(rust, licence, holders):
+    """The text of a licence with its holders, above it if it has no place for them."""
+    text = (rust / f"licenses/{licence}.txt").read_text()
+    notice = "\n".join(f"Copyright (c) {holder}" for holder in holders)
+    placed = re.sub(r"^Copyright \(c\) <.*> *$", lambda _: notice, text, flags=re.MULTILINE)
+    return placed if placed != text else f"{notice}\n\n{text}"
 
 
 def licence_texts(folder):
