@@ -5,8 +5,11 @@ use std::{
     array,
     fs::File,
     io::{self, IoSlice, IoSliceMut},
+    net::{Ipv6Addr, UdpSocket},
     os::fd::AsFd,
     path::Path,
+    thread,
+    time::Duration,
 };
 
 use ipnet::IpNet;
@@ -24,6 +27,10 @@ use super::{config::PortConfig, error::ForwardError, port::RunLimits, vnet};
 /// them as soon as it runs, so this is not a queue in front of the link. With offloads each can be a super-packet of 64 KB;
 /// fewer places would lose packets of hosts that send them one by one.
 const TX_QUEUE_LEN: u32 = 4000;
+
+/// How often, and how many times, to ask whether an IPv6 address can be used: it can within a millisecond on an idle host.
+const USABLE_CHECK: Duration = Duration::from_millis(5);
+const USABLE_CHECKS: u32 = 1000;
 
 /// A TUN device to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,16 +167,25 @@ fn build(config: &DeviceConfig) -> io::Result<SyncDevice> {
     }
     let device = builder.build_sync()?;
     for net in &config.addresses {
-        if let IpNet::V6(net) = net
-            && let Err(error) = device.add_address_v6(net.addr(), net.prefix_len())
+        let IpNet::V6(net) = net else { continue };
+        match device.add_address_v6(net.addr(), net.prefix_len()) {
             // A device that existed before may have it.
-            && error.kind() != io::ErrorKind::AlreadyExists
-        {
-            return Err(error);
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => await_usable(net.addr()),
         }
     }
     ioctl_fionbio(&device, true)?;
     Ok(device)
+}
+
+/// Waits until programs can bind the address: on a busy host the kernel has work of its own before.
+fn await_usable(address: Ipv6Addr) {
+    for _ in 0..USABLE_CHECKS {
+        if UdpSocket::bind((address, 0)).is_ok() {
+            return;
+        }
+        thread::sleep(USABLE_CHECK);
+    }
 }
 
 /// Runs a function inside a network namespace. Only this thread enters it and returns.
