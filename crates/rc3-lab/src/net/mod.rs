@@ -3,7 +3,7 @@
 //! A run makes a [`site`] of network namespaces, whose [`wan`] is a process of this program; [`validate`] checks it. An
 //! [`experiment`] has cells, in which [`scheme`]s take turns ([`session`]), alone or beside [`others`]; what is measured
 //! are rows of [`sample`]. Or it is something else ([`streams`], [`kickass`] and so on). [`report`] has tables and pictures
-//! of all. What a process of a scheme does is [`act`], what carries it [`transport`].
+//! of all. What a process of a scheme does is in `act`, what carries it `transport`.
 
 mod act;
 pub(crate) mod args;
