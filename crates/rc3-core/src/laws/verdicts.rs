@@ -126,27 +126,27 @@ fn as_sure_as_needed(score: i32) -> i32 {
 /// The network of an address, as far as the address shows it: the first 64 bits of IPv6, of which one host can have all
 /// addresses and changes its own (RFC 8981).
 pub fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
-        ip @ IpAddr::V4(_) => ip,
-    }
+    prefix_of(address, 64)
 }
 
 /// The site of an address, all that one subscriber may have: an IPv4 address, or the first 48 bits of IPv6 (RFC 6177).
 pub fn site_of(address: IpAddr) -> IpAddr {
+    prefix_of(address, 48)
+}
+
+/// An IPv4 address, or the first bits of IPv6.
+fn prefix_of(address: IpAddr, bits: u32) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 80 << 80).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & (u128::MAX << (128 - bits))).into(),
         ip @ IpAddr::V4(_) => ip,
     }
 }
 
-/// Whether two addresses are probably behind the same access network: they share 24 bits of IPv4, or 48 of IPv6, which is what
-/// one site has (RFC 6177).
+/// Whether two addresses are probably behind the same access network: they share 24 bits of IPv4, or the site of IPv6.
 pub fn are_neighbours(one: IpAddr, other: IpAddr) -> bool {
     match (one.to_canonical(), other.to_canonical()) {
         (IpAddr::V4(one), IpAddr::V4(other)) => one.to_bits() >> 8 == other.to_bits() >> 8,
-        (IpAddr::V6(one), IpAddr::V6(other)) => one.to_bits() >> 80 == other.to_bits() >> 80,
-        _ => false,
+        (one, other) => site_of(one) == site_of(other),
     }
 }
 

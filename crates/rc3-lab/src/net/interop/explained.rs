@@ -26,12 +26,12 @@ pub(super) fn is_measurement(case: &str) -> bool {
 /// Why a case fails, as far as it is known: case, role of rc3, peer, explanation. An empty field matches everything.
 const KNOWN: &[(&str, &str, &str, &str)] = &[
     ("rebind-addr", "server", "", FEW),
-    ("rebind-port", "server", "", FEW),
+    ("rebind-port", "server", "quic-go", FEW),
     (
         "handshakeloss",
         "server",
-        "",
-        "a matter of chance: of 30 % loss, and of peers that give a handshake up after 10 s",
+        "ngtcp2",
+        "a matter of chance: of 30 % loss, and of a client that gives a handshake up after 10 s",
     ),
     ("ecn", "", "aioquic", "aioquic's: it sends no ECN marks"),
     (
