@@ -580,14 +580,14 @@ impl Connection {
         if let Some(transmit) = self.write_solicit(buf).or_else(|| self.write_announcement(buf)) {
             return Some(transmit);
         }
-        let datagrams_max = self.addresses.datagrams_allowed(&self.primary, datagrams_max);
-        if datagrams_max == 0 {
-            return None;
-        }
-        if self.addresses.take_ping() {
+        if self.addresses.datagrams_allowed(&self.primary, datagrams_max) > 0 && self.addresses.take_ping() {
             self.primary.probe_at_once();
         }
         loop {
+            let datagrams_max = self.addresses.datagrams_allowed(&self.primary, datagrams_max);
+            if datagrams_max == 0 {
+                return None;
+            }
             if let Some(transmit) = self.write_indicator(now, buf) {
                 return Some(transmit);
             }

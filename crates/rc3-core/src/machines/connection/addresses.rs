@@ -92,13 +92,15 @@ impl PeerAddresses {
         left.is_some()
     }
 
-    /// How many datagrams of the primary may go to its destination now.
+    /// How many datagrams of the primary may be made for its destination now. One may always show that the destination is
+    /// validated; if it does not, [`Self::charge`] drops it.
     pub(super) fn datagrams_allowed(&self, primary: &Quic, datagrams_max: usize) -> usize {
         let Some(known) = self.known.as_ref().filter(|_| !self.is_proven(primary)) else {
             return datagrams_max;
         };
         let datagrams = known.allowance(primary.addresses().0) / u64::from(primary.window().mtu.max(1));
-        datagrams_max.min(usize::try_from(datagrams).unwrap_or(usize::MAX))
+        let shown = usize::from(primary.may_be_validated());
+        datagrams_max.min(usize::try_from(datagrams).unwrap_or(usize::MAX).max(shown))
     }
 
     /// Counts a datagram of the primary against the allowance of its destination. `false`: that has not enough left. The

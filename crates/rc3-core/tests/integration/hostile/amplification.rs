@@ -221,8 +221,10 @@ fn sacks_from_a_forged_address_do_not_open_it() {
 }
 
 #[test]
-fn path_challenges_from_a_forged_address_are_answered_in_proportion() {
-    for mode in MODES {
+fn path_frames_from_a_forged_address_are_answered_in_proportion() {
+    const PATH_CHALLENGE: u8 = 0x1a;
+    const PATH_RESPONSE: u8 = 0x1b;
+    for (mode, frame) in MODES.into_iter().flat_map(|mode| [(mode, PATH_CHALLENGE), (mode, PATH_RESPONSE)]) {
         let mut attack = Attack::new(mode, Crypto::None);
         // Tags do not cover the payload there, so a frame can be inserted into a datagram of the same length.
         let address = attack.pair.client.address();
@@ -235,7 +237,7 @@ fn path_challenges_from_a_forged_address_are_answered_in_proportion() {
                 let end = datagram.contents.len() - 16;
                 let payload = &mut datagram.contents[numbered..end];
                 payload.fill(0);
-                payload[0] = 0x1a;
+                payload[0] = frame;
                 payload[1..9].copy_from_slice(&nth.to_be_bytes());
                 datagram.meta.remote = victim(1);
                 return 1;
@@ -245,7 +247,7 @@ fn path_challenges_from_a_forged_address_are_answered_in_proportion() {
         }));
         attack.load(DOWNLOAD);
         attack.download(TIME);
-        attack.check(&format!("challenges, {mode:?}"), [victim(1)]);
+        attack.check(&format!("frame {frame:#x}, {mode:?}"), [victim(1)]);
     }
 }
 
@@ -345,6 +347,44 @@ fn a_client_behind_a_nat_that_rebinds_each_five_seconds_goes_on() {
         let read = attack.download(Duration::from_secs(5));
         assert!(read > 4_000_000, "{read} bytes in five seconds behind port {port}");
     }
+}
+
+/// A PATH_RESPONSE shows that the address is validated, also when no whole packet is allowed there: some peers send it in a
+/// datagram of less than 1200 bytes (as quic-go does), and then little else.
+#[test]
+fn a_short_path_response_is_enough() {
+    const HEADER_MAX: usize = 1 + 8 + 4;
+    const PATH_RESPONSE: u8 = 0x1b;
+    const FRAME: usize = 9;
+    let mut attack = Attack::over(RlpMode::Off, Crypto::None, 10_000_000, 0.0);
+    attack.load(DOWNLOAD);
+    attack.download(Duration::from_millis(100));
+    let elsewhere = SocketAddr::from(([10, 0, 0, 1], 5001));
+    attack.pair.client.set_address(elsewhere);
+    let mut response = None;
+    attack.pair.client.set_tamper(Box::new(move |_, datagram: &mut Datagram| {
+        datagram.meta.remote = elsewhere;
+        let numbered = 1 + 8 + usize::from(datagram.contents[0] & 3) + 1;
+        let end = datagram.contents.len() - 16;
+        if datagram.contents.len() >= 1200 {
+            let frame =
+                datagram.contents[numbered..end].windows(FRAME).find(|frame| frame[0] == PATH_RESPONSE);
+            response = frame.map(<[u8]>::to_vec).or(response.take());
+            return 0;
+        }
+        // Tags do not cover the payload, so the frame fits into the next datagram that is long enough.
+        if datagram.contents.len() >= HEADER_MAX + FRAME + 16
+            && let Some(frame) = response.take()
+        {
+            let payload = &mut datagram.contents[numbered..end];
+            payload.fill(0);
+            payload[..FRAME].copy_from_slice(&frame);
+        }
+        1
+    }));
+    let read = attack.download(Duration::from_secs(1));
+    assert_eq!(attack.pair.server.connection(attack.server).unwrap().remote_address(), elsewhere);
+    assert!(read > 100_000, "{read} bytes in a second");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use quinn_proto as quic;
 pub(super) struct Validation {
     /// The last validated address; initially that of the handshake.
     pub(super) validated: SocketAddr,
-    /// Another destination of quinn-proto, and the number of PATH_RESPONSE frames before it.
+    /// Another destination of quinn-proto, and the number of PATH_RESPONSE frames that did not validate it.
     unvalidated: Option<(SocketAddr, u64)>,
 }
 
@@ -39,15 +39,20 @@ impl Validation {
 
     /// A packet for `destination` was made that is not a probe of the path MTU. `challenges` were sent before it.
     pub(super) fn after(&mut self, conn: &quic::Connection, challenges: u64, destination: SocketAddr) {
-        let challenged = conn.stats().frame_tx.path_challenge > challenges;
-        if destination == conn.remote_address() && !challenged && self.is_answered(conn) && !conn.is_closed()
-        {
+        if destination != conn.remote_address() || !self.is_answered(conn) || conn.is_closed() {
+            return;
+        }
+        let stats = conn.stats();
+        if stats.frame_tx.path_challenge > challenges {
+            self.unvalidated = Some((destination, stats.frame_rx.path_response));
+        } else {
             self.validated = destination;
             self.unvalidated = None;
         }
     }
 
-    /// Whether a PATH_RESPONSE has arrived since the path changed: the next packet shows whether it was the right one.
+    /// Whether a PATH_RESPONSE has arrived since the last packet on this path: the next one shows whether it was the right
+    /// one.
     pub(super) fn is_answered(&self, conn: &quic::Connection) -> bool {
         let Some((remote, responses)) = self.unvalidated else { return false };
         remote == conn.remote_address() && conn.stats().frame_rx.path_response > responses
