@@ -21,7 +21,8 @@ const VARIABLE: &str = "QLOGDIR";
 /// milliseconds, the process, a number, `client` or `server`, and `.sqlog`.
 ///
 /// If a file cannot be created, the connection continues without it, and a warning is logged. The files are written
-/// while the endpoint works: use them for debugging, not in production.
+/// while the endpoint works: use them for debugging, not in production. A process that is killed takes the last 8 KiB of
+/// each with it.
 ///
 /// ```
 /// use rc3_net::{TransportConfig, qlog};

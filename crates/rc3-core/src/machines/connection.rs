@@ -190,7 +190,7 @@ impl Connection {
     /// the round trip and the rate; faults after everything that finds them; writers last, because all before may have
     /// made room for them.
     pub(crate) fn process_events(&mut self, now: Instant) {
-        while let Some(event) = self.primary.poll_event() {
+        while let Some(event) = self.primary.poll_event(now) {
             self.on_primary_event(event);
         }
         self.events.extend(self.streams.take_delivered().into_iter().map(Event::Finished));

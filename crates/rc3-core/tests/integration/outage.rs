@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use rc3_core::{ConnectionHandle, Dir, StreamId, VarInt, units::Rate};
+use rc3_core::{ConnectionHandle, Dir, Event, StreamId, VarInt, units::Rate};
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 const RTT: Duration = Duration::from_millis(80);
@@ -151,4 +151,26 @@ fn an_outage_right_after_another_ends_like_the_first() {
             assert!(pair.drive_until(2 * RTT, |pair| bulk.pump(pair) > before), "upload {uploads}");
         }
     }
+}
+
+/// A wait for an answer begins with what can be asked for one: PINGs that a handshake cannot send must not be made up for.
+#[test]
+fn a_slow_handshake_is_no_outage() {
+    let (mut pair, dark) = pair();
+    pair.connect();
+    pair.drive_until(RTT, |_| false);
+    // The server's flight is acknowledged late only.
+    dark.store(true, Relaxed);
+    pair.drive_until(RTT * 20, |_| false);
+    dark.store(false, Relaxed);
+    let connected = |pair: &mut Pair| pair.server.events.iter().any(|(_, event)| *event == Event::Connected);
+    assert!(pair.drive_until(RTT * 100, connected));
+    dark.store(true, Relaxed);
+    let server = pair.server.events.back().expect("the handshake's end").0;
+    let sent = |pair: &Pair| pair.server.connection(server).expect("it is alive").stats().udp_tx.datagrams;
+    let before = sent(&pair);
+    pair.drive_until(Duration::from_millis(900), |_| false);
+    // Probes alone (RFC 9002 §6.2.1), each twice as late as the one before.
+    let probes = sent(&pair) - before;
+    assert!((1..=8).contains(&probes), "{probes}");
 }

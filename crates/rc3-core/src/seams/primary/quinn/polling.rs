@@ -16,10 +16,13 @@ use crate::{
 
 impl Quic {
     /// Events since the last call, oldest first.
-    pub(crate) fn poll_event(&mut self) -> Option<PrimaryEvent> {
+    pub(crate) fn poll_event(&mut self, now: Instant) -> Option<PrimaryEvent> {
         let event = self.conn.poll()?;
-        if let PrimaryEvent::ConnectionLost { reason } = &event {
-            self.judge_session(reason);
+        match &event {
+            PrimaryEvent::ConnectionLost { reason } => self.judge_session(reason),
+            // No PING could ask for an answer before.
+            PrimaryEvent::Connected => self.silence = Silence::new(now),
+            _ => {}
         }
         Some(event)
     }
