@@ -802,7 +802,7 @@ impl Connection {
         }
         self.offer_receive_window();
         let Some(overlay) = &mut self.overlay else { return };
-        let rlp_part = self.memory.rlp_part(&self.streams);
+        let rlp_part = self.memory.windows.rlp_part();
         if let Some(bytes) = overlay.recv_credit.tune(now, rtt, rlp_part) {
             self.telemetry.trace.emit(now, || QlogEvent::WindowGrown { window: "rlp", bytes });
             self.grant();

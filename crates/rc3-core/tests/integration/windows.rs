@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rc3_core::{ConnectionHandle, Dir, ReadError, RlpMode, StreamId, WriteError, units::Rate};
+use rc3_core::{ConnectionHandle, Dir, ReadError, RlpMode, StreamId, VarInt, WriteError, units::Rate};
 use rc3_sim::{LinkConfig, Pair, PairConfig};
 
 const MIB: u64 = 1 << 20;
@@ -192,4 +192,69 @@ fn a_long_path_stores_what_its_window_allows() {
     let mut transfer = Transfer::begin(&mut pair, 400 * MIB);
     let stored = stored_after(&mut pair, &mut transfer, Duration::from_secs(1));
     assert!(stored > 15 * MIB, "{stored} bytes");
+}
+
+/// Time until all messages of a burst have arrived, each on a stream of its own, on an open connection. The server's
+/// windows: of a connection, of a stream, and of the connection once the client is known.
+fn burst(windows: [u32; 3]) -> Duration {
+    const MESSAGES: usize = 128;
+    let [connection, stream, known] = windows.map(VarInt::from_u32);
+    let mut pair = {
+        let rate = Rate::from_bits_per_second(100_000_000);
+        let link = LinkConfig { rate, delay: Duration::from_millis(25), ..LinkConfig::default() };
+        let mut config = PairConfig::symmetric(link, 1_000_000);
+        config.client.rlp(RlpMode::Trust);
+        config.server.rlp(RlpMode::Trust).max_concurrent_uni_streams(VarInt::from_u32(512));
+        config.server.receive_window(connection).stream_receive_window(stream);
+        Pair::new(config)
+    };
+    let client = pair.connect();
+    assert!(pair.drive_until(RTT, |pair| !pair.server.accepted.is_empty()));
+    let server = pair.server.accepted[0];
+    pair.drive_until(RTT, |_| false);
+    pair.server.with(server, |c| c.set_receive_window(known));
+    pair.drive_until(RTT, |_| false);
+    let begun = pair.now;
+    let mut unsent: Vec<StreamId> = pair.client.with(client, |c| {
+        (0..MESSAGES).map(|_| c.open(Dir::Uni).expect("as many as the server permits")).collect()
+    });
+    let mut arrived = 0;
+    let mut reading = Vec::new();
+    let all = pair.drive_until(RTT * 10, |pair| {
+        pair.client.with(client, |c| {
+            unsent.retain(|&id| match c.write(id, Bytes::from_static(&ZEROES[..1200])) {
+                Ok(1200) => c.finish(id).is_err(),
+                Ok(taken) => panic!("{taken} bytes"),
+                Err(_) => true,
+            });
+        });
+        pair.server.with(server, |c| {
+            while let Some(id) = c.accept(Dir::Uni) {
+                reading.push(id);
+            }
+            reading.retain(|&id| {
+                loop {
+                    match c.read(id, usize::MAX, true) {
+                        Ok(Some(_)) => {}
+                        Ok(None) => {
+                            arrived += 1;
+                            break false;
+                        }
+                        Err(_) => break true,
+                    }
+                }
+            });
+        });
+        arrived == MESSAGES
+    });
+    assert!(all, "{arrived} of {MESSAGES}");
+    pair.now - begun
+}
+
+/// Servers that give little to strangers, and more to those they know (as agave's): streams that are not open yet have
+/// windows of their own.
+#[test]
+fn small_windows_of_streams_do_not_delay_many_of_them() {
+    let [large, small] = [[100_000_000; 3], [1232, 1232, 630_000]].map(burst);
+    assert!(small < large + Duration::from_millis(5), "{small:?}, {large:?}");
 }

@@ -22,6 +22,10 @@ impl Connection {
     pub fn set_receive_window(&mut self, bytes: VarInt) {
         self.memory.windows.set_receive(bytes.into_inner(), self.overlay.is_some());
         self.offer_receive_window();
+        if let Some(overlay) = &mut self.overlay {
+            overlay.recv_credit.raise(&self.config, self.memory.rlp_room(&self.streams));
+            self.grant();
+        }
     }
 
     /// Updates the keys of the primary (RFC 9001 §6). RLP updates its own.

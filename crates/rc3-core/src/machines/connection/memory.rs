@@ -77,19 +77,9 @@ impl Memory {
         self.share.saturating_sub(self.claimed_bytes(streams))
     }
 
-    /// Upper bound of received and unread bytes of both loops.
-    fn received_max(&self, streams: &Streams) -> u64 {
-        self.windows.received_max(streams.receiving())
-    }
-
-    /// Upper bound of these bytes before RLP brings no more.
-    pub(super) fn rlp_part(&self, streams: &Streams) -> u64 {
-        self.windows.rlp_part(self.received_max(streams))
-    }
-
     /// Bytes that RLP may bring: more is refused, and the primary brings it.
     pub(super) fn rlp_room(&self, streams: &Streams) -> u64 {
-        let room = self.rlp_part(streams).saturating_sub(streams.received.all.bytes);
+        let room = self.windows.rlp_part().saturating_sub(streams.received.all.bytes);
         room.min(self.claim_room(streams) / PROMISE_COST)
     }
 
@@ -114,7 +104,7 @@ impl Memory {
 
     /// The same, whatever other connections hold.
     fn primary_room_alone(&self, streams: &Streams) -> u64 {
-        self.received_max(streams).saturating_sub(streams.received.all.bytes)
+        self.windows.received_max().saturating_sub(streams.received.all.bytes)
     }
 
     /// The limits for taking the primary's data: at a time as much as leaves room for its whole window.

@@ -51,9 +51,15 @@ impl RecvCredit {
         self.window.window.min(self.left_to_rlp)
     }
 
-    /// The limit a new stream starts with.
+    /// The limit a new stream starts with, within that of the connection.
     pub(crate) fn stream_window(&self) -> u64 {
-        self.stream_window_max.min(self.window())
+        self.stream_window_max
+    }
+
+    /// RLP may bring `room` bytes: the window is at least what it would have started with.
+    pub(crate) fn raise(&mut self, config: &TransportConfig, room: u64) {
+        self.left_to_rlp = self.left_to_rlp.max(room);
+        self.window.raise(config.rlp_tuner(room).window);
     }
 
     /// Adapts the window to what the application has read by `now`, and to what the connection leaves to RLP; returns

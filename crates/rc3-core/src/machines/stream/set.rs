@@ -182,11 +182,6 @@ impl Streams {
         pulled
     }
 
-    /// The number of streams that are received.
-    pub(crate) fn receiving(&self) -> u64 {
-        self.recv.len() as u64
-    }
-
     pub(crate) fn remove_recv(&mut self, id: StreamId) -> Option<Box<RecvStream>> {
         let stream = self.recv.remove(&id)?;
         self.received.replace(stream.held(), ReceiveMemory::default());

@@ -51,15 +51,14 @@ impl Windows {
         }
     }
 
-    /// Upper bound of received and unread bytes of both loops in this many streams.
-    pub(super) fn received_max(&self, streams: u64) -> u64 {
-        self.received.min(self.stream_receive.saturating_mul(2 * streams.max(1)))
+    /// Upper bound of received and unread bytes of both loops.
+    pub(super) fn received_max(&self) -> u64 {
+        self.received
     }
 
-    /// RLP's part of `received_max`: what the primary's window leaves, or half if streams have smaller windows.
-    pub(super) fn rlp_part(&self, received_max: u64) -> u64 {
-        let rest = received_max.saturating_sub(self.receive.window);
-        if received_max < self.received { rest.max(received_max / 2) } else { rest }
+    /// RLP's part of `received_max`: what the primary's window leaves.
+    pub(crate) fn rlp_part(&self) -> u64 {
+        self.received.saturating_sub(self.receive.window)
     }
 
     /// Fixes the send window at `bytes`.
