@@ -258,3 +258,11 @@ fn small_windows_of_streams_do_not_delay_many_of_them() {
     let [large, small] = [[100_000_000; 3], [1232, 1232, 630_000]].map(burst);
     assert!(small < large + Duration::from_millis(5), "{small:?}, {large:?}");
 }
+
+/// RLP may bring streams that their reader does not know yet.
+#[test]
+fn many_streams_arrive_as_soon_as_their_bytes() {
+    let bytes_at_rate = Duration::from_millis(13);
+    let time = burst([100_000_000; 3]);
+    assert!(time < Duration::from_millis(25) + bytes_at_rate * 3 / 2, "{time:?}");
+}

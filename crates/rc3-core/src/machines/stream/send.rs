@@ -134,6 +134,16 @@ impl SendStream {
         }
     }
 
+    /// Whether it has records, as all streams of the application do beside RLP.
+    pub(super) fn has_records(&self) -> bool {
+        self.head.is_some()
+    }
+
+    /// Its place among the streams that want the primary, if it does.
+    pub(super) fn turn(&self) -> Option<ServiceOrder> {
+        self.turn.map(|(priority, number)| (Reverse(priority), number, self.id))
+    }
+
     /// Its place in the queue of streams that may have bytes for RLP.
     pub(super) fn rlp_place(&self) -> ServiceOrder {
         (Reverse(self.priority), self.age, self.id)

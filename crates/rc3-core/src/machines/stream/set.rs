@@ -43,6 +43,8 @@ pub(crate) struct Streams {
     incoming: [VecDeque<StreamId>; 2],
     /// The number of streams so far, by opener and direction.
     opened: [[u64; 2]; 2],
+    /// The newest stream that this side has opened in each direction, until the primary carries some of it.
+    unopened: [Option<StreamId>; 2],
     primary_turns: PrimaryTurns,
     /// Streams that may have bytes for RLP: better priority first, then the older.
     rlp_queue: BTreeSet<ServiceOrder>,
@@ -127,6 +129,12 @@ impl Streams {
     /// How many streams the side that owns `id` has opened in its direction, as far as known.
     pub(crate) fn known(&self, id: StreamId) -> u64 {
         self.opened[id.initiator() as usize][id.dir() as usize]
+    }
+
+    /// This side has opened it: the peer learns of it from the primary.
+    pub(crate) fn on_open(&mut self, id: StreamId) {
+        self.on_opened(id);
+        self.unopened[id.dir() as usize] = Some(id);
     }
 
     pub(crate) fn insert_send(&mut self, id: StreamId, records: bool, rlp_limit: u64) {
@@ -286,12 +294,13 @@ impl Streams {
         mut on_fed: impl FnMut(StreamId, &Fed, u64),
     ) {
         while budget > 0 {
-            let Some((.., id)) = self.primary_turns.order.pop_first() else { break };
+            let Some((id, most)) = self.pop_turn(budget) else { break };
+            self.unopened[id.dir() as usize].take_if(|newest| *newest == id);
             let fed = self.with_send(id, |stream| {
                 // A served stream goes behind the others of its priority.
                 stream.turn = None;
                 let usage = stream.usage();
-                let fed = stream.feed(primary, budget);
+                let fed = stream.feed(primary, most);
                 (fed, stream.usage() - usage, stream.has_source())
             });
             let Some((fed, usage, has_source)) = fed else { break };
@@ -304,6 +313,22 @@ impl Streams {
             }
             budget = budget.saturating_sub(fed.handed.max(1));
         }
+    }
+
+    /// The next stream to feed, and how many bytes of it at most. Where more waits than `budget`, a byte of the newest
+    /// stream goes first: it opens all older ones too (RFC 9000 §2.1), so that their readers need not wait until the
+    /// primary comes to what RLP has brought.
+    fn pop_turn(&mut self, budget: u64) -> Option<(StreamId, u64)> {
+        let first = *self.primary_turns.order.first()?;
+        let is_control = |id| self.send.get(id).is_some_and(|stream| !stream.has_records());
+        let newest = self.unopened.iter().flatten().find_map(|id| self.send.get(id)?.turn());
+        let opens = self.sending.bytes > budget && !is_control(&first.2);
+        let (turn, most) = match newest.filter(|&newest| opens && newest != first) {
+            Some(newest) => (newest, 1),
+            None => (first, budget),
+        };
+        self.primary_turns.order.remove(&turn);
+        Some((turn.2, most))
     }
 
     /// Whether streams were fed since the last [`Self::on_primary_empty`].
@@ -484,6 +509,13 @@ mod tests {
     #[test]
     fn streams_of_one_priority_take_turns_at_the_primary() {
         assert_eq!(order_of_service(&mut streams(&[0, 1, 1])), [1, 2, 1, 2, 1, 2, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_byte_of_the_newest_stream_goes_first() {
+        let mut streams = streams(&[0, 0, 0]);
+        streams.on_open(id(2));
+        assert_eq!(order_of_service(&mut streams), [2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0]);
     }
 
     #[test]
