@@ -369,7 +369,7 @@ fn a_short_path_response_is_enough() {
         if datagram.contents.len() >= 1200 {
             let frame =
                 datagram.contents[numbered..end].windows(FRAME).find(|frame| frame[0] == PATH_RESPONSE);
-            response = frame.map(<[u8]>::to_vec).or(response.take());
+            response = frame.map(<[u8]>::to_vec).or_else(|| response.take());
             return 0;
         }
         // Tags do not cover the payload, so the frame fits into the next datagram that is long enough.
