@@ -4,8 +4,8 @@
 #   benches/ports.sh [FOLDER]
 # where FOLDER keeps the scratch projects; the default is a temporary one. CARGO_TARGET_DIR applies.
 #
-# A crate called `quinn` that only re-exports rc3-net replaces quinn in the whole dependency graph, so that programs
-# stay as published. quinn's examples import a TLS type from quinn-proto instead of quinn; that line is changed.
+# The dependency in their own Cargo.toml becomes rc3-net: `[patch]` would replace the quinn that rc3-net itself uses, too.
+# Lines of code that docs/PORTING.md names are changed, and printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 repository=$PWD
@@ -17,61 +17,62 @@ mkdir -p "$folder"
 cd "$folder"
 export CARGO_PROFILE_DEV_DEBUG=0
 
-# --- the crate called quinn
+# --- what is published
 
-mkdir -p quinn/src
-cat > quinn/Cargo.toml <<EOF
+mkdir -p published/src ported
+touch published/src/lib.rs
+cat > published/Cargo.toml <<EOF
 [package]
-name = "quinn"
-version = "0.11.99"
-edition = "2024"
-[dependencies]
-rc3-net = { path = "$repository/crates/rc3-net" }
-[features]
-bloom = []
-log = []
-platform-verifier = []
-ring = []
-runtime-tokio = []
-rustls = []
-rustls-log = []
-rustls-ring = []
-qlog = ["rc3-net/qlog"]
-EOF
-echo 'pub use rc3_net::*;' > quinn/src/lib.rs
-
-# --- crates as published
-
-mkdir -p crates/src
-cat > crates/Cargo.toml <<EOF
-[package]
-name = "ports"
+name = "published"
 version = "0.0.0"
-edition = "2024"
 [workspace]
-[patch.crates-io]
-quinn = { path = "../quinn" }
 [dependencies]
 qcp = "=0.9.1"
-wtransport = { version = "=0.7.2", default-features = false, features = ["self-signed", "ring", "quinn"] }
+quinn = "=0.11.12"
+solana-quic-client = "=2.3.13"
+solana-streamer = "=2.3.13"
 web-transport-quinn = { version = "=0.13.5", default-features = false, features = ["ring"] }
+wtransport = { version = "=0.7.2", default-features = false, features = ["self-signed", "ring", "quinn"] }
 EOF
-echo 'pub use {qcp, web_transport_quinn, wtransport};' > crates/src/lib.rs
-for crate in wtransport web-transport-quinn qcp; do
-    (cd crates && cargo check --package "$crate")
-    echo "$crate: no line changed"
+(cd published && cargo metadata --format-version 1 > metadata.json)
+
+# unported NAME: the folder of a published crate.
+unported() {
+    grep -o "\"manifest_path\":\"[^\"]*/$1-[0-9][^\"/]*/Cargo.toml\"" published/metadata.json | head -1 | cut -d'"' -f4 | xargs dirname
+}
+
+# --- crates with rc3-net in place of quinn
+
+crates=(qcp solana-quic-client solana-streamer web-transport-quinn wtransport)
+for crate in "${crates[@]}"; do
+    rm -rf "ported/$crate"
+    cp -r "$(unported "$crate")" "ported/$crate"
+    chmod -R u+w "ported/$crate"
+    rm -f "ported/$crate/Cargo.lock"
+    sed -i "/^\[dependencies.quinn\]/,/^\[/ s|^version = .*|package = \"rc3-net\"\npath = \"$repository/crates/rc3-net\"|" \
+        "ported/$crate/Cargo.toml"
+done
+sed -i '/enable_segmentation_offload(/d; /\.send_fairness(/d' \
+    ported/solana-streamer/src/quic.rs ported/solana-quic-client/src/nonblocking/quic_client.rs
+mkdir -p crates/src
+sed '/^quinn = /d; s/"published"/"ports"/' published/Cargo.toml > crates/Cargo.toml
+{
+    echo '[patch.crates-io]'
+    printf '%s\n' "${crates[@]}" | sed 's|.*|& = { path = "../ported/&" }|'
+} >> crates/Cargo.toml
+echo 'pub use {qcp, solana_quic_client, solana_streamer, web_transport_quinn, wtransport};' > crates/src/lib.rs
+for crate in "${crates[@]}"; do
+    (cd crates && cargo check --quiet --package "$crate")
+    echo "$crate: lines of code that differ:"
+    diff -r "$(unported "$crate")/src" "ported/$crate/src" | grep '^[<>]' || echo none
 done
 
 # --- quinn's examples
 
-mkdir -p published/src examples/src
-touch published/src/lib.rs examples/src/lib.rs
-printf '[package]\nname = "published"\nversion = "0.0.0"\n[workspace]\n[dependencies]\nquinn = "=0.11.12"\n' \
-    > published/Cargo.toml
-source=$(cd published && cargo metadata --format-version 1 \
-    | grep -o '"manifest_path":"[^"]*/quinn-0.11.12/Cargo.toml"' | head -1 | cut -d'"' -f4)
+mkdir -p examples/src
+touch examples/src/lib.rs
 rm -rf examples/examples
-cp -r "$(dirname "$source")/examples" examples/examples
+cp -r "$(unported quinn)/examples" examples/examples
 chmod -R u+w examples/examples
 cat > examples/Cargo.toml <<EOF
 [package]
@@ -80,7 +81,7 @@ version = "0.0.0"
 edition = "2024"
 [workspace]
 [dependencies]
-quinn = { path = "../quinn" }
+quinn = { package = "rc3-net", path = "$repository/crates/rc3-net" }
 [dev-dependencies]
 anyhow = "1"
 bytes = "1"
@@ -99,7 +100,7 @@ rustls-aws-lc-rs = []
 rustls-ring = []
 EOF
 sed -i 's/^use proto::crypto::rustls::/use quinn::crypto::rustls::/' examples/examples/*.rs
-diff -r "$(dirname "$source")/examples" examples/examples | grep '^[<>d]' || true
+diff -r "$(unported quinn)/examples" examples/examples | grep '^[<>d]' || true
 cd examples
 cargo build --examples
 examples=${CARGO_TARGET_DIR:-target}/debug/examples
