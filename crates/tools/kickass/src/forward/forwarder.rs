@@ -234,8 +234,7 @@ impl Forwarder {
 
     fn forward(&mut self, now: Instant, from: usize, mut packet: Packet) -> Result<(), (Packet, Trouble)> {
         let Some(to) = self.route(&packet) else { return Err((packet, Trouble::NoRoute)) };
-        let port = &mut self.ports[to];
-        let mtu = port.mtu();
+        let mtu = self.ports[to].mtu();
         let whole = packet.total_len() <= usize::from(mtu);
         if !whole && (packet.is_ipv6() || packet.dont_fragment()) {
             return Err((packet, Trouble::TooBig(mtu)));
@@ -245,12 +244,14 @@ impl Forwarder {
         }
         // Identifications are for IPv6, which is not fragmented here.
         while let Some(leading) = packet.split_leading(mtu.into(), 0) {
-            port.enqueue(now, from, leading.into());
+            // Each is at the front of a buffer for all that follows it.
+            let leading = self.compact(leading);
+            self.ports[to].enqueue(now, from, leading.into());
         }
         if packet.total_len() > usize::from(mtu) {
             return Err((packet, Trouble::TooBig(mtu)));
         }
-        port.enqueue(now, from, packet.into());
+        self.ports[to].enqueue(now, from, packet.into());
         Ok(())
     }
 

@@ -590,8 +590,9 @@ fn packets_that_wait_keep_no_buffer_much_longer_than_they_are() {
         buffer.copy_from_slice(&packet);
         bed.send(buffer);
     }
+    bed.send(datagram(60_000, false, 0));
     let arrived = bed.run();
-    assert_eq!(arrived.len(), 4);
+    assert!(arrived.len() > 10, "{} with fragments", arrived.len());
     for (_, _, packet) in arrived {
         assert!(packet.capacity() <= 2 * packet.len(), "{} for {}", packet.capacity(), packet.len());
     }
