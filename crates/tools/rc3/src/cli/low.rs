@@ -461,7 +461,7 @@ impl GatewayArgs {
 /// Whether RLP is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 pub enum RlpChoice {
-    /// Until the path turns out to ignore priorities
+    /// At the rate at which the path delivers, yielding to the queues of others
     Guard,
     /// Always: you know that the network honours priorities
     Trust,
