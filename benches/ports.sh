@@ -51,6 +51,8 @@ for crate in "${crates[@]}"; do
     rm -f "ported/$crate/Cargo.lock"
     sed -i "/^\[dependencies.quinn\]/,/^\[/ s|^version = .*|package = \"rc3-net\"\npath = \"$repository/crates/rc3-net\"|" \
         "ported/$crate/Cargo.toml"
+    # A feature that rc3-net does not have.
+    sed -i '/^\[dependencies.quinn\]/,/^$/ { /^ *"platform-verifier",\?$/d }' "ported/$crate/Cargo.toml"
 done
 sed -i '/enable_segmentation_offload(/d; /\.send_fairness(/d' \
     ported/solana-streamer/src/quic.rs ported/solana-quic-client/src/nonblocking/quic_client.rs

@@ -48,7 +48,7 @@ Each experiment leaves a folder: flows.csv, summary.csv, scenario.toml, pictures
 report.md and report.html, which put the figures printed in the papers beside the measured ones. Several \
 experiments have a report of all besides. The same seed gives the same files, however many worlds run at a \
 time. links.csv has the utilisation, drops and longest queue of each link. A key for --set is dotted as in the scenario file: \
-workload.load=0.5, scheme.rc3.paced=true. All keys: rc3-lab sim keys.")]
+workload.load=0.5, scheme.rc3.paced=true. All keys: rc3-lab sim keys, or docs/SCENARIOS.md.")]
 pub struct SimRunArgs {
     /// Experiments by name, scenario files that end in .toml, `all` of the papers, or `today`
     #[arg(required = true, value_name = "NAME|FILE")]
