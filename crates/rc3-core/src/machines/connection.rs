@@ -292,7 +292,7 @@ impl Connection {
             return None;
         }
         let id = self.primary.open(dir)?;
-        self.streams.on_open(id);
+        self.streams.on_opened_here(id);
         self.add_send(id);
         if dir == Dir::Bi {
             self.add_recv(id);

@@ -61,7 +61,7 @@ impl Overlay {
     pub(crate) fn settings(&self, config: &TransportConfig) -> Settings {
         Settings {
             connection_credit: self.recv_credit.window(),
-            stream_credit: self.recv_credit.stream_window(),
+            stream_credit: self.recv_credit.stream_window,
             arrivals: config.rlp == RlpMode::Guard,
         }
     }

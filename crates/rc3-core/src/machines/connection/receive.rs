@@ -27,7 +27,7 @@ impl Connection {
     }
 
     pub(super) fn add_recv(&mut self, id: StreamId) {
-        let granted = self.overlay.as_ref().map(|overlay| overlay.recv_credit.stream_window());
+        let granted = self.overlay.as_ref().map(|overlay| overlay.recv_credit.stream_window);
         self.streams.insert_recv(id, || RecvStream::new(granted.is_some(), granted.unwrap_or(0)));
     }
 

@@ -24,7 +24,8 @@ pub(crate) struct RecvCredit {
     left_to_rlp: u64,
     /// Upper bound of stored bytes, when the window has grown to its maximum.
     pub(crate) window_max: u64,
-    stream_window_max: u64,
+    /// The limit that a stream starts with, and its distance from what was read. The connection's bounds all of them.
+    pub(crate) stream_window: u64,
     granted: u64,
     /// Bytes of all streams, past and present, that the application has read or will never read.
     consumed: u64,
@@ -40,7 +41,7 @@ impl RecvCredit {
             window,
             left_to_rlp: u64::MAX,
             window_max: config.rlp_window,
-            stream_window_max: config.rlp_stream_max(),
+            stream_window: config.rlp_stream_max(),
             consumed: 0,
             unreported: BTreeMap::new(),
         }
@@ -49,11 +50,6 @@ impl RecvCredit {
     /// The initial limit of the connection, and its distance from what was read.
     pub(super) fn window(&self) -> u64 {
         self.window.window.min(self.left_to_rlp)
-    }
-
-    /// The limit a new stream starts with, within that of the connection.
-    pub(crate) fn stream_window(&self) -> u64 {
-        self.stream_window_max
     }
 
     /// RLP may bring `room` bytes: the window is at least what it would have started with.
@@ -114,7 +110,7 @@ impl RecvCredit {
         consumed: u64,
         granted: &mut u64,
     ) -> Option<ControlFrame> {
-        let limit = worth_a_frame(consumed, self.stream_window(), *granted)?;
+        let limit = worth_a_frame(consumed, self.stream_window, *granted)?;
         self.whole_stream_grant(stream, limit, granted)
     }
 

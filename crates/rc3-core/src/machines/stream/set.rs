@@ -132,7 +132,7 @@ impl Streams {
     }
 
     /// This side has opened it: the peer learns of it from the primary.
-    pub(crate) fn on_open(&mut self, id: StreamId) {
+    pub(crate) fn on_opened_here(&mut self, id: StreamId) {
         self.on_opened(id);
         self.unopened[id.dir() as usize] = Some(id);
     }
@@ -320,10 +320,12 @@ impl Streams {
     /// primary comes to what RLP has brought.
     fn pop_turn(&mut self, budget: u64) -> Option<(StreamId, u64)> {
         let first = *self.primary_turns.order.first()?;
-        let is_control = |id| self.send.get(id).is_some_and(|stream| !stream.has_records());
-        let newest = self.unopened.iter().flatten().find_map(|id| self.send.get(id)?.turn());
-        let opens = self.sending.bytes > budget && !is_control(&first.2);
-        let (turn, most) = match newest.filter(|&newest| opens && newest != first) {
+        let mut unopened = self.unopened.iter().flatten().filter(|_| self.sending.bytes > budget);
+        let newest = unopened.find_map(|id| self.send.get(id)?.turn());
+        // What the control stream has goes before all streams.
+        let has_records =
+            |turn: ServiceOrder| self.send.get(&turn.2).is_some_and(|first| first.has_records());
+        let (turn, most) = match newest.filter(|&newest| newest != first && has_records(first)) {
             Some(newest) => (newest, 1),
             None => (first, budget),
         };
@@ -514,7 +516,7 @@ mod tests {
     #[test]
     fn a_byte_of_the_newest_stream_goes_first() {
         let mut streams = streams(&[0, 0, 0]);
-        streams.on_open(id(2));
+        streams.on_opened_here(id(2));
         assert_eq!(order_of_service(&mut streams), [2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0]);
     }
 

@@ -54,8 +54,8 @@ const KNOWN: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-const UNLUCKY: &str = "a matter of chance, of 30 % loss and clients that give a handshake up after 5 or 10 s; and quinn-proto's, which \
-     repeats what is lost after a time that was doubled with each earlier loss of the handshake (docs/upstream, 0008)";
+const UNLUCKY: &str = "a matter of chance, of 30 % loss and clients that give a handshake up after 5 or 10 s; and quinn-proto's, which repeats \
+     what is lost after a time that was doubled with each earlier loss of the handshake (docs/upstream, 0008)";
 
 const FEW: &str = "rc3's: an address that is not validated is answered once three times its bytes allow a full packet \
                    (docs/DECISIONS.md, 81), and a client that only acknowledges may have sent less; a matter of chance";
